@@ -13,7 +13,7 @@ from dragoman.providers.catalog import Provider, load_catalog
 
 BEGIN = "<!-- made by `python scripts/providers_table.py`: change the catalog, not this -->"
 END = "<!-- the table ends -->"
-SIGNS_IN = {"key": "", "aws": "AWS access key", "google": "Google account", "entra": "Entra application"}
+SIGNS_IN = {"key": "", "aws": "AWS identity", "google": "Google identity", "entra": "Entra identity"}
 
 
 def table() -> str:

@@ -43,7 +43,7 @@ from dragoman.providers.local.box import IN_THE_BOX, local_model, server_of
 from dragoman.providers.local.server import LlamaServer
 from dragoman.providers.local.trained import SLOTS, TRAINED_CONTEXT
 from dragoman.providers.local.weights import fetch
-from dragoman.providers.models import wire
+from dragoman.providers.wires import wire
 from dragoman.tools.builtin import basics_group, files_group, web_group
 from dragoman.wire.http import HttpClient
 from dragoman.wire.wire import Model

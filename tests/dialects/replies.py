@@ -333,7 +333,7 @@ def _between(open: str, close: str) -> list[Reply]:
         ),
         Reply(
             "words in place of JSON",
-            f"{open}get_time(){close} hm",
+            f"{open}the time{close} hm",
             (),
             "hm",
             ("is not what belongs there",),
@@ -1539,7 +1539,205 @@ FUNCTIONARY = [
     Reply("arguments that are none", "<|recipient|>read_file\n<|content|>{oops", (), "", ("read_file",)),
 ]
 
+GROK = [
+    Reply(
+        "one call",
+        'I look.\n<xai:function_call name="read_file">\n<parameter name="path">a</parameter>\n</xai:function_call>',
+        (_read("a"),),
+        "I look.",
+    ),
+]
+
+SOLAR = [
+    Reply(
+        "a thought, and two calls",
+        '<|think|>Or <|tool_call:begin|>x<|end|><|begin|>assistant<|tool_calls|><|tool_call:begin|>c1<|tool_call:name|>read_file<|tool_call:args|>{"path": "a"}<|tool_call:end|>'
+        "<|tool_call:begin|>c2<|tool_call:name|>get_time<|tool_call:args|>{}<|tool_call:end|><|calls|>",
+        (_read("a"), TIME),
+    ),
+    Reply("an answer", "<|think|>Hm.<|end|><|begin|>assistant<|content|>It is 3.<|end|>", (), "It is 3."),
+    Reply(
+        "cut off",
+        'So.<|tool_call:begin|>c1<|tool_call:name|>read_file<|tool_call:args|>{"path": "a',
+        (),
+        "So.",
+        ("read_file did not run",),
+    ),
+]
+
+QWEN_AGENT = [
+    Reply(
+        "two calls",
+        '✿FUNCTION✿: read_file\n✿ARGS✿: {"path": "a"}\n✿FUNCTION✿: get_time\n✿ARGS✿: {}\n✿RESULT✿: ',
+        (_read("a"), TIME),
+    ),
+    Reply("nothing behind it", 'So.\n✿FUNCTION✿: read_file\n✿ARGS✿: {"path": "a"}', (_read("a"),), "So."),
+    Reply("no arguments", "✿FUNCTION✿: get_time\n✿ARGS✿:\n✿RESULT✿", (TIME,)),
+]
+
+MCP_TAG = [
+    Reply(
+        "one call",
+        'I look.\n\n<use_mcp_tool>\n<server_name>files</server_name>\n<tool_name>read_file</tool_name>\n<arguments>\n{"path": "a"}\n</arguments>\n</use_mcp_tool>',
+        (_read("a"),),
+        "I look.",
+    ),
+    Reply(
+        "a word about it",
+        "Write `<use_mcp_tool>` for that, or <use_mcp_tool>.\n\nSee?",
+        (),
+        "Write `<use_mcp_tool>` for that, or <use_mcp_tool>.\n\nSee?",
+    ),
+]
+
+ACTION = [
+    Reply("UI-TARS", "Thought: I read it.\nAction: read_file(path='a')", (_read("a"),)),
+    Reply("several", "Action: read_file(path='a')\n\nget_time()", (_read("a"), TIME)),
+    Reply("several lines", "Action: read_file(path='a')\nAction: get_time()", (_read("a"), TIME)),
+    Reply(
+        "a place on a screen",
+        "Action: click(start_box='<|box_start|>(10,20)<|box_end|>')",
+        (("click", {"start_box": "(10,20)"}),),
+    ),
+    Reply(
+        "ReAct",
+        'Thought: I read it.\nAction: read_file\nAction Input: {"path": "a"}\nObservation:',
+        (_read("a"),),
+    ),
+    Reply(
+        "Command R",
+        'Plan: read.\nAction: ```json\n[\n {"tool_name": "read_file", "parameters": {"path": "a"}}\n]\n```',
+        (_read("a"),),
+        "Plan: read.",
+    ),
+    Reply(
+        "in the middle of a line",
+        "The next Action: read_file(path='a') is yours.",
+        (),
+        "The next Action: read_file(path='a') is yours.",
+    ),
+    Reply("arguments without names", "Action: read_file('a')", errors=("have to be named",)),
+    Reply(
+        "input that is no JSON", "Action: read_file\nAction Input: a.txt", errors=("read_file did not run",)
+    ),
+]
+
+_PARIS = '{"name": "read_file", "arguments": {"path": "a"}}'
+
+LOOSE = [
+    *(
+        Reply(f"{before} and {behind} around JSON", f"So.{before}{_PARIS}{behind}", (_read("a"),), "So.")
+        for before, behind in (
+            ("<|FunctionCallBegin|>[", "]<|FunctionCallEnd|>"),  # Doubao
+            ("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),  # LM Studio
+            ("<tool>", "</tool>"),
+            ("<function>\n", "\n</function>"),
+            ("<action>[", "]</action>"),
+            ("<|some_token|>", "<|another_one|>"),
+            ("<|tool_call|>", "<|/tool_call|>"),  # Phi 4 mini
+            ("<|action_start|> <|plugin|>\n", "\n<|action_end|>"),  # InternLM
+            ("<|tool_call_start|>[", "]<|tool_call_end|>"),  # LFM2, now and then
+            ("<|message_sep|>\n\nfunction call<|role_sep|>\n", ""),  # GigaChat 3
+            ("<longcat_tool_call>", "</longcat_tool_call>"),
+        )
+    ),
+    *(
+        Reply(f"keys of another kind: {written[:40]}", written, (_read("a"),))
+        for written in (
+            '{"tool": "read_file", "args": {"path": "a"}}',
+            '{"action": "read_file", "action_input": {"path": "a"}}',
+            '{"tool_name": "read_file", "tool_input": {"path": "a"}}',
+            '{"thought": "I look.", "function": "read_file", "parameters": {"path": "a"}}',
+            '{"function_call": {"name": "read_file", "arguments": "{\\"path\\": \\"a\\"}"}}',
+            '{"tool_calls": [{"id": "c", "type": "function", "function": {"name": "read_file", "arguments": {"path": "a"}}}]}',
+            '{"tool_uses": [{"recipient_name": "functions.read_file", "parameters": {"path": "a"}}]}',
+            '```json\n{"action": "read_file", "action_input": {"path": "a"}}\n```',
+        )
+    ),
+    *(
+        Reply(f"in other words: {written[:40]}", written, (_read("a"),))
+        for written in (
+            '<|python_tag|>read_file(path="a")<|eom_id|>',
+            '<|python_tag|>read_file.call(path="a")<|eom_id|>',  # Llama 3.1, for tools it was trained on
+            '```tool_code\nread_file(path="a")\n```',  # Gemma 3
+            '```tool_code\nprint(default_api.read_file(path="a"))\n```',  # Gemini
+            '<tool_code>\nprint(default_api.read_file(path="a"))\n</tool_code>',
+            '```typescript\nfunctions.read_file({"path": "a"})\n```',  # MiniMax Text 01
+            'functions.read_file({"path": "a"})',
+            'read_file(path="a")',
+            'read_file\n{"path": "a"}',  # GLM 4
+            'read_file{"path": "a"}',  # Mistral, where a server leaves out the tokens
+            'read_file[ARGS]{"path": "a"}',
+            'functions.read_file:0{"path": "a"}',  # Kimi, likewise
+            '[{"read_file": {"path": "a"}}]',  # Apertus, likewise
+            '<function=read_file{"path": "a"}</function>',  # Llama, now and then
+            '<xai:function_call name="read_file"><parameter name="path">a</parameter></xai:function_call>',
+            'read_file\n{"path": "a"}<|observation|>',
+            '>>>read_file\n{"path": "a"}',  # Functionary
+            "Action: read_file(path='a')",  # UI-TARS
+            'Action: read_file\nAction Input: {"path": "a"}\nObservation:',
+            '<tool_calls>\n<tool_call>function<tool_sep>read_file\n```json\n{"path": "a"}\n```</tool_call>\n</tool_calls>',
+            "<longcat_tool_call>read_file\n<longcat_arg_key>path</longcat_arg_key>\n<longcat_arg_value>a</longcat_arg_value>\n</longcat_tool_call>",
+            '<function_calls>\n<invoke name="read_file">\n<parameter name="path">a</parameter>\n</invoke>\n</function_calls>',
+            '<function_calls>\nread_file(path="a")\n</function_calls>',
+            'function call<|role_sep|>\n{"name": "read_file", "arguments": {"path": "a"}}',
+            ' -> tool/function_call\n[{"name": "read_file", "arguments": {"path": "a"}}]<|im_end|><|endofturn|>',
+            '<longcat_think>Or <longcat_tool_call>{"name": "get_time"}</longcat_tool_call>?</longcat_think>'
+            '<longcat_tool_call>{"name": "read_file", "arguments": {"path": "a"}}</longcat_tool_call>',
+            '<think>Hm.</think>\n<answer><tool_calls>[{"name": "read_file", "arguments": {"path": "a"}}]</tool_calls></answer>',
+        )
+    ),
+    *(
+        Reply(f"no call: {written[:40]}", written, (), written)
+        for written in (
+            'It is <b>{"name": "bold", "arguments": {}}</b>.',  # no tool there is
+            '[NOTE]{"a": 1}[/NOTE]',
+            'We say read_file(path="a") for that.',
+            'read_file(path="a") reads a file.',
+            "Then:\nAction: sleep well.",
+            "read_file\nis a tool.",
+            'An example:\n```python\nread_file(path="a")\n```\nSee?',
+            'An example:\n\n```json\n{"tool": "read_file", "args": {"path": "a"}}\n```\nSee?',
+            'Write `<tool>{"name": "read_file", "arguments": {"path": "a"}}</tool>` for it.',
+            '{"tool": "hammer", "args": {"size": 3}}',
+            '{"action": "search"}',
+            "read_file [1] reads a file.",
+            "search {a, b} for it",
+            "<answer>It is 3.</answer>",  # behind no thought
+        )
+    ),
+    Reply("JSON that ends the reply", f"I look.\n\n{_PARIS}\n", (_read("a"),), "I look."),
+    Reply("a list that ends the reply", f"I look.\n[{_PARIS}]<|im_end|>", (_read("a"),), "I look."),
+    Reply("Python that ends the reply", 'I look.\n[read_file(path="a")]', (_read("a"),), "I look."),
+    Reply("JSON with words behind it", f"Like so:\n{_PARIS}\nSee?", (), f"Like so:\n{_PARIS}\nSee?"),
+    Reply(
+        "JSON that ends the reply in a code block",
+        f"Like so:\n```json\n{_PARIS}\n```",
+        (),
+        f"Like so:\n```json\n{_PARIS}\n```",
+    ),
+    Reply("one list behind the other", '[get_time()]\n[read_file(path="a")]', (TIME, _read("a"))),
+    Reply("a box", "It is <|begin_of_box|>3<|end_of_box|>.", (), "It is 3."),
+    Reply(
+        "Apriel",
+        "Here are my reasoning steps:\nHm.\n[BEGIN FINAL RESPONSE]\nIt is 3.\n[END FINAL RESPONSE]\n<|end|>",
+        (),
+        "It is 3.",
+    ),
+    Reply("an answer that is marked", "<think>Hm.</think>\n<answer>\nIt is 3.\n</answer>\n", (), "It is 3."),
+    Reply(
+        "a response that is marked", "Hm.\n</think>\n\n<response>\nIt is 3.\n</response>\n", (), "It is 3."
+    ),
+    Reply(
+        "a call that is thought of",
+        "<think>\nAction: read_file(path='a')\n</think>\nNo.",
+        (),
+        "No.",
+    ),
+]
+
 ANY = [
+    *LOOSE,
     Reply("as Hermes does", 'So: <tool_call>{"name": "get_time"}</tool_call>', (TIME,), "So:"),
     Reply("as Mistral does", '[TOOL_CALLS]read_file[ARGS]{"path": "a"}', (_read("a"),)),
     Reply(
@@ -1617,6 +1815,7 @@ REPLIES: dict[str, list[Reply]] = {
     "minicpm": MINICPM,
     "step": _invoked(_STEP),
     "muse": MUSE,
+    "grok": GROK,
     "minimax_m3": MINIMAX_M3,
     "gemma": GEMMA,
     "functiongemma": _gemma("<start_function_call>", "<end_function_call>", "<escape>"),
@@ -1626,5 +1825,9 @@ REPLIES: dict[str, list[Reply]] = {
     "inkling": INKLING,
     "plamo": PLAMO,
     "functionary": FUNCTIONARY,
+    "solar": SOLAR,
+    "qwen_agent": QWEN_AGENT,
+    "mcp_tag": MCP_TAG,
+    "action": ACTION,
     "any": ANY,
 }

@@ -11,7 +11,7 @@ import pytest
 from dragoman.dialects.dialect import NAMES
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog
-from dragoman.providers.models import WIRES
+from dragoman.providers.wires import WIRES
 from dragoman.wire.auth.key import NO_KEY
 from dragoman.wire.endpoint import ENDPOINTS, SHAPES
 
@@ -21,8 +21,8 @@ EVERYBODY = {
     "perplexity", "cohere", "huggingface", "nvidia", "sambanova", "minimax", "minimax-cn", "stepfun",
     "siliconflow", "siliconflow-cn", "volcengine", "tencent", "baidu", "github", "deepinfra", "novita",
     "nebius", "baseten", "meta", "mimo", "vercel", "cloudflare", "databricks", "snowflake", "ollama-cloud",
-    "litellm", "bedrock", "bedrock-openai", "bedrock-mantle", "bedrock-gpt", "vertex", "vertex-claude",
-    "ollama", "lmstudio", "vllm", "sglang", "llamacpp", "local",
+    "litellm", "bedrock", "bedrock-converse", "bedrock-openai", "bedrock-mantle", "bedrock-gpt",
+    "vertex", "vertex-claude", "ollama", "lmstudio", "vllm", "sglang", "llamacpp", "local",
 }  # fmt: skip
 
 
@@ -153,6 +153,10 @@ def test_an_address_that_only_the_person_knows_comes_from_the_environment(catalo
         ("bedrock/global.openai.gpt-6-sol", "bedrock-openai"),
         ("bedrock/openai.gpt-5.5", "bedrock-gpt"),
         ("bedrock/deepseek.v3.1", "bedrock-mantle"),
+        ("bedrock/us.amazon.nova-2-lite-v1:0", "bedrock-converse"),
+        ("bedrock/meta.llama4-scout-17b-instruct-v1:0", "bedrock-converse"),
+        ("bedrock/us.deepseek.v3.2", "bedrock-converse"),
+        ("bedrock/us.anthropic.claude-opus-4-5-20251101-v1:0", "bedrock"),
     ],
 )
 def test_a_model_of_a_cloud_goes_to_the_table_of_its_protocol(

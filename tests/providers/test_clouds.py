@@ -17,6 +17,7 @@ from dragoman.providers.catalog import load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from dragoman.wire.http import HttpClient, Retry, Timeouts
+from tests.wire.aws_frames import chunk, exception, named
 from tests.wire.clouds import (
     ACCESS,
     CHAT,
@@ -31,9 +32,7 @@ from tests.wire.clouds import (
     Cloud,
     api_key,
     bearer,
-    chunk,
     cloud,
-    exception,
     service_account,
     signed,
     sse,
@@ -131,9 +130,7 @@ async def test_keys_of_a_profile_are_used_where_none_are_in_the_environment(tmp_
         async with models_at(served, "bedrock", environment) as models:
             assert await text_of(models, CLAUDE_NAME) == "Hello"
         async with models_at(served, "bedrock", {**environment, "AWS_PROFILE": "home"}) as models:
-            with pytest.raises(
-                ConfigError, match=r"AWS_PROFILE is 'home'.*export-credentials --profile home"
-            ):
+            with pytest.raises(ConfigError, match=r"AWS_PROFILE is 'home'.*list-profiles"):
                 models(CLAUDE_NAME)
 
 
@@ -202,6 +199,68 @@ async def test_a_stream_of_frames_that_stalls_in_a_frame_is_given_up() -> None:
         models_at(served, "bedrock", AWS, timeouts=Timeouts(between_chunks=0.2)) as models,
     ):
         assert (await refusal(models, CLAUDE_NAME)).kind == "timeout"
+
+
+# ── Converse ──────────────────────────────────────────────────────────────────────────────────────
+
+NOVA = "bedrock/us.amazon.nova-lite-v1:0"
+CONVERSE: tuple[dict[str, Any], ...] = (
+    {"messageStart": {"role": "assistant"}},
+    {"contentBlockDelta": {"delta": {"text": "Hel"}, "contentBlockIndex": 0}},
+    {"contentBlockDelta": {"delta": {"text": "lo"}, "contentBlockIndex": 0}},
+    {"contentBlockStop": {"contentBlockIndex": 0}},
+    {"messageStop": {"stopReason": "end_turn"}},
+    {"metadata": {"usage": {"inputTokens": 9, "outputTokens": 5}, "metrics": {"latencyMs": 7}}},
+)
+CONVERSE_FRAMES = b"".join(map(named, CONVERSE))
+
+
+@pytest.mark.parametrize("more", [{}, {"AWS_SESSION_TOKEN": SESSION}])
+async def test_converse_is_signed_to_the_byte_and_asked_at_the_models_own_address(
+    more: dict[str, str],
+) -> None:
+    """W2: a model is found in the table that serves it; the colon in its name is signed, too."""
+    async with (
+        cloud(stream=CONVERSE_FRAMES, check=signed) as served,
+        models_at(served, "bedrock-converse", {**AWS, **more}) as models,
+    ):
+        assert await text_of(models, NOVA) == "Hello"
+        assert await text_of(models, "bedrock-converse/arn:aws:bedrock:eu-west-1:1:x/us.y-v1:0") == "Hello"
+    assert served.refusals == []
+    assert served.requests[0].raw_path == "/v1/model/us.amazon.nova-lite-v1%3A0/converse-stream"
+    assert served.bodies[1] == {"messages": [{"role": "user", "content": [{"text": "Hello?"}]}]}
+
+
+async def test_converse_takes_a_key_of_bedrock() -> None:
+    async with (
+        cloud(stream=CONVERSE_FRAMES) as served,
+        models_at(served, "bedrock-converse", {"AWS_BEARER_TOKEN_BEDROCK": "bedrock-key-0123"}) as models,
+    ):
+        assert await text_of(models, NOVA) == "Hello"
+    assert served.requests[0].headers["Authorization"] == "Bearer bedrock-key-0123"
+
+
+@pytest.mark.parametrize(
+    ("stream", "kind", "retryable"),
+    [
+        (exception("throttlingException", "Too many tokens, please wait"), "rate_limit", True),
+        (exception("modelStreamErrorException", "Model produced invalid sequence"), "server", True),
+        (
+            exception("validationException", "Input is too long for requested model."),
+            "context_overflow",
+            False,
+        ),
+        (exception("internalServerException", "oops"), "server", True),
+        (CONVERSE_FRAMES[:300], "unfinished", True),
+        (CONVERSE_FRAMES[:150] + b"\x00" + CONVERSE_FRAMES[151:], "garbled", True),
+    ],
+    ids=["throttled", "model", "overflow", "server", "cut", "damaged"],
+)
+async def test_an_error_of_converse_is_told_as_what_it_is(stream: bytes, kind: str, retryable: bool) -> None:
+    """W3, T8"""
+    async with cloud(stream=stream) as served, models_at(served, "bedrock-converse", AWS) as models:
+        error = await refusal(models, NOVA)
+    assert (error.kind, error.retryable) == (kind, retryable)
 
 
 # ── Google ────────────────────────────────────────────────────────────────────────────────────────
@@ -296,8 +355,8 @@ async def test_a_token_that_is_ready_is_used_as_it_is() -> None:
     [
         ({"token_uri": "http://tokens.example/token"}, "tokens that is not https://"),
         (
-            {"type": "external_account"},
-            "type 'external_account' cannot be used here: take the key of a service",
+            {"type": "gdch_service_account"},
+            "type 'gdch_service_account' cannot be used here: take the key of a service",
         ),
         ({"type": None}, "type None cannot be used here"),
     ],

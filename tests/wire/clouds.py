@@ -7,8 +7,6 @@ import base64
 import hashlib
 import hmac
 import json
-import struct
-import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,6 +19,8 @@ from aiohttp.test_utils import TestServer
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from tests.wire.aws_frames import chunk
 
 ACCESS, SECRET, SESSION = "AKIDEXAMPLE0123", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "session/token=="
 TENANT, CLIENT, CLIENT_SECRET = "tenant-1", "client-1", "very~secret~0123456789"
@@ -62,38 +62,12 @@ def sse(*events: dict[str, Any]) -> bytes:
     return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
 
 
-# ── Amazon's frames ───────────────────────────────────────────────────────────────────────────────
-
-
-def aws_frame(payload: bytes, **headers: str) -> bytes:
-    """One frame, with headers such as `event_type="chunk"`."""
-    head = b""
-    for name, value in headers.items():
-        word = f":{name.replace('_', '-')}".encode()
-        head += bytes([len(word)]) + word + b"\x07" + struct.pack("!H", len(value)) + value.encode()
-    prelude = struct.pack("!II", 16 + len(head) + len(payload), len(head))
-    message = prelude + struct.pack("!I", zlib.crc32(prelude)) + head + payload
-    return message + struct.pack("!I", zlib.crc32(message))
-
-
-def chunk(event: dict[str, Any]) -> bytes:
-    """An event of a model, as Bedrock hides it."""
-    hidden = base64.b64encode(json.dumps(event).encode()).decode()
-    payload = json.dumps({"bytes": hidden, "p": "abcdefg"}).encode()
-    return aws_frame(payload, event_type="chunk", content_type="application/json", message_type="event")
-
-
-def exception(kind: str, message: str) -> bytes:
-    payload = json.dumps({"message": message}).encode()
-    return aws_frame(payload, exception_type=kind, message_type="exception")
-
-
 CLAUDE_FRAMES = b"".join(map(chunk, CLAUDE))
 
 # ── Amazon's signature, computed from the bytes that came ─────────────────────────────────────────
 
 
-def expected_signature(request: web.Request, body: bytes, region: str) -> str:
+def expected_signature(request: web.Request, body: bytes, region: str, service: str = "bedrock") -> str:
     """What the Authorization header has to be, by Amazon's rules. Only what was signed is used."""
     sent = request.headers["Authorization"]
     names = sent.partition("SignedHeaders=")[2].partition(",")[0]
@@ -105,7 +79,7 @@ def expected_signature(request: web.Request, body: bytes, region: str) -> str:
         [request.method, "/".join(steps), "&".join(sorted(query.split("&"))), head, names, hashed]
     )
     at = request.headers["X-Amz-Date"]
-    scope = f"{at[:8]}/{region}/bedrock/aws4_request"
+    scope = f"{at[:8]}/{region}/{service}/aws4_request"
     text = f"AWS4-HMAC-SHA256\n{at}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
     key = f"AWS4{SECRET}".encode()
     for step in scope.split("/"):

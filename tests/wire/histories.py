@@ -70,6 +70,7 @@ SIGNED: dict[str, tuple[str | None, Json]] = {
     ),
     "anthropic_messages": ("EqQBCkYI+/=", None),
     "gemini": ("CiIBVKhc7g==", None),
+    "bedrock_converse": ("EqQBCkgI+/=", None),
 }
 
 texts = st.sampled_from(["Hello.", "What is the weather?", "Look:\n```\n<think>\n```", "ü 🐉", "", "  \n"])

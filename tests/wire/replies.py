@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic_core import to_json
 
@@ -24,8 +26,10 @@ from dragoman.messages.events import (
 from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part
-from dragoman.wire.sse import Splitter
+from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.framing import FRAMINGS
 from dragoman.wire.wire import Decoder, Wire
+from tests.wire.aws_frames import named
 
 UNFINISHED = "the stream ended before the reply was finished"
 
@@ -74,9 +78,16 @@ def sse(*frames: object) -> bytes:
     return b"".join(b"data: " + frame + b"\n\n" for frame in data)
 
 
+def framed(wire: str, *frames: dict[str, Any]) -> list[bytes]:
+    """Each frame as the provider of a wire sends it. JSON in ASCII, as most servers write it."""
+    if ENDPOINTS[wire].framing == "aws_events":
+        return [named(frame) for frame in frames]
+    return [b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in frames]
+
+
 def decode(wire: Wire, pieces: Iterable[bytes]) -> Reply:
     """Read a stream that comes in these pieces, as `wire/exchange.py` does."""
-    splitter, decoder = Splitter(), wire.decoder("msg_r")
+    splitter, decoder = FRAMINGS[ENDPOINTS[wire.name].framing](), wire.decoder("msg_r")
     reply = Reply()
     try:
         for piece in pieces:

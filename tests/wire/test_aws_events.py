@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import ProviderError
 from dragoman.wire.aws_events import LARGEST, AwsEventSplitter
-from tests.wire.clouds import aws_frame, chunk, exception
+from tests.wire.aws_frames import aws_frame, chunk, exception, named
 
 PAYLOADS = st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=20), max_size=3), max_size=5)
 
@@ -99,3 +99,9 @@ def test_a_payload_that_cannot_be_read_is_an_error(payload: bytes) -> None:
 
 def test_a_frame_without_a_payload_is_no_event() -> None:
     assert split(aws_frame(b"", event_type="initial-response")) == []
+
+
+def test_an_event_of_amazons_own_comes_with_its_name() -> None:
+    assert split(named({"messageStop": {"stopReason": "end_turn"}})) == [
+        b'{"messageStop":{"stopReason": "end_turn", "p": "abcdefghij"}}'
+    ]

@@ -10,7 +10,7 @@ import pytest
 from dragoman.messages.media import is_text, media_type, modality
 from dragoman.messages.parts import CallState, File, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
-from dragoman.providers.models import WIRES
+from dragoman.providers.wires import WIRES
 from dragoman.wire.files import Attachments, without_files
 
 BLOB = "blob_1"
@@ -122,13 +122,17 @@ def test_sound_goes_only_where_there_is_a_place_for_it() -> None:
         "openai_responses": False,
         "anthropic_messages": False,
         "gemini": True,
+        "bedrock_converse": True,
     }
 
 
 def test_a_document_goes_where_it_is_read() -> None:
     """M2"""
     word = File("application/vnd.openxmlformats-officedocument.wordprocessingml.document", blob=BLOB)
-    assert [wire for wire in WIRES if "AAAA" in written(wire, word)] == ["openai_responses"]
+    assert [wire for wire in WIRES if "AAAA" in written(wire, word)] == [
+        "openai_responses",
+        "bedrock_converse",
+    ]
     assert all("AAAA" in written(wire, File("application/pdf", blob=BLOB)) for wire in WIRES)
 
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from dragoman.errors import BadRequest
 from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
-from dragoman.providers.models import WIRES
+from dragoman.providers.wires import WIRES
 from dragoman.wire.options import (
     COMMON,
     Extra,
@@ -187,7 +187,11 @@ VALUES: dict[str, JsonValue] = {
     "metadata": {"team": "red"},
     "truncation": "auto",
 }
-MODELS = {"anthropic_messages": "claude-sonnet-4-5", "gemini": "gemini-3-pro"}
+MODELS = {
+    "anthropic_messages": "claude-sonnet-4-5",
+    "gemini": "gemini-3-pro",
+    "bedrock_converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+}
 CASES = [(wire, option) for wire, made in WIRES.items() for option in sorted(made().options)]
 
 

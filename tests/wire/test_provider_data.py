@@ -13,7 +13,8 @@ from dragoman.messages.fold import Draft, fold
 from dragoman.messages.parts import Citation, Text
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
-from dragoman.providers.models import WIRES, Models
+from dragoman.providers.models import Models
+from dragoman.providers.wires import WIRES
 from tests.loopback import delta, loopback, stream, usage
 from tests.runtimes import events_of
 from tests.wire.replies import Reply, decode, sse
@@ -201,6 +202,7 @@ def test_h4_half_a_character_in_such_a_field_does_no_harm(wire: str) -> None:
         "openai_responses": b'{"type": "response.note", "note": "\\ud83d"}',
         "anthropic_messages": b'{"type": "note", "note": "\\ud83d"}',
         "gemini": b'{"candidates": [], "note": "\\ud83d"}',
+        "bedrock_converse": b'{"metadata": {"note": "\\ud83d"}}',
     }
     events = [*WIRES[wire]().decoder("msg_r").feed(frames[wire])]
     (seen,) = (event for event in events if isinstance(event, ProviderData))

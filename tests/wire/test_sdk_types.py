@@ -16,7 +16,7 @@ from hypothesis.strategies import SearchStrategy
 
 from dragoman.messages.parts import Citation, Part, ProviderItem, Reasoning, Text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
-from dragoman.providers.models import WIRES
+from dragoman.providers.wires import WIRES
 from tests.sweeps import examples
 from tests.wire.anthropic_messages.bodies import FOUND, SEARCH
 from tests.wire.gemini.test_schema import schemas

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.providers.models import WIRES
+from dragoman.providers.wires import WIRES
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.surrogates import is_whole, join_halves, split_half
 from tests.wire.cuts import cuts
-from tests.wire.replies import Reply, decode
+from tests.wire.replies import Reply, decode, framed
 
 LONE = "\N{REPLACEMENT CHARACTER}"
 EMOJI = "😀"
@@ -29,7 +29,7 @@ def units(text: str) -> str:
 
 def read(wire: str, frames: Iterable[dict[str, Any]]) -> Reply:
     """Each frame in ASCII, as most servers write JSON: half a character stands there as an escape."""
-    return decode(WIRES[wire](), [b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in frames])
+    return decode(WIRES[wire](), framed(wire, *frames))
 
 
 # ── a piece of a reply, in the words of each wire ─────────────────────────────────────────────────
@@ -109,23 +109,44 @@ def gemini_reasoning(pieces: list[str]) -> Iterator[dict[str, Any]]:
     return gemini(pieces, thought=True)
 
 
+def converse(pieces: list[str], name: str = "text", start: Any = None) -> Iterator[dict[str, Any]]:
+    if start is not None:
+        yield {"contentBlockStart": {"start": start, "contentBlockIndex": 0}}
+    for piece in pieces:
+        held: Any = piece if name == "text" else {"input" if name == "toolUse" else "text": piece}
+        yield {"contentBlockDelta": {"delta": {name: held}, "contentBlockIndex": 0}}
+    yield {"contentBlockStop": {"contentBlockIndex": 0}}
+    yield {"messageStop": {"stopReason": "end_turn"}}
+
+
+def converse_reasoning(pieces: list[str]) -> Iterator[dict[str, Any]]:
+    return converse(pieces, "reasoningContent")
+
+
+def converse_arguments(pieces: list[str]) -> Iterator[dict[str, Any]]:
+    return converse(pieces, "toolUse", {"toolUse": {"toolUseId": "a", "name": "note"}})
+
+
 Frames = Callable[[list[str]], Iterator[dict[str, Any]]]
 TEXTS: dict[str, Frames] = {
     "openai_chat": chat_text,
     "openai_responses": responses_text,
     "anthropic_messages": messages_text,
     "gemini": gemini,
+    "bedrock_converse": converse,
 }
 THOUGHTS: dict[str, Frames] = {
     "openai_chat": chat_reasoning,
     "openai_responses": responses_reasoning,
     "anthropic_messages": messages_reasoning,
     "gemini": gemini_reasoning,
+    "bedrock_converse": converse_reasoning,
 }
 ARGUMENTS: dict[str, Frames] = {
     "openai_chat": chat_arguments,
     "openai_responses": responses_arguments,
     "anthropic_messages": messages_arguments,
+    "bedrock_converse": converse_arguments,
 }
 
 # A letter in front, so that no wire takes the text for blank lines around a call.

@@ -65,6 +65,12 @@ TAGGED: dict[str, tuple[Part, ...]] = {
     "hm, well.[/THINK]yes": (Reasoning("hm, well."), Text("yes")),
     "yes<eos>": (Text("yes"),),
     "<think>hm</think>yes<|im_end|>\n<|endoftext|>\n": (thought("hm"), Text("yes")),
+    "<think>hm</think><answer>yes</answer>": (thought("hm"), Text("yes")),
+    "<think>hm</think>\n<answer>\nyes\n</answer>\n": (thought("hm"), Text("yes\n")),
+    "hm\n</think>\n<response>yes</response><|im_end|>": (Reasoning("hm\n"), Text("yes")),
+    "<think>hm</think><answer>a </answer> b</answer>": (thought("hm"), Text("a </answer> b")),
+    "<think>hm</think>so <answer>yes</answer>": (thought("hm"), Text("so <answer>yes</answer>")),
+    "<answer>yes</answer>": (Text("<answer>yes</answer>"),),
     "```\ncode\n```\n<think>hm</think>yes": (Text("```\ncode\n```\n"), thought("hm"), Text("yes")),
 }
 

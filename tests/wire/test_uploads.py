@@ -17,7 +17,7 @@ from dragoman.errors import ProviderError
 from dragoman.messages.events import TextDelta
 from dragoman.messages.parts import File, Text
 from dragoman.messages.request import Request, RequestMessage
-from dragoman.providers.models import wire as named_wire
+from dragoman.providers.wires import wire as named_wire
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS

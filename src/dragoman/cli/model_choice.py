@@ -15,6 +15,7 @@ from dragoman.own_folders import data_folder
 from dragoman.providers import choice
 from dragoman.providers.catalog import Catalog, Provider
 from dragoman.providers.keys import Keys
+from dragoman.providers.lessons import FILE as LESSONS
 from dragoman.providers.listed_types import FILE
 from dragoman.providers.local.box import IN_THE_BOX, PROVIDER
 from dragoman.providers.local.weights import Progress, is_fetched
@@ -59,6 +60,7 @@ async def choose_model(
         dialect=dialect,
         progress=progress,
         types_file=data_folder() / FILE,
+        lessons_file=data_folder() / LESSONS,
     )
     reason = f"named by {_origin(settings)}" if named else found.reason
     return ChosenModel(models, found.name, reason, note_about(catalog, found.name))

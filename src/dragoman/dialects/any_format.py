@@ -1,7 +1,8 @@
 """Calls in whichever format a model of which nothing is known writes them: told by how the first one begins.
 
 The markers of all dialects are looked for, and each is read by the dialect that has it. Calls without a
-marker count only if a reply begins with them, and if they name tools there are.
+marker count only if a reply begins with them, and if they name tools there are. So do those behind a tag or a
+token that no dialect has, and behind `Action:`.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from collections.abc import Iterable, Sequence
 
 from dragoman.dialects.cursor import Cursor
 from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.loose import LOOSE_BEGINS, LOOSE_BLOCKS, LOOSE_SUSPECTS, is_loose, read_loose
 from dragoman.dialects.scanner import Reading, TextCall, Tools
 
 _LEFT_OUT = (  # too much else begins like these, or it is read without them
-    *(">>>", "<|start|>assistant", "to=self<|message|>"),
+    *(">>>", "<|start|>assistant", "to=self<|message|>", "Thought:", "Action:"),
     "<｜tool_calls_begin｜>",
 )
 _TOKEN_LIKE = re.compile(r"[|｜:\[]|tool_call")  # what is never text: other closing tags may be
-_PYTHON_TAG = "<|python_tag|>"
+_PYTHON_TAGS = ("<|python_tag|>", "<|python_start|>", "<|tool_call_start|>")
+_FUNCTION_CALLS, _INVOKE = "<function_calls>", "<invoke name="
 _JSON = ("{", (r"\[", r"\s{0,64}", r'[{"\]]'))
 
 
@@ -29,8 +32,8 @@ class AnyFormat(Dialect):
         """`written` is how it writes calls itself, and what a marker means that several have."""
         known = {one.name: one for one in (written, *others)}
         self._written = written
-        self._json, self._python, self._channels = (
-            known[name] for name in ("llama_json", "llama_pythonic", "harmony")
+        self._json, self._python, self._channels, self._olmo = (
+            known[name] for name in ("llama_json", "llama_pythonic", "harmony", "olmo")
         )
         self.how = written.how
         self.ids = written.ids
@@ -53,20 +56,27 @@ class AnyFormat(Dialect):
             *self._json.begins,
             self._json.bare,
             self._python.bare,
+            *LOOSE_BEGINS,
         )
+        self.suspects = LOOSE_SUSPECTS
+        self.call_blocks = LOOSE_BLOCKS
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
-        if opener == _PYTHON_TAG:
+        if opener in _PYTHON_TAGS:
             yield from cursor.space()
             one = self._json if (yield from cursor.sees(*_JSON)) else self._python
             return (yield from one.read(cursor, opener, tools))
+        if opener == _FUNCTION_CALLS:
+            yield from cursor.space()
+            one = self._owners[opener] if (yield from cursor.sees(_INVOKE)) else self._olmo
+            return (yield from one.read(cursor, opener, tools))
         if opener:
             return (yield from self._owners[opener].read(cursor, opener, tools))
-        one = self._json
         if (yield from cursor.sees(*self._channels.begins)):
-            one = self._channels
-        elif (yield from cursor.sees(self._python.bare)):
-            one = self._python
+            return (yield from self._channels.read(cursor, "", tools))
+        if (yield from cursor.sees(*LOOSE_BEGINS, *LOOSE_SUSPECTS)):
+            return (yield from read_loose(self, cursor, tools))
+        one = self._python if (yield from cursor.sees(self._python.bare)) else self._json
         bare = yield from cursor.sees("{", "[")
         found = yield from one.read(cursor, "", tools)
         if bare and not isinstance(found, str):
@@ -76,10 +86,16 @@ class AnyFormat(Dialect):
 
     def format_of(self, mark: str) -> str:
         """The name of the dialect whose calls begin like this."""
+        if mark in (*_PYTHON_TAGS, _FUNCTION_CALLS):  # each stands for several
+            return self.name
         if mark in self._owners:
             return self._owners[mark].name
+        if mark in self._json.begins:
+            return self._json.name
         if mark.startswith("to="):
             return self._channels.name
+        if is_loose(mark):
+            return self.name
         return self._json.name if mark[-1] in '"{[' else self._python.name
 
     def calls(self, calls: Sequence[TextCall]) -> str:

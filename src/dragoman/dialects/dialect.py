@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
+from dragoman.dialects.action import Action
 from dragoman.dialects.any_format import AnyFormat
 from dragoman.dialects.deepseek import Deepseek
 from dragoman.dialects.functionary import Functionary
@@ -20,6 +21,7 @@ from dragoman.dialects.llama_pythonic import LlamaPythonic
 from dragoman.dialects.marked_json import MARKED_JSON_DIALECTS
 from dragoman.dialects.minimax_m3 import MinimaxM3
 from dragoman.dialects.mistral import Mistral
+from dragoman.dialects.named_json import NAMED_JSON_DIALECTS
 from dragoman.dialects.olmo import Olmo
 from dragoman.dialects.plamo import Plamo
 from dragoman.dialects.qwen_coder import QwenCoder
@@ -48,6 +50,8 @@ _ALL: tuple[Dialect, ...] = (
     *MARKED_JSON_DIALECTS,
     Plamo(),
     Functionary(),
+    *NAMED_JSON_DIALECTS,
+    Action(),
 )
 ANY = AnyFormat(Hermes(), _ALL)
 _DIALECTS: dict[str, Dialect] = {one.name: one for one in (*_ALL, ANY)}

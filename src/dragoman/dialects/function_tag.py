@@ -21,10 +21,10 @@ PARAMETER, PARAMETER_END = "<parameter=", "</parameter>"
 def read_function(dialect: Dialect, cursor: Cursor, tools: Tools | None, *, wrapped: bool) -> Reading:
     """`<function=` was read. `wrapped` says that it stands in another tag, and so is certainly meant."""
     alone = cursor.fresh
-    name, mark = yield from cursor.until(">", "<", "\n")
-    if mark != ">":
+    name, mark = yield from cursor.until(">", "<", "\n", "{")
+    if mark not in (">", "{") or (mark == "{" and tool_named(name, tools) is None):
         return (yield from dialect.stray(cursor, FUNCTION, FUNCTION_END))
-    cursor.at += 1
+    cursor.at += mark == ">"  # Llama forgets it now and then
     yield from cursor.space()
     tool = tool_named(name, tools)
     meant = wrapped or alone or tool is not None or not tools

@@ -14,6 +14,7 @@ from dragoman.dialects.scanner import Reading, TextCall, Tools
 from dragoman.dialects.tool_call_tag import PLAIN, GlmTags, read_tool_call
 from dragoman.dialects.wording import compact, enclosed
 
+_BOXES = ("<|begin_of_box|>", "<|end_of_box|>")  # around what it thinks is the answer
 _NO_THOUGHTS: Mapping[str, str] = {}
 
 
@@ -34,7 +35,7 @@ class Glm(Dialect):
         self.name = name
         self.thoughts = thoughts
         self.opens = (*(tags.open for tags in spellings), *(opening for opening, _ in around), *thoughts)
-        self.drops = (*closes, *(closing for _, closing in around), *thoughts.values())
+        self.drops = (*closes, *(closing for _, closing in around), *thoughts.values(), *_BOXES)
         self._tags = {tags.open: tags for tags in spellings}
         self._around = dict(around)
 

@@ -43,7 +43,7 @@ class Parsed:
 class Dialect(ABC):
     """A way to write calls as text. A new one is a file with `read`, `calls` and a few markers.
 
-    `opens`, `drops`, `bare`, `sure`, `begins`, `reserved` and `thoughts` are explained in `scanner.Grammar`.
+    What begins a call (`opens` to `thoughts`) is explained in `scanner.Grammar`.
     """
 
     name: str
@@ -54,6 +54,8 @@ class Dialect(ABC):
     bare: tuple[str, ...] = ()
     sure: tuple[str, ...] = ()
     begins: tuple[Form, ...] = ()
+    suspects: tuple[Form, ...] = ()
+    call_blocks: tuple[str, ...] = ()
     reserved: bool = False
     thoughts: Mapping[str, str] = MappingProxyType({})
     ids: IdShape = "ours"

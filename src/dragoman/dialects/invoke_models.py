@@ -17,13 +17,16 @@ DEEPSEEK_DSML = InvokeTags(  # DeepSeek V3.2 and V4, which has another outer tag
     drops=("<｜end▁of▁sentence｜>",),
 )
 
-MINIMAX = InvokeTags(  # MiniMax M2; dots has another outer tag
+MINIMAX = InvokeTags(  # MiniMax M2; dots and Claude, where it writes them as text, have other outer tags
     call='<invoke name="',
     call_end="</invoke>",
     argument='<parameter name="',
     argument_end="</parameter>",
     around=("<minimax:tool_call>", "</minimax:tool_call>"),
-    also=(("<dots_function_call>", "</dots_function_call>"),),
+    also=(
+        ("<dots_function_call>", "</dots_function_call>"),
+        ("<function_calls>", "</function_calls>"),
+    ),
     between="\n",
 )
 
@@ -72,6 +75,14 @@ MUSE = InvokeTags(  # Muse Glimmer
     thoughts={"to=self<|message|>": "<|eom|>"},
 )
 
+GROK = InvokeTags(  # Grok, where it writes them as text
+    call='<xai:function_call name="',
+    call_end="</xai:function_call>",
+    argument='<parameter name="',
+    argument_end="</parameter>",
+    between="\n",
+)
+
 INVOKE_DIALECTS = (
     Invoke("deepseek_dsml", DEEPSEEK_DSML),
     Invoke("minimax", MINIMAX),
@@ -79,4 +90,5 @@ INVOKE_DIALECTS = (
     Invoke("minicpm", MINICPM),
     Invoke("step", STEP),
     Invoke("muse", MUSE),
+    Invoke("grok", GROK),
 )

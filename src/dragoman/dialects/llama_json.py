@@ -1,8 +1,8 @@
 """`{"name": …, "parameters": {…}}`, also several with `;` between them, in a list, or behind a tag: Llama 3.
 
-Without the tag, an object is a call if it has a name and parameters, or if it has nothing but the name of a
-tool there is; any other is text. Other models write the same JSON behind a token or between tags of their
-own: all of those are read here.
+Without the tag, an object is a call if it has a name and parameters, or if it can be nothing else than a call
+of a tool there is (`loose_json.py`); any other is text. Other models write the same JSON behind a token or
+between tags of their own: all of those are read here.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor, Form
 from dragoman.dialects.function_tag import FUNCTION, FUNCTION_END, read_function
-from dragoman.dialects.grammar import Dialect, name_in, tool_named
+from dragoman.dialects.grammar import Dialect, name_in
 from dragoman.dialects.json_text import Members, read_json
+from dragoman.dialects.loose_json import loose_calls
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
-from dragoman.dialects.tool_call_tag import PLAIN, read_tool_call
+from dragoman.dialects.tool_call_tag import LONGCAT, PLAIN, read_tool_call
 from dragoman.dialects.wording import compact
-from dragoman.wire.arguments import parse_arguments
 
 TAG = "<|python_tag|>"
 ENDS = ("<|eom_id|>", "<|eot_id|>")
 TOKENS = (  # in front of the JSON, and nothing behind it
     "<|tool_call|>",  # Granite 3
-    "<|action_start|><|plugin|>",  # InternLM 2
+    "<|action_start|>",  # InternLM, with <|plugin|> behind it
     "<|function_call|>",  # GigaChat 3, which has two ways
     "<|message_sep|>\n\nfunction call<|role_sep|>",
+    "<|im_start|>assistant -> tool/function_call",  # HyperCLOVA X
 )
 TAGS = {  # around the JSON
     "<tool_call>": "</tool_call>",  # Hunyuan A13B, xLAM
@@ -34,8 +35,11 @@ TAGS = {  # around the JSON
     "<function_call>": "</function_call>",  # Granite 20B
     "<tools>": "</tools>",  # Qwen 2.5, now and then
 }
+PLUGIN = "<|plugin|>"
 FUNCTOOLS = "functools"  # Phi 4 mini, FireFunction
+HEADERS = ("function call<|role_sep|>", "-> tool/function_call")  # where the prompt has the rest
 
+_BY_KEYS = {tags.open: tags for tags in (PLAIN, LONGCAT)}  # where each argument may have a tag of its own
 _GAP = (r"\s{0,64}",)
 
 
@@ -46,16 +50,23 @@ class LlamaJson(Dialect):
         "calls, several objects with a semicolon between them."
     )
     opens: tuple[str, ...] = (TAG, *TOKENS, *TAGS, FUNCTION)
-    drops: tuple[str, ...] = (*ENDS, "<|action_end|>", *TAGS.values(), FUNCTION_END)
-    begins: tuple[Form, ...] = ((*FUNCTOOLS, *_GAP, r"[{\[]"),)
+    drops: tuple[str, ...] = (
+        *ENDS,
+        *("<|action_end|>", "<|/tool_call|>", "<|message_sep|>", "<|im_start|>assistant"),
+        *TAGS.values(),
+        FUNCTION_END,
+    )
+    begins: tuple[Form, ...] = ((*FUNCTOOLS, *_GAP, r"[{\[]"), *HEADERS)
     bare = (r"[{\[]", *_GAP, r"\{?", *_GAP, '"')
     sure = (*bare, *'name"', *_GAP, ":", *_GAP, '"', r'[^"\n]{1,99}', '"', *_GAP, ",", *_GAP, '"', "[pa]")
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if opener == FUNCTION:
             return (yield from read_function(self, cursor, tools, wrapped=False))
-        marked = opener or (yield from cursor.accept(FUNCTOOLS))
+        marked = opener or (yield from cursor.accept(FUNCTOOLS, *HEADERS))
         yield from cursor.space()
+        if (yield from cursor.accept(PLUGIN)):
+            yield from cursor.space()
         if not (yield from cursor.sees("{", "[")):
             return (yield from self._without_json(cursor, opener, tools))
         found: list[FoundCall] = []
@@ -70,18 +81,19 @@ class LlamaJson(Dialect):
                         cursor.back(cursor.taken - before)
                     return found
             payload = yield from read_json(cursor, None if marked and not found else _is_call)
-            if not payload.certain and (payload.flaw or not _only_names(payload.text, tools)):
+            loose = None if payload.flaw else loose_calls(payload.text, tools)
+            if not payload.certain and loose is None:
                 cursor.back(cursor.taken - before if found else payload.swallowed)
                 return found or None
             if payload.flaw:
                 yield from cursor.until(*ENDS, *self.opens, *TAGS.values(), "\n\n", "```")
                 return [*found, self.bad(payload.flaw, name_in(payload.text))]
-            found += self.entries(payload)
+            found += self.entries(payload) if loose is None else loose
 
     def _without_json(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         """Something else stands behind what opens a call."""
-        if opener == PLAIN.open:
-            return (yield from read_tool_call(self, cursor, PLAIN, tools, lone_name=False))
+        if opener in _BY_KEYS:
+            return (yield from read_tool_call(self, cursor, _BY_KEYS[opener], tools, lone_name=False))
         if opener in TOKENS or (yield from cursor.sees(*self.opens)):
             return []
         if opener in TAGS:
@@ -100,9 +112,3 @@ def _is_call(members: Members) -> bool:
     if members.get("name") == '"':
         return given in ("{", '"', "n")
     return members.get("type") == '"' and members.get("function") == "{"
-
-
-def _only_names(text: str, tools: Tools | None) -> bool:
-    value = parse_arguments(text) or {}
-    name = value.get("name")
-    return value.keys() <= {"name", "type", "id"} and isinstance(name, str) and bool(tool_named(name, tools))

@@ -14,6 +14,7 @@ from keyword import iskeyword
 
 from dragoman.dialects.cursor import Cursor
 from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.python_calls import read_python_calls
 from dragoman.dialects.python_text import NotALiteral, PythonMachine, keywords, listed_calls
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 
@@ -38,6 +39,8 @@ class LlamaPythonic(Dialect):
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if opener:
             yield from cursor.space()
+            if found := (yield from read_python_calls(self, cursor, tools)):
+                return found
             if not (yield from cursor.sees("[")):
                 yield from cursor.until(*ENDS, *TAGS)
                 return [self.bad(f"no list of calls stands behind {opener}")]

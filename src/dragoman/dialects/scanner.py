@@ -24,7 +24,7 @@ from dragoman.dialects.cursor import BLANK, TICKS, TILDES, WORD, Cursor, Form, M
 from dragoman.dialects.visible import Piece, VisibleText, Voice
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
-from dragoman.wire.thinking import CLOSING, END_TOKENS, OPENING, THOUGHTS, thought_ends
+from dragoman.wire.thinking import ANSWERS, CLOSING, END_TOKENS, OPENING, THOUGHTS, thought_ends
 
 Tools: TypeAlias = Sequence[ToolSpec]
 
@@ -65,6 +65,10 @@ class Grammar(Protocol):
     """The same, as far as it takes to suspect one even in a code block."""
     begins: tuple[Form, ...]
     """How a call looks that begins without a marker at the beginning of a reply, and only there."""
+    suspects: tuple[Form, ...]
+    """How calls look that may stand anywhere, of tools there are, as far as it takes to suspect one."""
+    call_blocks: tuple[str, ...]
+    """The languages of fenced blocks in which calls stand as at the beginning of a reply."""
     reserved: bool
     thoughts: Mapping[str, str]
     """Markers, among `opens`, that begin a thought, each with what ends it. No call in it counts."""
@@ -98,12 +102,15 @@ class Scanner:
         self._thoughts = {**(THOUGHTS if thinking else {}), **grammar.thoughts}
         self._thought_ends = frozenset(self._thoughts.values()).intersection(CLOSING)
         calls = (one for one in grammar.opens if one not in self._thoughts)
-        self._openers: tuple[Form, ...] = (*calls, *((grammar.bare,) if grammar.bare else ()))
-        known = (*self._openers, *self._thoughts, *self._thought_ends, *grammar.drops, *END_TOKENS)
+        self._marked: tuple[Form, ...] = (*calls, *((grammar.bare,) if grammar.bare else ()))
+        self._openers: tuple[Form, ...] = (*self._marked, *grammar.suspects)
+        endings = (*END_TOKENS, *(ANSWERS.values() if thinking else ()))
+        known = (*self._openers, *self._thoughts, *self._thought_ends, *grammar.drops, *endings)
         self._unfenced = marks(*known)
         self._marks = self._unfenced if grammar.reserved else marks(*known, *_RUNS)
-        self._in_code = (*self._openers, *((grammar.sure,) if grammar.sure else ()))
+        self._in_code = (*self._marked, *((grammar.sure,) if grammar.sure else ()))
         self._shown = VisibleText()
+        self._answer_end = ""  # what ends the answer, where its beginning was marked
         self._idle: re.Pattern[str] | None = None  # all was read; only a piece with one of these is looked at
         self._steps = self._run(inside)
 
@@ -128,10 +135,13 @@ class Scanner:
         if inside:
             yield from self._thought("")
         while True:
+            if self.tagged and self._shown.unsaid and not self._answer_end:
+                yield from self._marked_answer()
             if grammar.begins and self._shown.unsaid:
                 yield from cursor.space()
-                if begun := (yield from cursor.sees(*grammar.begins)):
-                    yield from self._call(begun)
+                begun = yield from cursor.sees(*grammar.begins)
+                if begun and (yield from self._call(begun)):
+                    continue
             mark = cursor.seek(self._marks)
             self._shown.add(cursor.cut())
             if not mark and cursor.over:
@@ -152,7 +162,9 @@ class Scanner:
                 self._end_of_thought(mark)
             elif mark in grammar.drops:
                 self._drop(mark)
-            elif mark in END_TOKENS and mark not in grammar.opens:
+            elif mark in ANSWERS.values() and mark != self._answer_end:
+                cursor.at += len(mark)
+            elif mark == self._answer_end or (mark in END_TOKENS and mark not in grammar.opens):
                 yield from self._end_token(mark)
             else:
                 yield from self._call(mark)
@@ -208,6 +220,15 @@ class Scanner:
         return True
 
     # ── thoughts ──────────────────────────────────────────────────────────────────────────────────
+
+    def _marked_answer(self) -> Steps[None]:
+        """Behind a thought: what some models put in front of the answer is no part of it."""
+        space = yield from self._cursor.space()
+        if opening := (yield from self._cursor.accept(*ANSWERS)):
+            self._answer_end = ANSWERS[opening]
+            self._drop("")
+        else:
+            self._cursor.back(len(space))
 
     def _thought(self, opener: str) -> Steps[None]:
         """Show what stands behind the marker as reasoning, up to what ends it. Without one, the prompt has
@@ -300,9 +321,10 @@ class Scanner:
         cursor = self._cursor
         ticks = yield from cursor.run(_RUNS[kind])
         yield from cursor.run(BLANK)
-        yield from cursor.run(WORD)
+        language = yield from cursor.run(WORD)
         space = yield from cursor.space()
-        begins = self._grammar.begins if self._shown.unsaid else ()
+        for_calls = self._shown.unsaid or language in self._grammar.call_blocks
+        begins = self._grammar.begins if for_calls else ()
         mark = yield from cursor.sees(*self._openers, *begins)
         if mark and (yield from self._call(mark)):
             yield from self._fenced_calls(ticks)

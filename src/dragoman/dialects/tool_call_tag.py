@@ -19,6 +19,7 @@ from dragoman.dialects.values import may_have, read_value, value_of
 from dragoman.messages.parts import Arguments
 
 _NAME = re.compile(r"[\w.:/-]+")
+_KIND = "function"
 
 
 @dataclass(slots=True, frozen=True)
@@ -44,6 +45,13 @@ PLAIN = GlmTags(
     ("<arg_value>", "</arg_value>"),
 )
 
+LONGCAT = GlmTags(
+    "<longcat_tool_call>",
+    ("</longcat_tool_call>",),
+    ("<longcat_arg_key>", "</longcat_arg_key>"),
+    ("<longcat_arg_value>", "</longcat_arg_value>"),
+)
+
 
 def read_tool_call(
     dialect: Dialect, cursor: Cursor, tags: GlmTags, tools: Tools | None, *, lone_name: bool = True
@@ -62,14 +70,16 @@ def read_tool_call(
     if not mark and _NAME.fullmatch(name.strip()):
         return [dialect.bad("the reply ends before it does", name)]
     separated = yield from cursor.accept(tags.separator)
+    if separated and name.strip() == _KIND:  # Hunyuan: the kind of tool stands where the name does elsewhere
+        name, mark = yield from cursor.until("\n", "{", *tags.closes, tags.open)
     yield from cursor.space()
-    begins = yield from cursor.sees(tags.key[0], *tags.closes, "{")
+    begins = yield from cursor.sees(tags.key[0], *tags.closes, "{", "```")
     counts = lone_name or begins == tags.key[0] or tool_named(name, tools) is not None
     if not _NAME.fullmatch(name.strip()) or not begins or not counts:
         return (yield from dialect.stray(cursor, tags.open, tags.closes[0]))
-    if begins == "{" and (separated or tool_named(name, tools)):
+    if begins in ("{", "```") and (separated or tool_named(name, tools)):
         return (yield from dialect.named(cursor, name, "", tags.closes, (tags.open,)))
-    if begins == "{":
+    if begins in ("{", "```"):
         return (yield from dialect.stray(cursor, tags.open, tags.closes[0]))
     found = yield from _arguments(dialect, cursor, tags, name, tools)
     is_example = isinstance(found, TextCall) and not found.arguments and not alone

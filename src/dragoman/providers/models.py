@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
@@ -27,6 +28,7 @@ from dragoman.providers.catalog import (
 from dragoman.providers.chain import ModelChain, chain_name, names_in
 from dragoman.providers.compatible import NamedModel, OpenAICompatible
 from dragoman.providers.keys import Keys
+from dragoman.providers.lessons import Lessons
 from dragoman.providers.listed_types import ListedTypes
 from dragoman.providers.local.box import PROVIDER, local_model, server_of
 from dragoman.providers.local.server import LlamaServer
@@ -35,44 +37,19 @@ from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
 from dragoman.providers.sign_in import reach
-from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_images, openai_responses
+from dragoman.providers.wires import wire_for
 from dragoman.wire.attachments import AttachmentReader, ReadBlob
-from dragoman.wire.auth.token import TokenAuth, TokenSource
+from dragoman.wire.auth.aws_identity import AwsIdentity
+from dragoman.wire.auth.token import TokenAuth
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.learned import Learned
-from dragoman.wire.openai_audio.speech import OpenAISpeech
-from dragoman.wire.openai_audio.transcription import OpenAITranscription
 from dragoman.wire.pictures import NO_LIMITS
-from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.uploads import SERVICES, Uploads
-from dragoman.wire.wire import Model, Wire
+from dragoman.wire.wire import Model
 
 AUTO = "auto"
 _log = logging.getLogger("dragoman.providers")
-
-MEDIA_WIRES: dict[ModelType, Callable[..., Wire]] = {
-    "image-gen": openai_images.WIRE,
-    "image-edit": partial(openai_images.WIRE, edits=True),
-    "audio-stt": OpenAITranscription,
-    "audio-tts": OpenAISpeech,
-}
-_IMITATED = ("openai_chat", "openai_responses")  # who speaks one of these may speak those, too
-
-WIRES: dict[str, Callable[..., Wire]] = {
-    "openai_chat": openai_chat.WIRE,
-    "openai_responses": openai_responses.WIRE,
-    "anthropic_messages": anthropic_messages.WIRE,
-    "gemini": gemini.WIRE,
-}
-
-
-def wire(name: str, *, quirks: Quirks = NO_QUIRKS) -> Wire:
-    """The wire of this name, or of the only one that begins like this."""
-    meant = [known for known in WIRES if name and known.startswith(name)]
-    if name not in WIRES and len(meant) != 1:
-        raise ConfigError(f"there is no wire {name!r}: choose one of {', '.join(WIRES)}")
-    return WIRES[name if name in WIRES else meant[0]](quirks=quirks)
 
 
 class Models:
@@ -81,7 +58,7 @@ class Models:
     `default` is the one that is meant where none is named. `dialect` is how calls are made: "auto" as the
     catalog says, "native", or the name of a dialect for all models. `blobs` reads attachments.
     `progress` hears of the download of the model in the box: bytes so far, and in all. `types_file` remembers
-    what servers say that their models do.
+    what servers say that their models do, `lessons_file` what they refused.
     """
 
     def __init__(
@@ -95,6 +72,7 @@ class Models:
         blobs: ReadBlob | None = None,
         progress: Progress | None = None,
         types_file: Path | None = None,
+        lessons_file: Path | None = None,
     ) -> None:
         if not isinstance(default, str | None):
             raise ConfigError(
@@ -113,11 +91,12 @@ class Models:
         self._models: dict[str, ServedModel] = {}
         self._chains: dict[str, ModelChain] = {}
         self._servers: dict[str, LlamaServer] = {}
-        self._tokens: dict[TokenSource, TokenAuth] = {}
+        self._identities: dict[object, TokenAuth | AwsIdentity] = {}
         self._learned: dict[str, Learned] = {}
         self._uploads: dict[str, Uploads] = {}  # by provider
         self._former_uploads: list[Uploads] = []  # of keys and addresses that are others by now
         self._types = ListedTypes(types_file)  # as their servers list them
+        self._lessons = Lessons(lessons_file, clock=self.client.clock)
 
     async def __aenter__(self) -> Self:
         return self
@@ -260,8 +239,13 @@ class Models:
         traits = self.traits(provider, model)
         if self._dialect != AUTO:
             traits = replace(traits, tools=self._dialect)
-        encoding = _wire_for(provider, traits)
-        learned = self._learned.setdefault(base, Learned())  # its variants are the same model
+        encoding = wire_for(provider, traits)
+        host = urlsplit(provider.base_url).netloc.rpartition("@")[2]
+        remembered: tuple[str, ...] = ()
+        if base not in self._learned:  # its variants are the same model
+            self._learned[base] = Learned()
+            remembered = self._learned[base].recall(self._lessons.of(base, host))
+        learned = self._learned[base]
         answering: Model
         if provider.name == PROVIDER and model in speech_model:
             answering = speech_model[model](base, self._attachments)
@@ -297,6 +281,8 @@ class Models:
             fallback=LAST_RESORT if self._dialect == AUTO else None,
             wire=provider.wire,
             learned=learned,
+            remembered=remembered,
+            remember=partial(self._lessons.note, base, host),
         )
         try:
             served.check_options({})
@@ -324,35 +310,20 @@ class Models:
         return self._uploads[provider.name]
 
     def _reach(self, provider: Provider) -> Endpoint:
-        """The provider's endpoint. Models of one account use one access token."""
+        """The provider's endpoint. Models of one account use one access token, or the same keys."""
         try:
             endpoint = reach(provider, self.keys)
         except ConfigError as error:
             raise _NotSetUp(str(error)) from error
-        if not isinstance(endpoint.auth, TokenAuth):
+        if not isinstance(endpoint.auth, TokenAuth | AwsIdentity):
             return endpoint
-        return replace(endpoint, auth=self._tokens.setdefault(endpoint.auth.source, endpoint.auth))
+        return replace(endpoint, auth=self._identities.setdefault(endpoint.auth.key, endpoint.auth))
 
 
 def _does(traits: Traits, type: ModelType) -> bool:
     """Whether a model is of a type. One that makes pictures may be able to change them, too."""
     both = type == "image-edit" and traits.type == "image-gen" and "image" in traits.modalities
     return traits.type == type or both
-
-
-def _wire_for(provider: Provider, traits: Traits) -> Wire:
-    if traits.type == CHAT:
-        return wire(provider.wire, quirks=provider.quirks)
-    if provider.wire not in _IMITATED:
-        raise ConfigError(
-            f"{provider.title} speaks {provider.wire}, which has no models of the type {traits.type}: "
-            "one that talks makes its pictures in the answer"
-        )
-    return MEDIA_WIRES[traits.type](quirks=provider.quirks)
-
-
-class _NotSetUp(ConfigError):
-    """The person has no key for a provider, or has not said where it is."""
 
 
 def models_named(
@@ -386,6 +357,10 @@ def models_named(
     return Models(
         chain_name(names) if names else None, **{"catalog": catalog, "keys": keys, "blobs": blobs, **options}
     )
+
+
+class _NotSetUp(ConfigError):
+    """The person has no key for a provider, or has not said where it is."""
 
 
 def _variant(model: str, name: str | None, traits: Traits) -> Mapping[str, JsonValue]:

@@ -57,6 +57,7 @@ class ServedModel:
     """A model as a turn knows it. Satisfies `wire.Model`.
 
     `fallback` is the dialect for a model whose server turns out to refuse tools; else that is an error.
+    `remembered` is what was learned of it before, in words, and `remember` keeps what is learned now.
     """
 
     def __init__(
@@ -69,6 +70,8 @@ class ServedModel:
         fallback: str | None = LAST_RESORT,
         wire: str = "",
         learned: Learned | None = None,
+        remembered: Sequence[str] = (),
+        remember: Callable[[Iterable[str]], None] = lambda words: None,
         others: Others = lambda wanted: (),
     ) -> None:
         self.name = model.name
@@ -84,6 +87,8 @@ class ServedModel:
         self._wire = wire
         self._others = others
         self._learned = learned or Learned()
+        self._remembered = [*remembered]
+        self._remember = remember
         self._habits = Habits(traits.reasoning == "inside", spills=traits.spills)
 
     def __repr__(self) -> str:
@@ -137,12 +142,18 @@ class ServedModel:
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         """The reply's events. What a server refuses before the first one is left out, and asked again."""
+        before = self._learned.words
+        remembered, self._remembered = self._remembered, []
+        if remembered:
+            yield [Notice(f"{self.name} {lesson}, as was learned before", "learned") for lesson in remembered]
         for _ in range(MOST_LESSONS):
             began, lessons = False, self._learned.lessons
             try:
                 async with aclosing(self._read_reply(request, reply)) as batches:
                     async for events in batches:
-                        began = began or begins_reply(events)
+                        if not began and begins_reply(events):
+                            began = True
+                            self._remember(self._learned.words - before)
                         yield events
                 return
             except ProviderError as error:

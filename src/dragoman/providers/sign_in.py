@@ -1,14 +1,14 @@
 """Finds out how a person signs in to a provider: with a key, or as the clouds have it.
 
-A key that is set is what is sent. Else, by the provider's `auth`: an Amazon access key, a Google account, an
-application of Entra, each from where its own programs look for it. All of it goes to the address of the
-catalog or of the person's own settings, and nowhere else (`tables.py`).
+A key that is set is what is sent. Else, by the provider's `auth`: an identity of Amazon's
+(`aws_sign_in.py`), an account of Google's, an application or a machine of Azure's, each from where its own
+programs look for it. All of it goes to the address of the catalog or of the person's own settings, and
+nowhere else (`tables.py`).
 """
 
 from __future__ import annotations
 
-import configparser
-import re
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,32 +16,40 @@ from pathlib import Path
 from pydantic_core import from_json
 
 from dragoman.errors import ConfigError
+from dragoman.providers.aws_sign_in import WAYS, find_aws
 from dragoman.providers.catalog import Provider
 from dragoman.providers.keys import SERVICE, Key, Keys
 from dragoman.providers.tables import AuthKind
 from dragoman.wire.auth.auth import ProviderAuth
-from dragoman.wire.auth.aws import AwsAuth
-from dragoman.wire.auth.entra import AUTHORITY, SCOPE, EntraApplication
+from dragoman.wire.auth.entra import (
+    AUTHORITY,
+    MACHINE,
+    SCOPE,
+    EntraApplication,
+    FederatedApplication,
+    ManagedIdentity,
+)
 from dragoman.wire.auth.google import google_credentials, read_google_credentials
+from dragoman.wire.auth.google_identity import METADATA, GoogleMachine
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.auth.token import TokenAuth
 from dragoman.wire.endpoint import Endpoint
 
 _ENTRA = ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")
+_FEDERATED = "AZURE_FEDERATED_TOKEN_FILE"
 _ENTRA_TOKENS = ("AZURE_OPENAI_AD_TOKEN", "AZURE_AD_TOKEN")
-_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_REGION_NAME")
 _GOOGLE = ("GOOGLE_APPLICATION_CREDENTIALS", "VERTEXAI_CREDENTIALS", "VERTEX_CREDENTIALS")
+
+_FIRMWARE = Path("/sys/class/dmi/id")
 
 # What is looked at beside the keys, for who has none of it.
 _WAYS: dict[AuthKind, str] = {
     "key": "",
-    "aws": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (with AWS_SESSION_TOKEN, if there is one), or "
-    "AWS_PROFILE to a profile with keys in ~/.aws/credentials (for others there is "
-    "`aws configure export-credentials`)",
-    "google": f"{_GOOGLE[0]} to the file of a service account, or run "
-    "`gcloud auth application-default login`",
-    "entra": f"{', '.join(_ENTRA[:2])} and {_ENTRA[2]} of an application, "
-    f"or {' or '.join(_ENTRA_TOKENS)} to a token",
+    "aws": WAYS,
+    "google": f"{_GOOGLE[0]} to the file of a service account or of a workload identity, or run "
+    "`gcloud auth application-default login`; the account of a machine in Google's cloud is found by itself",
+    "entra": f"{', '.join(_ENTRA[:2])} and {_ENTRA[2]} of an application (or {_FEDERATED} in place of the "
+    f"secret), or {' or '.join(_ENTRA_TOKENS)} to a token; managed identities are found by themselves",
 }
 
 
@@ -74,7 +82,8 @@ def find_auth(provider: Provider, keys: Keys, address: str = "") -> ProviderAuth
     match provider.auth:
         case "aws":
             mantle = "//bedrock-mantle." in f"{provider.base_url} {address}"  # signs under its own name
-            return _aws(environment, address, "bedrock-mantle" if mantle else "bedrock")
+            service = "bedrock-mantle" if mantle else "bedrock"
+            return find_aws(environment, address, service, machine=_machine(environment))
         case "google":
             return _google(environment)
         case "entra":
@@ -94,6 +103,22 @@ def describe_auth(provider: Provider, keys: Keys) -> str | None:
     return None if found is None else f"signs in by {found.name}"
 
 
+def _machine(environment: Mapping[str, str]) -> str:
+    """Whose machine this is, as its firmware says; nothing where others' variables are looked at."""
+    if environment is not os.environ:
+        return ""
+    try:
+        return " ".join(
+            Path("/sys/class/dmi/id", name).read_text() for name in ("sys_vendor", "product_name")
+        )
+    except OSError:
+        return ""
+
+
+def _http(host: str) -> str:
+    return host if "://" in host else f"http://{host}"
+
+
 def _key_shape(provider: Provider) -> KeyAuth:
     shaped = provider.shape.auth
     return shaped if isinstance(shaped, KeyAuth) else KeyAuth()
@@ -101,51 +126,6 @@ def _key_shape(provider: Provider) -> KeyAuth:
 
 def _with_key(provider: Provider, key: Key) -> KeyAuth:
     return replace(_key_shape(provider), key=key.value, name=key.name)
-
-
-# ── Amazon ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _aws(environment: Mapping[str, str], address: str, service: str) -> AwsAuth | None:
-    access, secret = (environment.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
-    if access and secret:
-        token = environment.get("AWS_SESSION_TOKEN") or None
-        return AwsAuth(access, secret, _region(environment, address), token, service)
-    profile = environment.get("AWS_PROFILE")
-    home = Path(environment.get("HOME") or "~").expanduser()
-    file = Path(environment.get("AWS_SHARED_CREDENTIALS_FILE") or home / ".aws" / "credentials")
-    held = _profile(file, profile or "default")
-    if held.get("aws_access_key_id") and held.get("aws_secret_access_key"):
-        return AwsAuth(
-            held["aws_access_key_id"],
-            held["aws_secret_access_key"],
-            _region(environment, address),
-            held.get("aws_session_token") or None,
-            service,
-            name=f"the profile {profile or 'default'} in {file}",
-        )
-    if profile:
-        raise ConfigError(
-            f"AWS_PROFILE is {profile!r}, but {file} has no keys for it: run `aws configure "
-            f"export-credentials --profile {profile} --format env`, and set what it prints"
-        )
-    return None
-
-
-def _profile(file: Path, name: str) -> Mapping[str, str]:
-    reader = configparser.RawConfigParser()
-    try:
-        reader.read_string(file.read_text())
-        return dict(reader[name]) if reader.has_section(name) else {}
-    except (OSError, UnicodeDecodeError, configparser.Error):
-        return {}
-
-
-def _region(environment: Mapping[str, str], address: str) -> str:
-    """The one in the address: a request that is signed for another region is refused."""
-    if found := re.search(r"[/.]bedrock(?:-[a-z]+)*\.([a-z]{2}(?:-[a-z]+)+-\d+)\.", address):
-        return found[1]
-    return next((environment[name] for name in _REGIONS if environment.get(name)), "us-east-1")
 
 
 # ── Google ────────────────────────────────────────────────────────────────────────────────────────
@@ -161,7 +141,9 @@ def _google(environment: Mapping[str, str]) -> TokenAuth | None:
     folder = Path(environment.get("CLOUDSDK_CONFIG") or home / ".config" / "gcloud")
     file = folder / "application_default_credentials.json"
     if not file.is_file():
-        return None
+        host = environment.get("GCE_METADATA_HOST")
+        here = host or environment.get("K_SERVICE") or "google" in _machine(environment).lower()
+        return TokenAuth(GoogleMachine(_http(host) if host else METADATA)) if here else None
     return TokenAuth(read_google_credentials(file, name="gcloud auth application-default login"))
 
 
@@ -180,18 +162,21 @@ def _entra(environment: Mapping[str, str]) -> ProviderAuth | None:
     for name in _ENTRA_TOKENS:
         if token := environment.get(name):
             return KeyAuth(token, name)
-    given = [environment.get(name) for name in _ENTRA]
-    if all(given):
-        tenant, client, secret = (value or "" for value in given)
-        return TokenAuth(
-            EntraApplication(
-                tenant,
-                client,
-                secret,
-                _authority(environment.get("AZURE_AUTHORITY_HOST")),
-                environment.get("AZURE_SCOPE") or SCOPE,
-            )
-        )
+    tenant, client, secret = (environment.get(name) or "" for name in _ENTRA)
+    authority = _authority(environment.get("AZURE_AUTHORITY_HOST"))
+    scope = environment.get("AZURE_SCOPE") or SCOPE
+    if tenant and client and secret:
+        return TokenAuth(EntraApplication(tenant, client, secret, authority, scope))
+    if tenant and client and (file := environment.get(_FEDERATED)):
+        return TokenAuth(FederatedApplication(tenant, client, Path(file), authority, scope))
+    endpoint, header = environment.get("IDENTITY_ENDPOINT"), environment.get("IDENTITY_HEADER")
+    if endpoint and header:
+        return TokenAuth(ManagedIdentity(endpoint, header, client or None, scope))
+    host = environment.get("AZURE_POD_IDENTITY_AUTHORITY_HOST")
+    said = _machine(environment).lower()
+    if host or ("microsoft" in said and "virtual machine" in said):
+        machine = _http(host) if host else MACHINE
+        return TokenAuth(ManagedIdentity(client=client or None, scope=scope, machine=machine))
     return None
 
 

@@ -113,7 +113,7 @@ class ProviderTable(TypedDict, total=False):
     base_url: str
     base_url_from: Annotated[list[Variable], BeforeValidator(_listed)]  # the variables that may hold it
     keys: Annotated[list[Variable], BeforeValidator(_listed)]  # the first that is set counts
-    wire: Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
+    wire: Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini", "bedrock_converse"]
     endpoint: Literal["azure", "azure_v1", "bedrock_invoke", "vertex_gemini", "vertex_claude"]
     auth: AuthKind  # how one signs in where no key is set: `wire/auth/`
     headers: dict[str, str]

@@ -16,7 +16,9 @@ Attribute: TypeAlias = str | int | float | bool | Sequence[str]
 # Providers that the conventions have a name of their own for.
 _PROVIDERS = {
     "azure": "azure.ai.openai",
-    "bedrock": "aws.bedrock",
+    **dict.fromkeys(
+        ("bedrock", "bedrock-converse", "bedrock-openai", "bedrock-gpt", "bedrock-mantle"), "aws.bedrock"
+    ),
     "gemini": "gcp.gemini",
     "google": "gcp.gemini",
     "mistral": "mistral_ai",

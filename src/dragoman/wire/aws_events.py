@@ -1,7 +1,8 @@
 """Splits Amazon's event stream, cut anywhere, into the data of its events.
 
-Frames are binary: two lengths and their checksum, headers, a payload, and the checksum of it all. Bedrock
-hides a model's own event in the payload, as base64.
+Frames are binary: two lengths and their checksum, headers, a payload, and the checksum of it all. Of what a
+model sends in its own protocol, Bedrock hides each event in a payload, as base64. Its own events have their
+name in a header: here they come out as an object with that name, `{"contentBlockDelta": {…}}`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from dragoman.errors import ProviderError
 from dragoman.wire.provider_errors import provider_error
@@ -26,12 +27,16 @@ STATUSES = {
     "accessDeniedException": 403,
     "resourceNotFoundException": 404,
     "modelTimeoutException": 408,
+    "modelNotReadyException": 429,
+    "serviceQuotaExceededException": 400,
+    "modelErrorException": 424,
     "modelStreamErrorException": 424,
     "internalServerException": 500,
     "serviceUnavailableException": 503,
 }
 _SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}  # bytes of a header's value, by its type
 _BYTES, _STRING = 6, 7  # these begin with their length
+_HIDING = ("", "chunk")  # events that hide another
 
 
 class AwsEventSplitter:
@@ -84,6 +89,8 @@ def _event(frame: bytes) -> bytes | None:
         raise _reported(headers, payload)
     if not payload:
         return None
+    if (name := headers.get(":event-type", "")) not in _HIDING:
+        return b"{" + to_json(name) + b":" + payload + b"}"
     try:
         found = from_json(payload)
         hidden = found.get("bytes") if isinstance(found, dict) else None

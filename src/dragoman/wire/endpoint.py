@@ -96,6 +96,13 @@ ENDPOINTS: dict[str, Endpoint] = {
         auth=KeyAuth(header="x-goog-api-key", prefix=""),
         lists="models?pageSize=1000",
     ),
+    "bedrock_converse": Endpoint(
+        path="model/{model}/converse-stream",
+        headers={"Accept": "application/vnd.amazon.eventstream"},
+        framing="aws_events",
+        whole_names=True,
+        lists=None,
+    ),
 }
 
 _AZURE_KEY = KeyAuth(header="api-key", prefix="")

@@ -26,13 +26,14 @@ from dragoman.trace_context import trace_headers
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.bodies import is_large, write, write_large
+from dragoman.wire.body_fields import fields_of
 from dragoman.wire.downloads import LARGEST, fetch_made
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import Exchange, client_error, read_bounded
 from dragoman.wire.files import Attachments
 from dragoman.wire.forms import write_form
-from dragoman.wire.learned import Learned, fields_of, may_teach
-from dragoman.wire.network import environment_proxy, exact_url, trust
+from dragoman.wire.learned import Learned, may_teach
+from dragoman.wire.network import environment_proxy, exact_url, is_link_local, trust
 from dragoman.wire.options import Extra, check_options, own_fields, with_extra, with_tool_choice
 from dragoman.wire.pictures import NO_LIMITS, FileLimits, has_pillow, is_too_large
 from dragoman.wire.request_files import NO_ROOM, RequestFiles
@@ -45,6 +46,7 @@ if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done w
     import aiohttp
 
 TOKEN_SECONDS = 30.0  # for an access token: those who give them are quick
+MACHINE_SECONDS = 3.0  # for one from this machine's own link: whoever is not there does not answer
 PIECE = 1 << 18  # bytes of a large body that are written at once
 LARGE_BODY = 1 << 20  # above this aiohttp wants something it can read in pieces
 
@@ -191,23 +193,30 @@ class HttpClient:
 
     async def post_form(self, url: str, form: Mapping[str, str]) -> tuple[int, bytes]:
         """Ask for an access token: the status and the body of the answer. ProviderError where none comes."""
+        headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+        return await self.ask(url, method="POST", headers=headers, body=urlencode(form).encode())
+
+    async def ask(
+        self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> tuple[int, bytes]:
+        """Ask whoever gives tokens: they are quick. No proxy stands before what is on this machine's own
+        link."""
+        here = is_link_local(url)
         try:
             async with (
-                asyncio.timeout(TOKEN_SECONDS),
-                self._pool().post(
-                    url,
-                    data=urlencode(form).encode(),
-                    headers={
-                        "Accept": "application/json",
-                        "Content-Type": "application/x-www-form-urlencoded",
-                    },
-                    proxy=self._proxy_for(url),
+                asyncio.timeout(MACHINE_SECONDS if here else TOKEN_SECONDS),
+                self._pool().request(
+                    method,
+                    exact_url(url),
+                    data=body or None,
+                    headers={"Accept": "application/json", **(headers or {})},
+                    proxy=None if here else self._proxy_for(url),
                     allow_redirects=False,
                 ) as response,
             ):
                 return response.status, await read_bounded(response)
         except (OSError, client_error()) as error:
-            failure = unreachable(error, url, TOKEN_SECONDS)
+            failure = unreachable(error, url, MACHINE_SECONDS if here else TOKEN_SECONDS)
         raise failure  # out here, where no error that holds a secret can hang on to it
 
     def _pool(self) -> aiohttp.ClientSession:
@@ -380,7 +389,7 @@ class HttpModel:
         error.message = redact_text(error.message, self._endpoint.secrets)
         error.args = (error.message,)
         auth = self._endpoint.auth
-        if error.status == 401:
+        if error.status == 401 or (auth.exact and error.status == 403):
             auth.refused()
         if error.kind == "auth" or (auth.exact and error.status == 403):  # Amazon: a signature that is wrong
             error.hint = auth.hint or error.hint

@@ -17,6 +17,7 @@ from dragoman.errors import ProviderError
 from dragoman.messages.media import IN_WORDS, Modality, modality
 from dragoman.messages.parts import Text
 from dragoman.messages.request import Request, RequestMessage
+from dragoman.wire.body_fields import drop_field, is_optional, loosen_tools, named_field
 from dragoman.wire.files import files_of, without_files
 
 MOST_LESSONS = 8  # of one request
@@ -62,11 +63,14 @@ _SYSTEM = _words(
 )
 _THINKING = _words(
     r"(?:thinking|reasoning)(?: (?:level|mode|effort|budget|config))? (?:is|are) not (?:supported|enabled)",
-    r"(?:not|n't) support(?: \w+)? (?:thinking|reasoning|effort)",
+    r"(?:not|n't) support(?: \w+)? (?:thinking|reasoning|effort)\b",
     r"unable to .{0,60}thinking is not",
 )
 _SUMMARIES = _words(r"verified to generate reasoning summar")
 _ENCRYPTED = _words(r"encrypted content is not supported")
+_CACHING = _words(
+    r"did not allow prompt caching", r"not support prompt caching", r"cache[ _]?point.{0,40}not"
+)
 # Schemas that a model is held to are compiled into one grammar, which may be too much.
 _STRICT = _words(
     r"invalid schema for function",
@@ -78,7 +82,7 @@ _STRICT = _words(
     r"structured outputs?.{0,60}not (?:\w+ )?(?:support|enabl|allow|available)",
 )
 _SCHEMA = _words(  # of the answer
-    *(r"response_?format", r"json_?schema", r"json[ _]mode", r"structured[ _]outputs?", r"output_config"),
+    *(r"response_?format", r"json_?schema", r"json[ _]mode", r"structured[ _]outputs?", r"output_?config"),
     *(
         r"response_?(?:json_?)?schema",
         r"response_? ?mime_? ?type",
@@ -125,68 +129,12 @@ _NOT_SHOWN: dict[Modality, re.Pattern[str]] = {
     ),
 }
 
-# ── fields ────────────────────────────────────────────────────────────────────────────────────────
-
 _LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-_NEEDED = frozenset(
-    {
-        *("model", "messages", "input", "contents", "stream", "tools"),
-        *("system", "instructions", "systemInstruction"),
-        *("response_format", "text", "output_config.format"),  # who asked for a form must not get another
-        *("generationConfig.responseSchema", "generationConfig.responseJsonSchema"),
-        "generationConfig.responseMimeType",
-    }
-)
-_GROUPS = ("generationConfig", "reasoning", "output_config")  # whose fields can be left out one by one
-_OF_MESSAGES = {  # fields of a reply that is sent back which not all servers know
-    "messages": frozenset({"reasoning_content", "reasoning", "reasoning_details"}),
-    "input": frozenset({"phase"}),
-}
 _OF_THINKING = (
     *("reasoning_effort", "reasoning", "thinking", "output_config.effort"),
-    "generationConfig.thinkingConfig",
+    *("generationConfig.thinkingConfig", "outputConfig.effort"),
+    *(f"additionalModelRequestFields.{name}" for name in ("thinking", "reasoningConfig", "reasoning_effort")),
 )
-_PLAIN = ("temperature", "seed")  # words that mean nothing else in such an error
-
-
-def fields_of(body: Mapping[str, JsonValue]) -> frozenset[str]:
-    """The names of what stands in a body; of groups, with what they hold: `reasoning.effort`."""
-    names = set(body)
-    for group in _GROUPS:
-        if isinstance(held := body.get(group), dict):
-            names |= {f"{group}.{name}" for name in held}
-    for group, inner in _OF_MESSAGES.items():
-        if isinstance(messages := body.get(group), list):
-            names |= {
-                f"{group}.{name}" for one in messages if isinstance(one, dict) for name in inner & one.keys()
-            }
-    return frozenset(names)
-
-
-def _named(message: str, fields: Iterable[str]) -> str | None:
-    """The field that a message is about: the first it names, the longer name before its beginning."""
-    found: list[tuple[int, int, str]] = []
-    for one in fields:
-        place = _place(message, one)
-        if place is not None and one not in _NEEDED:
-            found.append((place, -len(one), one))
-    return min(found)[2] if found else None
-
-
-def _place(message: str, name: str) -> int | None:
-    last = name.rpartition(".")[2]
-    spelled = re.sub(r"_|(?<=[a-z])(?=[A-Z])", "[_ ]?", re.escape(last).replace(r"\_", "_"))
-    for pattern in (
-        rf"['\"`\[(.]{spelled}['\"`\])]",
-        rf"(?:parameter|argument|field|property|option|name|body)s?[:.]? +{spelled}\b",
-        rf"(?<![\w.]){spelled}:",
-        rf"(?<![\w.]){spelled} (?:is|are|parameter|field|option)\b",
-        rf"\b{spelled}\b" if "_" in last or last in _PLAIN or not last.islower() else r"(?!)",
-    ):
-        if match := re.search(pattern, message, re.IGNORECASE):
-            return match.start()
-    return None
-
 
 # ── lessons ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -195,14 +143,37 @@ def may_teach(error: ProviderError) -> bool:
     """Whether an error says what a request should not have held, so that asking the same again is useless."""
     if error.kind in _SILENT or error.status not in _STATUSES:
         return False
-    others = (_SCHEMA, _TOOLS, _SYSTEM, _THINKING, _SUMMARIES, _STRICT, _ENCRYPTED, *_NOT_SHOWN.values())
-    if any(words.search(error.message) for words in others):
+    others = (_SCHEMA, _TOOLS, _SYSTEM, _THINKING, _SUMMARIES, _STRICT, _ENCRYPTED, _CACHING)
+    if any(words.search(error.message) for words in (*others, *_NOT_SHOWN.values())):
         return True
-    return _is_of_field(error.message) and _named(error.message, error.sent) is not None
+    return _is_of_field(error.message) and named_field(error.message, error.sent) is not None
 
 
 def _is_of_field(message: str) -> bool:
     return _REFUSES.search(message) is not None and _OF_VALUE.search(message) is None
+
+
+_FLAGS = {
+    "no_system": "takes no system prompt: it is put in front of the first message",
+    "no_tools": "has no calls of its own: it is asked to write them as text",
+    "no_schema": "does not take a schema for its answer: it is asked for in words",
+    "no_strict": "does not take the schemas of these tools as strict: they are sent without that",
+}
+
+
+def in_words(word: str) -> str:
+    """A lesson for a person, behind the name of the model."""
+    kind, _, name = word.partition(" ")
+    match kind:
+        case "rename":
+            return f"does not take {name}: {_LIMITS.get(name, 'another name')} is sent in its place"
+        case "lacks":
+            shown = next((words for one, words in IN_WORDS.items() if one == name), name)
+            return f"cannot be shown {shown}: a line of text stands in their place"
+        case "drop":
+            return f"does not take {name}: it is left out"
+        case _:
+            return _FLAGS.get(word, word)
 
 
 @dataclass(slots=True)
@@ -228,44 +199,77 @@ class Learned:
         if request.output is not None and not self.no_schema and _SCHEMA.search(error.message):
             self.no_schema = True
             self.lessons += 1
-            return "does not take a schema for its answer: it is asked for in words"
+            return _FLAGS["no_schema"]
         text = self._of_request(error.message, request, may_write_calls) or self._of_fields(error, wire)
         self.lessons += text is not None
         return text
+
+    @property
+    def words(self) -> frozenset[str]:
+        """All of it, each lesson in words that can be written down: `drop temperature`."""
+        return frozenset(
+            {
+                *(name for name in _FLAGS if getattr(self, name)),
+                *(f"drop {name}" for name in self.dropped),
+                *(f"rename {old}" for old in self.renamed),
+                *(f"lacks {kind}" for kind in self.lacks),
+            }
+        )
+
+    def recall(self, words: Iterable[str]) -> tuple[str, ...]:
+        """Take up what was learned before. Returns it in words for a person; what makes no sense is passed
+        over."""
+        told: list[str] = []
+        for word in words:
+            kind, _, name = word.partition(" ")
+            if word in _FLAGS:
+                setattr(self, word, True)
+            elif kind == "drop" and is_optional(name):
+                self.dropped = self.dropped | {name}
+            elif kind == "rename" and name in _LIMITS:
+                self.renamed = {**self.renamed, name: _LIMITS[name]}
+            elif kind == "lacks" and name in _NOT_SHOWN:
+                self.lacks.update(one for one in _NOT_SHOWN if one == name)
+            else:
+                continue
+            told.append(in_words(word))
+        return tuple(told)
 
     def _of_request(self, message: str, request: Request, may_write_calls: bool) -> str | None:
         if _TOOLS.search(message):
             if not may_write_calls or not request.tools or self.no_tools:
                 return None
             self.no_tools = True
-            return "has no calls of its own: it is asked to write them as text"
+            return _FLAGS["no_tools"]
         if _SYSTEM.search(message) and request.system and not self.no_system:
             self.no_system = True
-            return "takes no system prompt: it is put in front of the first message"
+            return _FLAGS["no_system"]
         if is_broken_file(message):
             return None
         held = {modality(file) for file in files_of(request)} - self.lacks
         for kind, words in _NOT_SHOWN.items():
             if kind in held and words.search(message):
                 self.lacks.add(kind)
-                return f"cannot be shown {IN_WORDS[kind]}: a line of text stands in their place"
+                return in_words(f"lacks {kind}")
         return None
 
     def _of_fields(self, error: ProviderError, wire: str) -> str | None:
         if _STRICT.search(error.message):
-            if self.no_strict or "tools" not in error.sent:
+            if self.no_strict or not {"tools", "toolConfig.tools"} & error.sent:
                 return None
             self.no_strict = True
-            return "does not take the schemas of these tools as strict: they are sent without that"
+            return _FLAGS["no_strict"]
         sent = error.sent - {"max_tokens"} if wire == "anthropic_messages" else error.sent
         names: tuple[str, ...] = ()
         if _ENCRYPTED.search(error.message):
             names = ("include",)
+        elif _CACHING.search(error.message):
+            names = ("blocks.cachePoint",)
         elif _SUMMARIES.search(error.message):
             names = ("reasoning.summary",)
         elif _THINKING.search(error.message):
             names = _OF_THINKING
-        elif _is_of_field(error.message) and (name := _named(error.message, sent)) is not None:
+        elif _is_of_field(error.message) and (name := named_field(error.message, sent)) is not None:
             names = (name,)
         names = tuple(name for name in names if name in sent and name not in self.dropped)
         if not names:
@@ -273,9 +277,9 @@ class Learned:
         (first, *_) = names
         if first in _LIMITS and first not in self.renamed.values():
             self.renamed = {**self.renamed, first: _LIMITS[first]}
-            return f"does not take {first}: {_LIMITS[first]} is sent in its place"
+            return in_words(f"rename {first}")
         self.dropped = self.dropped.union(names)
-        return f"does not take {', '.join(names)}: it is left out"
+        return in_words(f"drop {', '.join(names)}")
 
     # ── requests ──────────────────────────────────────────────────────────────────────────────────
 
@@ -298,29 +302,11 @@ class Learned:
         for old, new in self.renamed.items():
             if old in body:
                 body[new] = body.pop(old)
-        tools = body.get("tools")
-        for tool in tools if self.no_strict and isinstance(tools, list) else ():
-            _loosen(tool)
+        if self.no_strict:
+            loosen_tools(body)
         for name in self.dropped:
-            group, _, inner = name.rpartition(".")
-            held = body.get(group) if group else body
-            for one in held if isinstance(held, list) else ():
-                if isinstance(one, dict):
-                    one.pop(inner, None)
-            if isinstance(held, dict):
-                held.pop(inner, None)
-                if group and not held:
-                    body.pop(group)
+            drop_field(body, name)
         return body
-
-
-def _loosen(tool: JsonValue) -> None:
-    """Take a tool out of strict mode: on Messages without the word, which for OpenAI would mean strict."""
-    function = tool.get("function", tool) if isinstance(tool, dict) else None
-    if isinstance(function, dict) and "input_schema" in function:
-        function.pop("strict", None)
-    elif isinstance(function, dict) and function.get("strict"):
-        function["strict"] = False
 
 
 def is_broken_file(message: str) -> bool:

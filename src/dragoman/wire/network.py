@@ -26,6 +26,12 @@ def environment_proxy(url: str) -> str | None:
     return proxies.get(parts.scheme) or proxies.get("all")
 
 
+def is_link_local(url: str) -> bool:
+    """Whether it is the address of a service that clouds have on each machine's own link."""
+    host = urlsplit(url).hostname or ""
+    return host.startswith(("169.254.", "fd00:ec2:")) or host == "metadata.google.internal"
+
+
 def exact_url(url: str) -> yarl.URL:
     """An address in which nothing is written in another way: it is signed."""
     from yarl import URL

@@ -110,6 +110,7 @@ KINDS = (
             r"max(imum)? (context|prompt|model) length",
             r"token count.{0,40}exceeds",
             r"too many (input )?tokens",
+            r"input tokens? exceeded",
             r"exceed\w* (the )?(model|max(imum)?) (token|length|number of tokens)",
             r"exceeds max length",
             r"reduce the length of (the|your) (messages|prompt|input)",
@@ -148,7 +149,7 @@ KINDS = (
     ),
     ErrorKind(
         "server",
-        frozenset({409, *range(500, 600)}),
+        frozenset({409, 424, *range(500, 600)}),
         frozenset({"api_error", "server_error", "internal", "internal_error", "internal_server_error"}),
         retryable=True,
         hint="The fault is on the provider's side: try again",
@@ -157,7 +158,7 @@ KINDS = (
 
 OTHER = ErrorKind("invalid_request")
 
-MAY_HEAL = frozenset({408, 409, 429})  # the only 4xx statuses that are ever asked again
+MAY_HEAL = frozenset({408, 409, 424, 429})  # the only 4xx statuses that are ever asked again
 
 
 def provider_error(

@@ -40,6 +40,8 @@ THOUGHTS: Mapping[str, str] = MappingProxyType(
         "<|open|>think<|sep|>": "<|close|>think<|sep|>",  # Kimi K3
         "<|plamo:begin_think:plamo|>": "<|plamo:end_think:plamo|>",
         "◁think▷": "◁/think▷",  # Kimi VL
+        "<longcat_think>": "</longcat_think>",
+        "[BEGIN REASONING]": "[BEGIN FINAL RESPONSE]",  # Apriel, which says the first in other words
     }
 )
 """What begins a thought in the text of some model, and what ends it."""
@@ -48,8 +50,17 @@ END_TOKENS = (
     *("</s>", "<eos>", "<|eos|>", "<end_of_turn>", "<turn|>", "<|im_end|>", "<|endoftext|>"),
     *("<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>"),
     *("<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "<|endofturn|>", "[EOS]"),
+    "[END FINAL RESPONSE]",
 )
 """What some server leaves at the end of a reply, whatever the model."""
+ANSWERS: Mapping[str, str] = MappingProxyType(
+    {
+        "<answer>": "</answer>",  # Hunyuan, K2 Think
+        "<response>": "</response>",  # ERNIE
+        "<|begin_of_solution|>": "<|end_of_solution|>",  # Sky-T1, OpenThinker
+    }
+)
+"""What begins an answer right behind a thought, and what ends it, at the end of the reply."""
 TAGS = "tags"  # stands where reasoning names its wire: it goes back to none
 
 
@@ -70,6 +81,7 @@ class Thinking:
         self._blank = ""  # white space in front of an answer or a thought
         self._before = ""  # the last character of the thought so far
         self._open = False  # a text has been started and not ended
+        self._answer_end = ""  # what ends the answer, where it was marked
         self._prose = Prose(TAGS)
         self._code = _Code()
 
@@ -150,14 +162,19 @@ class Thinking:
     def _read_text(self, text: str) -> Generator[Event, None, str]:
         """Up to a tag that is not in code; returns what follows."""
         tags = OPENING if self._tagged else OPENING + CLOSING
+        ends = (*END_TOKENS, self._answer_end) if self._answer_end else END_TOKENS
         for at in self._code.starts(text):
-            tag = _tag(text, at, tags)
-            if tag is None or (tag == "" and _may_end(text, at)):
+            unsaid = self._tagged and not self._answered and not text[:at].strip()
+            tag = _tag(text, at, (*tags, *ANSWERS) if unsaid else tags)
+            if tag is None or (tag == "" and _may_end(text, at, ends)):
                 yield from self._answer(text[:at])
                 self._held = text[at:]
                 return ""
             if tag:
                 yield from self._answer(text[:at])
+                if tag in ANSWERS:
+                    self._answer_end = ANSWERS[tag]
+                    return text[at + len(tag) :]
                 if tag in CLOSING:
                     yield from self._end_alone()
                 self._thinking, self._tagged = tag in OPENING, True
@@ -173,7 +190,8 @@ class Thinking:
         if self._thinking or self._inside:
             yield from self._thought("" if held in CLOSING else held)
         else:
-            yield from self._answer("" if _ENDING.fullmatch(held) else held)
+            marked = held.removeprefix(self._answer_end) if self._answer_end else held
+            yield from self._answer("" if not marked.strip() or _ENDING.fullmatch(marked.strip()) else held)
             if not self._tagged:
                 yield from self._prose.text(self._blank)
         yield from self._prose.close()
@@ -247,11 +265,13 @@ _FIRST = re.compile(f"[{re.escape(''.join({tag[0] for tag in OPENING + CLOSING})
 _ENDING = re.compile(rf"(?:(?:{'|'.join(map(re.escape, END_TOKENS))})\s*)+")
 
 
-def _may_end(text: str, at: int) -> bool:
+def _may_end(text: str, at: int, ends: tuple[str, ...]) -> bool:
     """Whether the text ends with tokens that end a reply, or may yet."""
+    if ends is not END_TOKENS and text.startswith(ends[-1], at):
+        at = len(text) - len(text[at + len(ends[-1]) :].lstrip())
     while found := _ENDING.match(text, at):
         at = found.end()
-    return at == len(text) or _tag(text, at, END_TOKENS) is None
+    return at == len(text) or _tag(text, at, ends) is None
 
 
 def _tag(text: str, at: int, tags: tuple[str, ...]) -> str | None:

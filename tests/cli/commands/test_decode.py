@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 from dragoman.cli.commands.decode import report
 from dragoman.cli.main import app
-from dragoman.providers.models import wire
+from dragoman.providers.wires import wire
 from tests.cli.program import program
 from tests.loopback import DONE, call_piece, delta, sse, usage
+from tests.wire.replies import framed
 
 CHAT = (
     sse(
@@ -83,12 +84,13 @@ TORN: dict[str, dict[str, Any]] = {
     "openai_responses": {"type": "response.output_text.delta", "output_index": 0, "delta": "Hi"},
     "anthropic_messages": {"type": "content_block_start", "content_block": {"type": "text", "text": "Hi"}},
     "gemini": {"candidates": [{"content": {"parts": [{"text": "Hi"}]}}]},
+    "bedrock_converse": {"contentBlockDelta": {"delta": {"text": "Hi"}, "contentBlockIndex": 0}},
 }
 
 
 @pytest.mark.parametrize("name", TORN)
 def test_a_stream_that_ends_before_the_reply_does_is_an_error(name: str) -> None:
-    decoded: Any = report(wire(name), sse(TORN[name]))
+    decoded: Any = report(wire(name), b"".join(framed(name, TORN[name])))
     assert (decoded["text"], decoded["finish"], decoded["usage"]) == ("Hi", None, None)
     error = decoded["error"]
     assert error["message"] == "the stream ended before the reply was finished"

@@ -11,6 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dragoman.cli.main import app
+from dragoman.own_folders import data_folder
+from dragoman.providers.lessons import FILE, Lessons
 from dragoman.wire.scripted import says
 from tests.loopback import loopback
 
@@ -132,3 +134,30 @@ def test_a_provider_that_is_not_there_is_an_error() -> None:
 
 def test_the_list_can_be_of_some_providers() -> None:
     assert set(providers("groq", "openai")) == {"groq", "openai"}
+
+
+# ── lessons ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_servers_refuse_is_shown_and_can_be_forgotten(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """R9: with when it is asked again."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    lessons = Lessons(data_folder() / FILE)
+    for _ in range(2):
+        lessons.note("acme/m", "acme.example", ["drop temperature"])
+    lessons.note("other/m", "other.example", ["no_tools"])
+
+    shown = CliRunner().invoke(app, ["models", "--learned"]).output
+    assert "acme/m at acme.example does not take temperature" in shown
+    assert "refused once" in shown
+    (report,) = json.loads(CliRunner().invoke(app, ["models", "--learned", "--json", "acme"]).stdout)[
+        "lessons"
+    ]
+    assert (report["lesson"], report["times"], report["counts"]) == ("drop temperature", 2, True)
+
+    assert "1 forgotten" in CliRunner().invoke(app, ["models", "--forget", "acme"]).output
+    assert [one.model for one in lessons.all()] == ["other/m"]
+    CliRunner().invoke(app, ["models", "--forget"])
+    assert "No server" in CliRunner().invoke(app, ["models", "--learned"]).output

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.program import Ended, program, started
 from tests.loopback import Answer, Loopback, Reply, Stream, loopback
 from tests.patience import PATIENCE, eventually
-from tests.wire.endings.replies import SEARCH, blocked, chat, gemini, messages, responses
+from tests.wire.endings.replies import SEARCH, blocked, chat, converse, gemini, messages, responses
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +68,10 @@ ENDS: list[tuple[str, Reply, str, int]] = [
     ("gemini", gemini("Half", "RECITATION"), "recitation", 3),
     ("gemini", blocked("PROHIBITED_CONTENT"), "filter", 3),
     ("gemini", gemini("", "MALFORMED_FUNCTION_CALL"), "malformed", 5),
+    ("bedrock_converse", converse("It is 3."), "stop", 0),
+    ("bedrock_converse", converse("Half", "guardrail_intervened"), "filter", 3),
+    ("bedrock_converse", converse("", "model_context_window_exceeded"), "context", 4),
+    ("bedrock_converse", converse(thought="Hm."), "thoughts", 5),
 ]
 
 

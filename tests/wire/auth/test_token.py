@@ -32,6 +32,11 @@ class Bank:
         await asyncio.sleep(0)
         return self.answer
 
+    async def ask(
+        self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> tuple[int, bytes]:
+        raise AssertionError("a form is all that this one sends")
+
 
 def application() -> TokenAuth:
     return TokenAuth(EntraApplication("tenant/1", "c", "very-secret-0123"))

@@ -14,7 +14,6 @@ from dragoman.messages.parts import CallState
 from dragoman.providers.catalog import Provider
 from dragoman.wire.scripted import calls
 from tests.loopback import (
-    Frame,
     Reply,
     Stream,
     call_piece,
@@ -24,6 +23,7 @@ from tests.loopback import (
     usage,
 )
 from tests.wire.broken_streams.played import ANSWER, WHOLE, WRITTEN, one_call, play
+from tests.wire.replies import framed
 
 pytestmark = pytest.mark.slow
 
@@ -83,7 +83,7 @@ async def test_a_reply_that_was_over_counts_even_if_the_connection_dies(tmp_path
 
 
 # What a reply is on the wires that always say when it is over: text, a whole call, and the end of both.
-SAID: dict[str, tuple[Frame, ...]] = {
+SAID: dict[str, tuple[dict[str, Any], ...]] = {
     "anthropic_messages": (
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "It is"}},
@@ -119,14 +119,28 @@ SAID: dict[str, tuple[Frame, ...]] = {
         },
         {"candidates": [{"finishReason": "STOP"}]},
     ),
+    "bedrock_converse": (
+        {"contentBlockDelta": {"delta": {"text": "It is"}, "contentBlockIndex": 0}},
+        {"contentBlockStop": {"contentBlockIndex": 0}},
+        {
+            "contentBlockStart": {
+                "start": {"toolUse": {"toolUseId": "t1", "name": "add"}},
+                "contentBlockIndex": 1,
+            }
+        },
+        {"contentBlockDelta": {"delta": {"toolUse": {"input": WHOLE}}, "contentBlockIndex": 1}},
+        {"contentBlockStop": {"contentBlockIndex": 1}},
+        {"messageStop": {"stopReason": "tool_use"}},
+    ),
 }
+NOTHING: dict[str, dict[str, Any]] = {"bedrock_converse": {"messageStart": {"role": "assistant"}}}
 
 
 @pytest.mark.parametrize("wire", SAID)
 async def test_t8_a_stream_that_ends_before_the_reply_does_ends_the_turn_and_keeps_what_came(
     wire: str, tmp_path: Path
 ) -> None:
-    torn = Stream(tuple(sse(frame) for frame in SAID[wire][:-1]))
+    torn = Stream(tuple(framed(wire, *SAID[wire][:-1])))
     played = await play(tmp_path, torn, provider=lambda url: Provider("acme", "Acme", url, wire=wire))
     assert (played.state, played.shown, played.ran) == ("error", "It is", [])
     assert isinstance(played.error, ProviderError)
@@ -138,10 +152,10 @@ async def test_t8_a_stream_that_ends_before_the_reply_does_ends_the_turn_and_kee
 
 @pytest.mark.parametrize("wire", SAID)
 async def test_r6_a_stream_that_ends_before_the_first_word_is_asked_again(wire: str, tmp_path: Path) -> None:
-    whole = Stream(tuple(sse(frame) for frame in SAID[wire]))
+    whole = Stream(tuple(framed(wire, *SAID[wire])))
     played = await play(
         tmp_path,
-        Stream((sse({"type": "ping"}),)),
+        Stream(tuple(framed(wire, NOTHING.get(wire, {"type": "ping"})))),
         whole,
         provider=lambda url: Provider("acme", "Acme", url, wire=wire),
         max_rounds=1,

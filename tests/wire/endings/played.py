@@ -19,6 +19,7 @@ from tests.loopback import Loopback, Script, loopback
 from tests.patience import PATIENCE
 
 CHAT, RESPONSES, MESSAGES, GEMINI = "openai_chat", "openai_responses", "anthropic_messages", "gemini"
+CONVERSE = "bedrock_converse"
 SERVER_TOOLS: dict[str, Any] = {"tools": [{"type": "web_search_20250305", "name": "web_search"}]}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.loopback import Stream, sse
+from tests.wire.aws_frames import named
 
 Frames = list[dict[str, Any]]
 
@@ -86,6 +87,34 @@ def blocked(reason: str, **feedback: Any) -> Stream:
     return Stream((sse({"promptFeedback": {"blockReason": reason, **feedback}}),))
 
 
+def converse(
+    text: str = "",
+    stop: str = "end_turn",
+    *,
+    thought: str = "",
+    call: bool = False,
+    trace: dict[str, Any] | None = None,
+) -> Stream:
+    """Bedrock's Converse, in frames of Amazon's event stream."""
+    deltas: Frames = [{"reasoningContent": {"text": thought}}] if thought else []
+    deltas += [{"text": piece} for piece in text.split("|") if piece]
+    frames: Frames = [{"messageStart": {"role": "assistant"}}]
+    for index, delta in enumerate(deltas):
+        frames.append({"contentBlockDelta": {"delta": delta, "contentBlockIndex": index}})
+        frames.append({"contentBlockStop": {"contentBlockIndex": index}})
+    if call:
+        start = {"toolUse": {"toolUseId": "tooluse_1", "name": "add"}}
+        frames.append({"contentBlockStart": {"start": start, "contentBlockIndex": 9}})
+        piece = {"toolUse": {"input": '{"a": 1, "b": 2}'}}
+        frames.append({"contentBlockDelta": {"delta": piece, "contentBlockIndex": 9}})
+        frames.append({"contentBlockStop": {"contentBlockIndex": 9}})
+    frames.append({"messageStop": {"stopReason": stop}})
+    usage = {"inputTokens": 9, "outputTokens": 5, "totalTokens": 14}
+    told = {"trace": {"guardrail": trace}} if trace is not None else {}
+    frames.append({"metadata": {"usage": usage, "metrics": {"latencyMs": 7}, **told}})
+    return Stream(tuple(named(frame) for frame in frames))
+
+
 ADD = {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 1, "b": 2}}
 SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "dragons"}}
 FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
@@ -95,4 +124,5 @@ ANSWERS: dict[str, Callable[[str], Stream]] = {
     "openai_responses": responses,
     "anthropic_messages": messages,
     "gemini": gemini,
+    "bedrock_converse": converse,
 }

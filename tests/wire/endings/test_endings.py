@@ -14,8 +14,22 @@ from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from tests.loopback import Answer, Stream, loopback, sse
 from tests.runtimes import calls_of
-from tests.wire.endings.played import CHAT, GEMINI, MESSAGES, RESPONSES, play
-from tests.wire.endings.replies import ADD, ANSWERS, blocked, chat, gemini, messages, responses
+from tests.wire.endings.played import CHAT, CONVERSE, GEMINI, MESSAGES, RESPONSES, play
+from tests.wire.endings.replies import ADD, ANSWERS, blocked, chat, converse, gemini, messages, responses
+
+GUARDED = {
+    "inputAssessment": {
+        "gr1": {
+            "topicPolicy": {"topics": [{"name": "Money", "type": "DENY", "action": "BLOCKED"}]},
+            "contentPolicy": {
+                "filters": [
+                    {"type": "INSULTS", "confidence": "HIGH", "action": "BLOCKED"},
+                    {"type": "HATE", "confidence": "LOW", "action": "NONE"},
+                ]
+            },
+        }
+    }
+}
 
 
 class End(NamedTuple):
@@ -97,6 +111,27 @@ ENDS: list[tuple[str, Stream, str, str, str]] = [
     (GEMINI, blocked("OTHER"), "filter", "OTHER", ""),
     (GEMINI, gemini("", "STOP", {"text": "Hm.", "thought": True}), "thoughts", "gave no answer", ""),
     (GEMINI, gemini(), "empty", "empty reply", ""),
+    *(
+        (CONVERSE, converse("Half", word), finish, told, "Half")
+        for word, finish, told in (
+            ("guardrail_intervened", "filter", "guardrail_intervened"),
+            ("content_filtered", "filter", "content_filtered"),
+            ("malformed_tool_use", "malformed", "malformed_tool_use"),
+            ("malformed_model_output", "error", "malformed_model_output"),
+            ("model_context_window_exceeded", "context", "context is full"),
+            ("refusal", "refusal", "refused"),
+            ("banana", "unknown", "banana"),
+        )
+    ),
+    (
+        CONVERSE,
+        converse("Sorry.", "guardrail_intervened", trace=GUARDED),
+        "filter",
+        "guardrail_intervened: Money, INSULTS",
+        "Sorry.",
+    ),
+    (CONVERSE, converse(thought="Hm."), "thoughts", "gave no answer", ""),
+    (CONVERSE, converse(), "empty", "empty reply", ""),
 ]
 
 
@@ -128,6 +163,8 @@ CALLS: list[tuple[str, Stream]] = [
     (RESPONSES, responses(refusal="No.", call=True)),
     (MESSAGES, messages("", "refusal", ADD)),
     (GEMINI, gemini("", "SAFETY", {"functionCall": {"name": "add", "args": {"a": 1, "b": 2}}})),
+    (CONVERSE, converse("", "guardrail_intervened", call=True)),
+    (CONVERSE, converse("", "content_filtered", call=True)),
 ]
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.conversation.tree import summary_of
 from tests.loopback import Stream
-from tests.wire.endings.played import CHAT, GEMINI, MESSAGES, RESPONSES, Ended, play
-from tests.wire.endings.replies import ADD, FOUND, SEARCH, chat, gemini, messages, responses
+from tests.wire.endings.played import CHAT, CONVERSE, GEMINI, MESSAGES, RESPONSES, Ended, play
+from tests.wire.endings.replies import ADD, FOUND, SEARCH, chat, converse, gemini, messages, responses
 
 
 def last_blocks(ended: Ended, request: int = -1) -> list[dict[str, Any]]:
@@ -76,6 +76,7 @@ CUT: list[tuple[str, Stream, Stream]] = [
     (RESPONSES, responses("Once upon ", "incomplete", "max_output_tokens"), responses("a time.")),
     (MESSAGES, messages("Once upon ", "max_tokens"), messages("a time.")),
     (GEMINI, gemini("Once upon ", "MAX_TOKENS"), gemini("a time.")),
+    (CONVERSE, converse("Once upon ", "max_tokens"), converse("a time.")),
 ]
 
 

@@ -6,6 +6,7 @@ Ids, the finish reason and the token counts are the provider's own, so that they
 from __future__ import annotations
 
 import sys
+from itertools import chain
 
 from pydantic import JsonValue
 
@@ -13,8 +14,9 @@ from dragoman.cli.terminal.text import print_json
 from dragoman.errors import ProviderError
 from dragoman.messages import events as e
 from dragoman.messages.usage import Usage
-from dragoman.providers.models import wire
-from dragoman.wire.sse import Splitter
+from dragoman.providers.wires import wire
+from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.framing import FRAMINGS, Framing
 from dragoman.wire.transport_errors import garbled, is_no_stream, no_event, no_stream
 from dragoman.wire.wire import Decoder, Wire
 
@@ -30,7 +32,7 @@ def report(wire: Wire, stream: bytes) -> dict[str, JsonValue]:
     events: list[e.Event] = []
     error: ProviderError | None = None
     try:
-        _read(decoder, stream, events)
+        _read(decoder, FRAMINGS[ENDPOINTS[wire.name].framing](), stream, events)
     except ProviderError as raised:
         error = raised
     end = next((event for event in events if isinstance(event, e.MessageEnd)), None)
@@ -44,19 +46,19 @@ def report(wire: Wire, stream: bytes) -> dict[str, JsonValue]:
     }
 
 
-def _read(decoder: Decoder, stream: bytes, events: list[e.Event]) -> None:
+def _read(decoder: Decoder, splitter: Framing, stream: bytes, events: list[e.Event]) -> None:
     if is_no_stream(stream):
         raise no_stream(stream)
-    splitter = Splitter()
-    frames = [*splitter.feed(stream), *splitter.end()]
-    if not frames:
-        raise no_event(stream)
-    for frame in frames:
+    framed = False
+    for frame in chain(splitter.feed(stream), splitter.end()):
+        framed = True
         try:
             for event in decoder.feed(frame):
                 events.append(event)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise garbled(frame, error) from error
+    if not framed:
+        raise no_event(stream)
     events.extend(decoder.end())
 
 
@@ -80,8 +82,9 @@ def _calls(events: list[e.Event]) -> list[JsonValue]:
 
 
 def _counts(wire: str, usage: Usage) -> dict[str, JsonValue]:
-    """Anthropic counts cached tokens beside the others, Gemini thoughts beside the answer."""
-    cached = usage.cached + usage.cache_written if wire == "anthropic_messages" else 0
+    """Anthropic and Amazon count cached tokens beside the others, Gemini thoughts beside the answer."""
+    beside = wire in ("anthropic_messages", "bedrock_converse")
+    cached = usage.cached + usage.cache_written if beside else 0
     return {
         "input": usage.input - cached,
         "output": usage.output - (usage.reasoning if wire == "gemini" else 0),

@@ -120,7 +120,8 @@ def usage(
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman decode --wire openai_chat < stream.sse`")
 def decode(
     wire: Annotated[
-        str, typer.Option(help="openai_chat, openai_responses, anthropic_messages or gemini.")
+        str,
+        typer.Option(help="openai_chat, openai_responses, anthropic_messages, gemini or bedrock_converse."),
     ] = "openai_chat",
 ) -> None:
     """A provider's stream, as one JSON object: text, reasoning, tool_calls, finish, usage, error.

@@ -24,6 +24,13 @@ def models(
         str | None, typer.Option("--base-url", help="Ask the server at this address for its list.")
     ] = None,
     api_key: Annotated[str | None, typer.Option("--api-key", help="The key for that server.")] = None,
+    learned: Annotated[
+        bool, typer.Option("--learned", help="What servers were found to refuse, and until when that counts.")
+    ] = False,
+    forget: Annotated[
+        bool,
+        typer.Option("--forget", help="Forget that, of these providers or of all, and ask them again."),
+    ] = False,
     config: Config = None,
     trust: Trust = False,
     json: AsJson = False,
@@ -32,6 +39,11 @@ def models(
     from dragoman.cli.commands.check_models import check_models
     from dragoman.cli.commands.models import list_models
 
+    if learned or forget:
+        from dragoman.cli.commands.lessons import forget_lessons, show_lessons
+
+        (forget_lessons if forget else show_lessons)(providers or [], as_json=json)
+        return
     settings = load_settings(config, None, trust=trust, asks=True)
     if check or base_url is not None:
         check_models(settings, names=providers or [], as_json=json, base_url=base_url, api_key=api_key)

@@ -25,6 +25,11 @@ class TokenClient(Protocol):
     async def post_form(self, url: str, form: Mapping[str, str]) -> tuple[int, bytes]:
         """Send a form. The status and the body of the answer; ProviderError where there is none."""
 
+    async def ask(
+        self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> tuple[int, bytes]:
+        """The same with another verb, and for the servers that tell a machine who it is."""
+
 
 class ProviderAuth(Protocol):
     """One person's way to sign in to one provider. It never prints a secret."""

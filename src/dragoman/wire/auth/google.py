@@ -12,9 +12,9 @@ from pydantic_core import from_json, to_json
 
 from dragoman.errors import ConfigError
 from dragoman.wire.auth.auth import TokenClient
+from dragoman.wire.auth.google_identity import SCOPE, acting_as, external_account
 from dragoman.wire.auth.token import AccessToken, TokenSource, check_token_address, fetch_token
 
-SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 TOKENS = "https://oauth2.googleapis.com/token"
 ASSERTION = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 LIVES = 3600  # seconds: the longest that is granted
@@ -94,6 +94,11 @@ def google_credentials(found: Any, *, name: str) -> TokenSource:
             return AuthorizedUser(
                 found["client_id"], found["client_secret"], found["refresh_token"], url, name
             )
+        if kind == "external_account":
+            return external_account(found, name=name)
+        if kind == "impersonated_service_account":
+            own = google_credentials(found["source_credentials"], name=name)
+            return acting_as(own, found["service_account_impersonation_url"], name=name)
     except KeyError as error:
         raise ConfigError(f"{name}: the credentials lack {error.args[0]!r}") from None
     raise ConfigError(

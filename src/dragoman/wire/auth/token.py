@@ -55,6 +55,11 @@ class TokenAuth:
         return f"TokenAuth({type(self.source).__name__}, {self.name})"
 
     @property
+    def key(self) -> object:
+        """Those who have the same share their token."""
+        return self.source
+
+    @property
     def name(self) -> str:
         return self.source.name
 
@@ -82,14 +87,28 @@ async def fetch_token(client: TokenClient, url: str, form: Mapping[str, str], *,
     """Ask an OAuth server. ProviderError repeats its words, and says what was used: `name`."""
     asked_at = client.clock()
     status, body = await client.post_form(url, form)
+    return read_token(status, body, asked_at, url=url, name=name)
+
+
+async def ask_token(client: TokenClient, url: str, headers: Mapping[str, str], *, name: str) -> AccessToken:
+    """The same of a server that knows who asks by where they are."""
+    asked_at = client.clock()
+    status, body = await client.ask(url, headers=headers)
+    return read_token(status, body, asked_at, url=url, name=name)
+
+
+def read_token(status: int, body: bytes, asked_at: float, *, url: str, name: str) -> AccessToken:
+    """The token in an answer, and when it ends: in so many seconds, or at a time."""
     try:
         answer: JsonValue = from_json(body)
     except ValueError:
         answer = None
     found = answer if isinstance(answer, dict) else {}
-    value, seconds = found.get("access_token"), found.get("expires_in")
+    value, seconds, ends = found.get("access_token"), found.get("expires_in"), found.get("expires_on")
     if status == 200 and isinstance(value, str) and value.isascii() and value.isprintable():
-        lives = float(seconds) if isinstance(seconds, int | float | str) and _is_number(seconds) else 0.0
+        lives = float(str(seconds)) if _is_number(seconds) else 0.0
+        if not _is_number(seconds) and _is_number(ends):
+            lives = float(str(ends)) - asked_at
         return AccessToken(value, asked_at + min(max(lives, 0.0), LONGEST))
     words = found.get("error_description") or found.get("error") or excerpt(body)
     raise ProviderError(
@@ -111,6 +130,8 @@ def check_token_address(url: str, *, name: str) -> str:
 
 
 def _is_number(value: object) -> bool:
+    if not isinstance(value, int | float | str):
+        return False
     try:
         return math.isfinite(float(str(value)))
     except ValueError:

@@ -1,0 +1,139 @@
+"""Calls in forms that no dialect claims: behind a tag or a token nobody knows, `Action:`, or a bare name.
+
+They count only if they name tools there are. What names none is text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dragoman.dialects.action import ACTION, read_action
+from dragoman.dialects.cursor import BLANK, Cursor, Form, Steps, marks
+from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.json_text import read_json
+from dragoman.dialects.loose_json import AROUND, NAMES, loose_calls, plain_name
+from dragoman.dialects.python_calls import CALL, read_python_calls
+from dragoman.dialects.python_text import NotALiteral, PythonMachine, keywords, listed_calls
+from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
+from dragoman.wire.thinking import END_TOKENS
+
+_GAP = r"\s{0,64}"
+_BEGINS_JSON = (_GAP, r"[\[{]", _GAP, r'[\[{"]')
+_TAG: Form = ("<", r"[|｜]?", r"[A-Za-z]", r"[\w:.▁-]{0,40}", r"[|｜]?", ">", *_BEGINS_JSON)
+_BRACKETS: Form = (r"\[", r"[A-Z]", r"[A-Z_]{2,30}", r"\]", *_BEGINS_JSON)
+_OBJECT = (_GAP, r"\{", _GAP, r'["}]')
+_NAMED: Form = (r"[A-Za-z_]", r"[\w.:-]{0,99}", *_OBJECT)
+_WITH_MARK: Form = (r"[A-Za-z_]", r"[\w.:-]{0,99}", r"\[", *"ARGS", r"\]", *_OBJECT)
+_PROMPTED: Form = (*">>>", *_NAMED)
+_ACTION: Form = tuple(ACTION)
+_ACTION_LINE: Form = ("\n", r"[ \t]{0,8}", *ACTION)
+
+_LAST_LINE: Form = ("\n", r"[ \t]{0,8}", r"[\[{]", _GAP, r'[{"A-Za-z_]')
+
+LOOSE_BEGINS: tuple[Form, ...] = (_ACTION, _NAMED, _WITH_MARK, _PROMPTED, CALL)
+LOOSE_SUSPECTS: tuple[Form, ...] = (_TAG, _BRACKETS, _ACTION_LINE, _LAST_LINE)
+LOOSE_BLOCKS = ("tool_code", "tool_call", "tool_calls", "function_call", "function_calls", "typescript")
+
+_BEHIND_NAMES: tuple[Form, ...] = ("(", '"', "\n", " ", ",", "]", "}", ")", ":", "=")
+_KEYS = tuple(f'"{key}"' for key in (*NAMES, *AROUND, "id", "type", "thought"))
+_WORD = re.compile(r"\w+")
+_TOKEN: Form = ("<", r"[|｜]", r"[^|｜<>\n]{1,40}", r"[|｜]", ">")
+_ANY = marks(*LOOSE_BEGINS, *LOOSE_SUSPECTS)
+
+
+def is_loose(mark: str) -> bool:
+    """Whether a call that began like this was found here."""
+    return _ANY.whole.fullmatch(mark) is not None
+
+
+def read_loose(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
+    """One of the forms stands next."""
+    if (yield from cursor.sees(_ACTION, _ACTION_LINE)):
+        yield from cursor.space()
+        yield from cursor.accept(ACTION)
+        return (yield from read_action(dialect, cursor, tools, known=True))
+    if (yield from cursor.sees(_TAG, _BRACKETS)):
+        return (yield from _wrapped(cursor, tools))
+    if (yield from cursor.sees(_LAST_LINE)):
+        return (yield from _last(cursor, tools))
+    if (yield from cursor.sees(CALL)):
+        return (yield from _called(dialect, cursor, tools))
+    yield from cursor.accept(">>>")
+    name, _ = yield from cursor.until("\n", "{", " ", "[")  # what stands here if a server left the tokens out
+    if tool_named(plain_name(name), tools) is None:
+        return None
+    yield from cursor.accept("[ARGS]")
+    return (yield from dialect.named(cursor, plain_name(name), "", ("<|observation|>",), ("\n\n",)))
+
+
+def _wrapped(cursor: Cursor, tools: Tools | None) -> Reading:
+    """JSON behind a tag or a token, and what closes it: the same tag with a slash, or another token."""
+    tag, mark = yield from cursor.until(">", "]")
+    yield from cursor.accept(mark)
+    yield from cursor.space()
+    found = yield from _json(cursor, tools)
+    if found is None:
+        return None
+    word = _WORD.search(tag)
+    name = word[0] if word else ""
+    space = yield from cursor.space()
+    closers: tuple[Form, ...] = (f"</{name}>", f"[/{name}]", f"[END_{name}]")
+    if "|" in tag or "｜" in tag:
+        closers = (*closers, _TOKEN)
+    if not (yield from cursor.accept(*closers)):
+        cursor.back(len(space))
+    return found
+
+
+def _last(cursor: Cursor, tools: Tools | None) -> Reading:
+    """JSON or a list of Python calls in a line of its own, with which the reply ends: behind words that tell
+    of it, this is how models call that have no marker. With anything behind it, it is an example."""
+    start = cursor.taken
+    found: Sequence[FoundCall] | None = None
+    yield from cursor.space()
+    opening = yield from cursor.accept("[", "{")
+    yield from cursor.space()
+    inner = opening == "[" and (yield from cursor.accept("{"))
+    yield from cursor.space()
+    name, mark = yield from cursor.until(*_BEHIND_NAMES)
+    is_python = opening == "[" and not inner and mark == "(" and tool_named(name, tools) is not None
+    is_json = mark == '"' and not name and bool((yield from cursor.sees(*_KEYS)))
+    cursor.back(cursor.taken - start)
+    if is_python or is_json:
+        yield from cursor.space()
+        found = yield from (_python_list(cursor) if is_python else _json(cursor, tools))
+        yield from cursor.space()
+        while (yield from cursor.accept(*END_TOKENS)):
+            yield from cursor.space()
+    if not found or not cursor.over or cursor.broken_off or cursor.at < len(cursor.text):
+        cursor.back(cursor.taken - start)
+        return None
+    return found
+
+
+def _json(cursor: Cursor, tools: Tools | None) -> Steps[Sequence[FoundCall] | None]:
+    payload = yield from read_json(cursor, lambda members: False)
+    return None if payload.flaw else loose_calls(payload.text, tools)
+
+
+def _python_list(cursor: Cursor) -> Steps[Sequence[FoundCall] | None]:
+    machine = PythonMachine()
+    text = yield from cursor.value(machine)
+    calls = listed_calls(text) if machine.state == "whole" else None
+    try:
+        return [TextCall(name, keywords(call)) for name, call in calls or ()]
+    except NotALiteral:
+        return None
+
+
+def _called(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
+    """Calls as Python has them, with nothing else in their last line: else the text speaks of them."""
+    found = yield from read_python_calls(dialect, cursor, tools)
+    blank = yield from cursor.run(BLANK)
+    yield from cursor.accept(";")
+    if not found:
+        return None
+    ends = (yield from cursor.sees("\n", "\r", "`", "<")) or cursor.at == len(cursor.text)
+    cursor.back(len(blank) if ends else 0)
+    return found if ends else None

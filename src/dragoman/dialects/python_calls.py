@@ -1,0 +1,86 @@
+"""Reads calls as Python has them, one after the other and in no list: `add(a=1, b=2)`.
+
+Also behind a namespace (`functions.add(…)`, `default_api.add(…)`), in `print(…)`, with `.call`, and with all
+arguments in one object, as JavaScript has it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dragoman.dialects.cursor import Cursor, Form, Steps
+from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.loose_json import plain_name
+from dragoman.dialects.python_text import NotALiteral, PythonMachine, keywords, listed_calls
+from dragoman.dialects.scanner import FoundCall, TextCall, Tools
+
+CALL: Form = (r"[A-Za-z_]", r"[\w.-]{0,99}", r"[ \t]{0,9}", r"\(")
+
+_NAME = re.compile(r"[\w.-]+")
+_BETWEEN = re.compile(r"[ \t\r\n;,]*+")
+_PRINT = "print"
+
+
+def read_python_calls(
+    dialect: Dialect, cursor: Cursor, tools: Tools | None, *, certain: bool = False
+) -> Steps[list[FoundCall]]:
+    """The calls that stand here, as many as follow each other; none if the first is of no tool there is.
+
+    `certain` says that a marker stood in front of the first, so that it counts whatever it calls, and is an
+    error if it cannot be read.
+    """
+    found: list[FoundCall] = []
+    while (yield from cursor.sees(CALL)):
+        before = cursor.taken
+        machine = PythonMachine(lines=certain and not found)
+        text = yield from cursor.value(machine)
+        one = _found(dialect, text, machine.state, tools, certain=certain and not found)
+        if one is None:
+            cursor.back(cursor.taken - before)
+            break
+        found.append(one)
+        before = cursor.taken
+        yield from cursor.accept("()")  # `.call()` that was read already
+        yield from cursor.run(_BETWEEN)
+        if not (yield from cursor.sees(CALL)):
+            cursor.back(cursor.taken - before)
+            break
+    return found
+
+
+def _found(
+    dialect: Dialect, text: str, state: str, tools: Tools | None, *, certain: bool
+) -> FoundCall | None:
+    named = _NAME.match(text.strip())
+    name = plain_name(named[0] if named else "")
+    calls = listed_calls(f"[{_identified(text)}]") if state == "whole" else None
+    if calls is None or len(calls) != 1:
+        if not certain and tool_named(name, tools) is None:
+            return None
+        why = "the reply ends before it does" if state == "cut" else "it is no call with plain values"
+        return dialect.bad(why, name if name != _PRINT else "")
+    ((name, call),) = calls
+    if name == _PRINT and len(call.args) == 1 and isinstance(inner := call.args[0], ast.Call):
+        return _found(dialect, ast.unparse(inner), state, tools, certain=certain)
+    name = plain_name(name).removesuffix(".call")
+    known = tool_named(name, tools)
+    if known is None and not certain:
+        return None
+    try:
+        return TextCall(known.name if known else name, keywords(_with_names(call)))
+    except NotALiteral as error:
+        return dialect.bad(str(error), name)
+
+
+def _identified(text: str) -> str:
+    """A name with a hyphen, as tools may have them, is no name in Python."""
+    head, bracket, rest = text.partition("(")
+    return head.replace("-", "_") + bracket + rest
+
+
+def _with_names(call: ast.Call) -> ast.Call:
+    """All arguments in one object: its keys are their names."""
+    if len(call.args) == 1 and isinstance(call.args[0], ast.Dict) and not call.keywords:
+        return ast.Call(call.func, [], [ast.keyword(None, call.args[0])])
+    return call

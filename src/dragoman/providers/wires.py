@@ -1,0 +1,57 @@
+"""The wires there are, by name: one for each protocol, and one for each kind of model that does not talk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from dragoman.errors import ConfigError
+from dragoman.messages.media import CHAT, ModelType
+from dragoman.providers.catalog import Provider, Traits
+from dragoman.wire import (
+    anthropic_messages,
+    bedrock_converse,
+    gemini,
+    openai_chat,
+    openai_images,
+    openai_responses,
+)
+from dragoman.wire.openai_audio.speech import OpenAISpeech
+from dragoman.wire.openai_audio.transcription import OpenAITranscription
+from dragoman.wire.quirks import NO_QUIRKS, Quirks
+from dragoman.wire.wire import Wire
+
+MEDIA_WIRES: dict[ModelType, Callable[..., Wire]] = {
+    "image-gen": openai_images.WIRE,
+    "image-edit": partial(openai_images.WIRE, edits=True),
+    "audio-stt": OpenAITranscription,
+    "audio-tts": OpenAISpeech,
+}
+_IMITATED = ("openai_chat", "openai_responses")  # who speaks one of these may speak those, too
+
+WIRES: dict[str, Callable[..., Wire]] = {
+    "openai_chat": openai_chat.WIRE,
+    "openai_responses": openai_responses.WIRE,
+    "anthropic_messages": anthropic_messages.WIRE,
+    "gemini": gemini.WIRE,
+    "bedrock_converse": bedrock_converse.WIRE,
+}
+
+
+def wire(name: str, *, quirks: Quirks = NO_QUIRKS) -> Wire:
+    """The wire of this name, or of the only one that begins like this."""
+    meant = [known for known in WIRES if name and known.startswith(name)]
+    if name not in WIRES and len(meant) != 1:
+        raise ConfigError(f"there is no wire {name!r}: choose one of {', '.join(WIRES)}")
+    return WIRES[name if name in WIRES else meant[0]](quirks=quirks)
+
+
+def wire_for(provider: Provider, traits: Traits) -> Wire:
+    if traits.type == CHAT:
+        return wire(provider.wire, quirks=provider.quirks)
+    if provider.wire not in _IMITATED:
+        raise ConfigError(
+            f"{provider.title} speaks {provider.wire}, which has no models of the type {traits.type}: "
+            "one that talks makes its pictures in the answer"
+        )
+    return MEDIA_WIRES[traits.type](quirks=provider.quirks)

@@ -1,0 +1,113 @@
+"""What a request says in words of the model's own: how it is to think, and how it chooses among tokens.
+
+Converse passes these on as they are; it has a word itself for little of it.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.messages.request import Request
+from dragoman.wire.anthropic_messages.shapes import (
+    BUDGETS,
+    EFFORTS,
+    INTERLEAVED_THINKING,
+    SMALLEST_BUDGET,
+)
+from dragoman.wire.anthropic_messages.shapes import family as claude_family
+from dragoman.wire.bedrock_converse.history import RoleBlocks
+from dragoman.wire.bedrock_converse.shapes import family
+
+Body: TypeAlias = dict[str, JsonValue]
+
+NOVA_EFFORTS = {"minimal": "low", "low": "low", "medium": "medium"}
+NOVA_MOST = "high"  # with this, it takes no limit and no temperature
+
+
+def with_model_fields(body: Body, request: Request, turns: list[RoleBlocks]) -> None:
+    """Put into the body what this model takes beside the protocol; take out what it refuses with that."""
+    how = family(request.model).thinking
+    fields: Body = {}
+    if how == "claude":
+        fields = _claude(body, request, turns)
+    elif how == "nova":
+        fields = _nova(body, request)
+    elif how == "effort" and isinstance(effort := request.options.get("reasoning_effort"), str):
+        fields = {"reasoning_effort": effort}
+    if how != "claude" and (top_k := request.options.get("top_k")) is not None:
+        nova = "nova-" in request.model
+        fields |= {"inferenceConfig": {"topK": top_k}} if nova else {"top_k": top_k}
+    if fields:
+        body["additionalModelRequestFields"] = fields
+
+
+def _claude(body: Body, request: Request, turns: list[RoleBlocks]) -> Body:
+    model, options, config = claude_family(request.model), request.options, _config(body)
+    limit = config.setdefault("maxTokens", model.max_tokens)
+    thinking = _thinking(body, request, turns, limit if isinstance(limit, int) else model.max_tokens)
+    fields: Body = {}
+    if thinking is not None:
+        fields["thinking"] = thinking
+        if model.interleaves and request.tools:
+            fields["anthropic_beta"] = [INTERLEAVED_THINKING]
+    if thinking is not None or not model.sampling:
+        config.pop("temperature", None)
+        config.pop("topP", None)
+    else:
+        if "temperature" in config:
+            config.pop("topP", None)  # the newer ones refuse both together
+        if (top_k := options.get("top_k")) is not None:
+            fields["top_k"] = top_k
+    effort = options.get("reasoning_effort")
+    if isinstance(effort, str) and effort != "none" and model.thinking == "adaptive":
+        output = body.setdefault("outputConfig", {})
+        assert isinstance(output, dict)
+        output["effort"] = EFFORTS.get(effort, effort)
+    return fields
+
+
+def _thinking(body: Body, request: Request, turns: list[RoleBlocks], limit: int) -> Body | None:
+    """How Claude is to think; None where it is not to, or may not."""
+    effort, budget = request.options.get("reasoning_effort"), request.options.get("reasoning_budget")
+    how = claude_family(request.model).thinking
+    if (effort in (None, "none") and not budget) or how == "no" or _is_forced(body):
+        return None
+    if how == "adaptive":
+        return {"type": "adaptive", "display": "summarized"}
+    tokens = budget if isinstance(budget, int) else BUDGETS.get(str(effort), BUDGETS["medium"])
+    tokens = min(tokens, limit - SMALLEST_BUDGET)  # the answer needs room, too
+    if tokens < SMALLEST_BUDGET or _goes_on_without_thoughts(turns):
+        return None
+    return {"type": "enabled", "budget_tokens": tokens}
+
+
+def _nova(body: Body, request: Request) -> Body:
+    effort, budget = request.options.get("reasoning_effort"), request.options.get("reasoning_budget")
+    if effort == "none" or (effort is None and not budget):
+        return {}
+    level = NOVA_EFFORTS.get(str(effort or "medium"), NOVA_MOST)
+    if level == NOVA_MOST:
+        for name in ("temperature", "topP", "maxTokens"):
+            _config(body).pop(name, None)
+    return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": level}}
+
+
+def _config(body: Body) -> Body:
+    config = body["inferenceConfig"]
+    assert isinstance(config, dict)
+    return config
+
+
+def _is_forced(body: Body) -> bool:
+    tools = body.get("toolConfig")
+    choice = tools.get("toolChoice") if isinstance(tools, dict) else None
+    return isinstance(choice, dict) and "auto" not in choice
+
+
+def _goes_on_without_thoughts(turns: list[RoleBlocks]) -> bool:
+    """Whether results are to follow calls that were made without thinking, or by another model."""
+    if len(turns) < 2 or not any("toolResult" in block for block in turns[-1].blocks):
+        return False
+    return "reasoningContent" not in turns[-2].blocks[0]
