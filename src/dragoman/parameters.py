@@ -62,12 +62,12 @@ def models_for(
         from dragoman.config.catalog import catalog_here
         from dragoman.providers.models import models_named
 
-        models = models_named(model, catalog_here(), store.blob)
+        models = models_named(model, catalog_here(), store)
         return models, models.close
     if callable(model):
         models_of_caller: object = model
         if isinstance(models_of_caller, UsesBlobs):
-            models_of_caller.use_blobs(store.blob)
+            models_of_caller.use_blobs(store)
         return model, _nothing
 
     def only(name: str | None) -> Model:

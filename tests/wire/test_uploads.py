@@ -25,6 +25,7 @@ from dragoman.wire.http import HttpClient, HttpModel, Timeouts
 from dragoman.wire.pictures import FileLimits
 from dragoman.wire.uploads import DAY, PAUSE, Uploads
 from tests.patience import PATIENCE
+from tests.wire.memory_blobs import MemoryBlobs
 
 LIMITS = FileLimits(upload_above=1000)
 BLOBS = {"paper": b"%PDF" + bytes(5000), "photo": b"\x89PNG" + bytes(5000), "note": b"%PDF small"}
@@ -172,7 +173,8 @@ class Place:
 
     def __init__(self, server: FileServer, timeouts: Timeouts | None = None) -> None:
         self.now = 1_000_000.0
-        self.read: list[str] = []
+        self.blobs = MemoryBlobs(BLOBS)
+        self.read = self.blobs.read
         shape = ENDPOINTS[server.wire]
         assert isinstance(shape.auth, KeyAuth)
         auth = replace(shape.auth, key="sk-files-0123456789")
@@ -184,7 +186,7 @@ class Place:
             named_wire(server.wire),
             endpoint,
             model="m",
-            attachments=AttachmentReader(self._blob),
+            attachments=AttachmentReader(self.blobs),
             limits=LIMITS,
             uploads=self.uploads,
         )
@@ -196,10 +198,6 @@ class Place:
         request = Request("m", (RequestMessage("user", (Text("Look:"), *files)),))
         events = [event async for batch in self.model.stream(request, "msg_1") for event in batch]
         return "".join(event.text for event in events if isinstance(event, TextDelta))
-
-    async def _blob(self, key: str) -> bytes:
-        self.read.append(key)
-        return BLOBS[key]
 
 
 @asynccontextmanager

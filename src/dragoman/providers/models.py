@@ -36,7 +36,7 @@ from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
 from dragoman.providers.sign_in import reach
 from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_images, openai_responses
-from dragoman.wire.attachments import AttachmentReader, ReadBlob
+from dragoman.wire.attachments import AttachmentReader, BlobReader
 from dragoman.wire.auth.token import TokenAuth, TokenSource
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient, HttpModel
@@ -92,7 +92,7 @@ class Models:
         keys: Keys | None = None,
         client: HttpClient | None = None,
         dialect: str = AUTO,
-        blobs: ReadBlob | None = None,
+        blobs: BlobReader | None = None,
         progress: Progress | None = None,
         types_file: Path | None = None,
     ) -> None:
@@ -135,13 +135,13 @@ class Models:
             await uploads.close()
         await self.client.close()
 
-    def use_blobs(self, read: ReadBlob) -> None:
+    def use_blobs(self, blobs: BlobReader) -> None:
         """Another place where attachments are: a runtime names its store."""
-        self._attachments.use(read)
+        self._attachments.use(blobs)
 
-    def forget_blobs(self, read: ReadBlob) -> None:
+    def forget_blobs(self, blobs: BlobReader) -> None:
         """That place is there no longer."""
-        self._attachments.forget(read)
+        self._attachments.forget(blobs)
 
     def note_types(self, types: Mapping[str, ModelType]) -> None:
         """What servers say their models do. What the catalog says of one wins."""
@@ -356,7 +356,10 @@ class _NotSetUp(ConfigError):
 
 
 def models_named(
-    wanted: NamedModel | Sequence[NamedModel] | None, catalog: Catalog, blobs: ReadBlob | None, **options: Any
+    wanted: NamedModel | Sequence[NamedModel] | None,
+    catalog: Catalog,
+    blobs: BlobReader | None,
+    **options: Any,
 ) -> Models:
     """The models of a catalog, and those whose address the caller gives; a list is a chain. `options` are
     those of Models."""

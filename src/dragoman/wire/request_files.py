@@ -54,7 +54,7 @@ class RequestFiles:
         """The id of a file that is kept at the provider; None where it goes into the body."""
         if self.uploads is None or not self._is_uploaded(file):
             return None
-        return await self.uploads.id_of(file, self.reader.bytes_of)
+        return await self.uploads.id_of(file, self.reader.content_of)
 
     def _is_uploaded(self, file: File) -> bool:
         above = self.limits.upload_above

@@ -18,10 +18,11 @@ from dragoman.messages.media import media_type, modality
 from dragoman.messages.parts import File
 from dragoman.redaction import redact_text
 from dragoman.wire.anthropic_messages.shapes import FILES_BETA
-from dragoman.wire.auth.auth import Outgoing
+from dragoman.wire.auth.auth import outgoing_to
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import client_error, read_bounded
 from dragoman.wire.forms import write_related, write_upload
+from dragoman.wire.payload import FileContent, Payload
 
 if TYPE_CHECKING:
     from dragoman.wire.http import HttpClient
@@ -76,7 +77,7 @@ class Uploads:
         self._paused_until = 0.0
         self._uploading = asyncio.Lock()
 
-    async def id_of(self, file: File, read: Callable[[str], Awaitable[bytes]]) -> str | None:
+    async def id_of(self, file: File, find: Callable[[str], Awaitable[FileContent]]) -> str | None:
         """The id of a file at the provider, uploaded if it is not there. None where that does not work: then
         it goes into the body, as a small one does."""
         assert file.blob is not None
@@ -90,7 +91,7 @@ class Uploads:
             if now < self._paused_until:
                 return None
             try:
-                id = await self._upload(file, await read(file.blob))
+                id = await self._upload(file, await find(file.blob))
             except (OSError, client_error(), DragomanError, ValueError, LookupError, TypeError) as error:
                 self._paused_until = now + PAUSE
                 why = redact_text(str(error), self._endpoint.secrets) or type(error).__name__
@@ -114,17 +115,16 @@ class Uploads:
                     for id, _ in known.values():
                         await self._ask(f"files/{id}", method="DELETE")
 
-    async def _upload(self, file: File, data: bytes) -> str:
+    async def _upload(self, file: File, content: FileContent) -> str:
         name = file.name or f"{(file.blob or '')[:16]}.{media_type(file).partition('/')[2]}"
         if self._service.related:
-            return await self._upload_related(name, media_type(file), data)
-        fields = self._service.fields(file)
-        body, type = await asyncio.to_thread(write_upload, fields, name, media_type(file), data)
+            return await self._upload_related(name, media_type(file), content)
+        body, type = write_upload(self._service.fields(file), name, media_type(file), content)
         return str((await self._ask("files", body=body, type=type))["id"])
 
-    async def _upload_related(self, name: str, kind: str, data: bytes) -> str:
+    async def _upload_related(self, name: str, kind: str, content: FileContent) -> str:
         """The address of a file at Google, once it can be used: films are looked at for a while."""
-        body, type = await asyncio.to_thread(write_related, {"file": {"displayName": name}}, kind, data)
+        body, type = write_related({"file": {"displayName": name}}, kind, content)
         found = (await self._ask("files", body=body, type=type, before="/upload"))["file"]
         for _ in range(_LOOKS):
             if found.get("state", "ACTIVE") != "PROCESSING":
@@ -139,14 +139,15 @@ class Uploads:
         self,
         path: str,
         *,
-        body: bytes = b"",
+        body: bytes | Payload = b"",
         type: str = "application/json",
         method: str = "POST",
         before: str = "",
     ) -> dict[str, Any]:
         address = urlsplit(self._endpoint.sibling_url(path))
         url = address._replace(path=f"{before}{address.path}").geturl()
-        signed = await self._endpoint.auth.headers(Outgoing(url, body, method=method), self._client)
+        outgoing = await outgoing_to(url, body, self._endpoint.auth, method=method)
+        signed = await self._endpoint.auth.headers(outgoing, self._client)
         headers = {**signed, **self._endpoint.headers, **self._service.headers}
         headers |= {"Content-Type": type, "Accept": "application/json"}
         async with asyncio.timeout(self._client.timeouts.first_byte):  # others wait for what this one holds

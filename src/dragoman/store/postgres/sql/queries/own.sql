@@ -164,6 +164,9 @@ ON CONFLICT (key) DO UPDATE SET put = excluded.put, data = excluded.data;
 -- name: blob
 SELECT data FROM blobs WHERE key = :key;
 
+-- name: blob_size
+SELECT octet_length(data) AS size FROM blobs WHERE key = :key;
+
 -- name: delete_blob
 DELETE FROM blobs WHERE key = :key AND put <= :before
   AND NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = :key);
