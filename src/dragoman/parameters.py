@@ -6,6 +6,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -16,6 +17,7 @@ from dragoman.store.store import Store
 from dragoman.tools.toolbox import Group, Toolbox
 from dragoman.turn.agent import Agent
 from dragoman.wire.attachments import UsesBlobs
+from dragoman.wire.uploads import DeletesProviderFiles
 from dragoman.wire.wire import Model
 from dragoman.workspace.workspaces import NAME, Workspace, Workspaces
 
@@ -82,6 +84,13 @@ def checked_retention(seconds: float | None) -> float | None:
     if seconds is not None and not 0 < seconds < math.inf:
         raise ConfigError(f"retention is a number of seconds above 0, not {seconds!r}")
     return seconds
+
+
+def deletes_files(models: object, store: Store) -> Callable[[], Awaitable[None]] | None:
+    """How to delete what lies at providers and nobody needs any more; None where the models cannot."""
+    if isinstance(models, DeletesProviderFiles):
+        return partial(models.delete_unwanted_files, store)
+    return None
 
 
 async def _nothing() -> None:

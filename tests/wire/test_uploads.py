@@ -61,6 +61,7 @@ class FileServer:
     uploads: int = 0
     broken: bool = False
     silent: bool = False
+    together: asyncio.Barrier | None = None  # for who uploads at the same time
     slow: int = 0  # looks at a file until it can be used
     looks: int = 0
     after: str = "ACTIVE"
@@ -69,8 +70,11 @@ class FileServer:
 
     async def upload(self, request: web.Request) -> web.StreamResponse:
         self.uploads += 1
+        number = self.uploads
         if self.silent:
             await asyncio.Event().wait()
+        if self.together is not None:
+            await self.together.wait()
         if self.broken:
             key = request.headers.get("Authorization") or request.headers.get("x-api-key")
             message = f"storage is full for {key or request.headers['x-goog-api-key']}"
@@ -87,7 +91,7 @@ class FileServer:
             else:
                 data = bytes(await part.read())
                 fields["name"], fields["type"] = part.filename, part.headers["Content-Type"]
-        id = f"file-{self.uploads}"
+        id = f"file-{number}"
         self.files[id] = (fields, data)
         return web.json_response({"id": id, "object": "file"})
 

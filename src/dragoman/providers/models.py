@@ -35,6 +35,7 @@ from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
 from dragoman.providers.sign_in import reach
+from dragoman.providers.uploads import ProviderUploads
 from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_images, openai_responses
 from dragoman.wire.attachments import AttachmentReader, BlobReader
 from dragoman.wire.auth.token import TokenAuth, TokenSource
@@ -45,7 +46,7 @@ from dragoman.wire.openai_audio.speech import OpenAISpeech
 from dragoman.wire.openai_audio.transcription import OpenAITranscription
 from dragoman.wire.pictures import NO_LIMITS
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.uploads import SERVICES, Uploads
+from dragoman.wire.uploads import KeepsProviderFiles
 from dragoman.wire.wire import Model, Wire
 
 AUTO = "auto"
@@ -115,8 +116,7 @@ class Models:
         self._servers: dict[str, LlamaServer] = {}
         self._tokens: dict[TokenSource, TokenAuth] = {}
         self._learned: dict[str, Learned] = {}
-        self._uploads: dict[str, Uploads] = {}  # by provider
-        self._former_uploads: list[Uploads] = []  # of keys and addresses that are others by now
+        self.uploads = ProviderUploads(self.client, self._reach)
         self._types = ListedTypes(types_file)  # as their servers list them
 
     async def __aenter__(self) -> Self:
@@ -131,8 +131,7 @@ class Models:
         """Give the connections back, and stop the servers that were started."""
         for server in self._servers.values():
             await server.close()
-        for uploads in (*self._uploads.values(), *self._former_uploads):
-            await uploads.close()
+        await self.uploads.close()
         await self.client.close()
 
     def use_blobs(self, blobs: BlobReader) -> None:
@@ -142,6 +141,10 @@ class Models:
     def forget_blobs(self, blobs: BlobReader) -> None:
         """That place is there no longer."""
         self._attachments.forget(blobs)
+
+    async def delete_unwanted_files(self, store: KeepsProviderFiles) -> None:
+        """Delete at their providers what was uploaded for conversations that are gone."""
+        await self.uploads.delete_unwanted(store, self.catalog.providers.get)
 
     def note_types(self, types: Mapping[str, ModelType]) -> None:
         """What servers say their models do. What the catalog says of one wins."""
@@ -163,8 +166,7 @@ class Models:
         """Its key or address is another one by now: its models are built anew when they are next asked."""
         for name in [one for one in self._models if one.partition("/")[0] == provider]:
             del self._models[name]
-        if (uploads := self._uploads.pop(provider, None)) is not None:
-            self._former_uploads.append(uploads)
+        self.uploads.forget(provider)
         self._chains.clear()
 
     def traits(self, provider: Provider, model: str) -> Traits:
@@ -286,7 +288,7 @@ class Models:
                 attachments=self._attachments,
                 learned=learned,
                 limits=provider.files if traits.type == CHAT else NO_LIMITS,
-                uploads=self._uploads_to(provider) if traits.type == CHAT else None,
+                uploads=self.uploads.of(provider) if traits.type == CHAT else None,
             )
         served = ServedModel(
             answering,
@@ -314,14 +316,6 @@ class Models:
                 progress=self._progress,
             )
         return self._servers[model]
-
-    def _uploads_to(self, provider: Provider) -> Uploads | None:
-        """The files that lie at this provider, of all its models."""
-        if provider.files.upload_above is None or provider.wire not in SERVICES:
-            return None
-        if provider.name not in self._uploads:
-            self._uploads[provider.name] = Uploads(self.client, self._reach(provider), provider.wire)
-        return self._uploads[provider.name]
 
     def _reach(self, provider: Provider) -> Endpoint:
         """The provider's endpoint. Models of one account use one access token."""

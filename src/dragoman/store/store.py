@@ -12,6 +12,7 @@ from typing import Protocol
 
 from dragoman.store.conversations import Busy, ConversationStore, Found, MessageStore
 from dragoman.store.people import PeopleStore, Person
+from dragoman.store.provider_files import ProviderFileStore
 from dragoman.store.questions import GrantStore, QuestionStore, Signal, SignalKind, Signalled, SignalStore
 from dragoman.store.turns import (
     Change,
@@ -38,6 +39,7 @@ __all__ = [
     "MessageStore",
     "PeopleStore",
     "Person",
+    "ProviderFileStore",
     "QuestionStore",
     "QueueStore",
     "Queued",
@@ -100,6 +102,7 @@ class Store(
     GrantStore,
     PeopleStore,
     AttachmentStore,
+    ProviderFileStore,
     Protocol,
 ):
     """The sum of them. Every method may raise StoreUnavailable; what it was to write is then not written."""

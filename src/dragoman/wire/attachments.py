@@ -100,28 +100,31 @@ class AttachmentReader:
         self._remember(made)
         return _attachments(wanted, ids)
 
-    async def content_of(self, blob: str) -> FileContent:
-        """A blob as it is stored. NotFound where it is in none of the places."""
+    async def find(self, blob: str) -> tuple[FileContent, BlobReader]:
+        """A blob as it is stored, and where that is. NotFound where it is in none of the places."""
 
-        async def found(place: BlobReader) -> FileContent:
-            return FileContent(await place.blob_size(blob), lambda: place.blob_pieces(blob))
+        async def found(place: BlobReader) -> tuple[FileContent, BlobReader]:
+            return FileContent(await place.blob_size(blob), lambda: place.blob_pieces(blob)), place
 
         return await self._first(blob, found)
+
+    async def _content_of(self, blob: str) -> FileContent:
+        return (await self.find(blob))[0]
 
     async def _read(self, key: Key, made: dict[Key, Coded | None]) -> Coded:
         """What a body gets of a blob; what had to be made for it is added to `made`."""
         blob, as_text, limits = key
         if key in self._made:
             made[key] = self._made[key]
-        elif as_text or limits.picture_edge is not None or (await self.content_of(blob)).size <= SMALL:
+        elif as_text or limits.picture_edge is not None or (await self._content_of(blob)).size <= SMALL:
             made[key] = await self._make(blob, as_text, limits)
         found = made.get(key)
-        return await self.content_of(blob) if found is None else found
+        return await self._content_of(blob) if found is None else found
 
     async def _make(self, blob: str, as_text: bool, limits: FileLimits) -> Coded | None:
         """A small file coded, a text as text, a picture made smaller; None where it is sent as it is."""
         if limits.picture_edge is not None and not as_text:
-            content = await self.content_of(blob)
+            content = await self._content_of(blob)
             pieces = [piece async for piece in content.read()]
             loop = asyncio.get_running_loop()
             data = await loop.run_in_executor(self._pictures, _fitted, pieces, limits)

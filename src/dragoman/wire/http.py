@@ -318,7 +318,7 @@ class HttpModel:
                 failure = self._for_people(error)
                 if not exchange.began and uploaded and is_unknown_file(error):
                     assert self._files.uploads is not None
-                    self._files.uploads.forget(uploaded)
+                    await self._files.uploads.forget(uploaded)
                     endpoint, body, _ = await self._addressed(request)
                     uploaded = frozenset()  # once
                     continue

@@ -180,6 +180,17 @@ CREATE TABLE past_spending (
   PRIMARY KEY (day, person, model, agent, tool)
 ) WITHOUT ROWID;
 
+-- Blobs that were uploaded to a provider, and their names there: no process uploads one again.
+CREATE TABLE provider_files (
+  account  TEXT NOT NULL,
+  id       TEXT NOT NULL,
+  blob     TEXT NOT NULL,
+  expires  REAL,
+  created  REAL NOT NULL,
+  PRIMARY KEY (account, id)
+) WITHOUT ROWID;
+CREATE INDEX provider_files_of_blob ON provider_files (blob);
+
 -- Blobs of deleted conversations whose bytes are still to be removed.
 CREATE TABLE unwanted_blobs (blob TEXT PRIMARY KEY) WITHOUT ROWID;
 
