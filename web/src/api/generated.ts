@@ -234,6 +234,7 @@ export interface components {
             because: components["schemas"]["Because"] | null;
             limit: string | null;
             opened: string | null;
+            usage: components["schemas"]["Usage"] | null;
             runs: components["schemas"]["ToolRun"][];
             waits: components["schemas"]["Wait"][];
         };

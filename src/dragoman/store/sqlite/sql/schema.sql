@@ -68,6 +68,9 @@ CREATE TABLE facts (
   PRIMARY KEY (turn, seq)
 ) WITHOUT ROWID;
 
+-- What was paid for models that tools asked is found without looking at every fact.
+CREATE INDEX facts_of_models ON facts (turn) WHERE instr(body, '"model_asked"') > 0 AND seq > 1;
+
 CREATE TABLE questions (
   id            TEXT PRIMARY KEY,
   conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,

@@ -56,6 +56,31 @@ FROM (
   WHERE json_typeof(usage) = 'object' AND created >= :since) used
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
 
+-- name: spending_on_models
+-- What models used that tools asked, beside those who talk: each was paid for, whatever became of the call.
+SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
+  sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
+  count(*) FILTER (WHERE cost IS NULL) AS unpriced
+FROM (
+  SELECT coalesce(c."user", 'local') AS person, b.body ->> 'model' AS model,
+    (b.body ->> 'at')::double precision AS created,
+    to_char(to_timestamp((b.body ->> 'at')::double precision) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day,
+    coalesce(o.body #>> '{options,agent}', o.body #>> '{options,settings,agent}') AS agent,
+    (b.body #>> '{usage,input}')::double precision AS input, (b.body #>> '{usage,output}')::double precision AS output,
+    (b.body #>> '{usage,cached}')::double precision AS cached,
+    (b.body #>> '{usage,reasoning}')::double precision AS reasoning,
+    (b.body #>> '{usage,cost}')::double precision AS cost
+  FROM facts f
+    JOIN turns t ON t.id = f.turn
+    JOIN conversations c ON c.id = t.conversation
+    CROSS JOIN LATERAL (SELECT json_or_empty(f.body) AS body) b
+    CROSS JOIN LATERAL (SELECT json_or_empty(body) AS body FROM facts WHERE turn = f.turn AND seq = 1) o
+  WHERE position('"model_asked"' IN f.body) > 0 AND f.seq > 1 AND b.body ->> 'type' = 'model_asked'
+    AND c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+    AND (:conversation IS NULL OR c.id = :conversation)) asked
+WHERE created >= :since
+GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
+
 -- name: spending_on_tools
 -- Calls that ran, or were to, by tool.
 SELECT to_char(to_timestamp(created) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, person, model, agent, tool,
