@@ -41,6 +41,7 @@ from dragoman.wire.attachments import AttachmentReader, BlobReader
 from dragoman.wire.auth.token import TokenAuth, TokenSource
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.imagen import Imagen
 from dragoman.wire.learned import Learned
 from dragoman.wire.openai_audio.speech import OpenAISpeech
 from dragoman.wire.openai_audio.transcription import OpenAITranscription
@@ -262,7 +263,7 @@ class Models:
         traits = self.traits(provider, model)
         if self._dialect != AUTO:
             traits = replace(traits, tools=self._dialect)
-        encoding = _wire_for(provider, traits)
+        encoding = _wire_for(provider, traits, model)
         learned = self._learned.setdefault(base, Learned())  # its variants are the same model
         answering: Model
         if provider.name == PROVIDER and model in speech_model:
@@ -334,9 +335,11 @@ def _does(traits: Traits, type: ModelType) -> bool:
     return traits.type == type or both
 
 
-def _wire_for(provider: Provider, traits: Traits) -> Wire:
+def _wire_for(provider: Provider, traits: Traits, model: str) -> Wire:
     if traits.type == CHAT:
         return wire(provider.wire, quirks=provider.quirks)
+    if provider.wire == "gemini" and traits.type == "image-gen" and "imagen" in model:
+        return Imagen(provider.quirks)
     if provider.wire not in _IMITATED:
         raise ConfigError(
             f"{provider.title} speaks {provider.wire}, which has no models of the type {traits.type}: "
