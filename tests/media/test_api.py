@@ -50,7 +50,9 @@ async def test_a_sound_can_be_heard_while_it_is_made(tmp_path: Path) -> None:
         mine = {"authorization": f"Bearer {site.key}"}
         async with site.http.get(f"{site.url}/api/turns/{turn}/sound", headers=mine) as response:
             begun = await response.content.readexactly(90_000)
-            assert await site.state(turn) == "streaming"
+            (row,) = await runtime.conversations()
+            (shown,) = (await site.get(f"/api/conversations/{row.id}/tree"))["turns"]
+            assert (shown["state"], shown["arriving"]["file"]["media_type"]) == ("streaming", "audio/wav")
             go_on.set()
             assert begun + await response.read() == server.sound
         assert response.headers["content-type"] == "audio/wav"

@@ -1997,6 +1997,7 @@ export interface components {
             live: boolean;
             started: number;
             retrying: string | null;
+            arriving: components["schemas"]["FilePartial"] | null;
         };
         UploadLimits: {
             upload: number;
