@@ -34,7 +34,7 @@ FROM json_array_elements_text(:ids::text::json) AS c (id);
 -- of turns that are not here were copied: they were paid for where they were written.
 SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
   sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
-  count(*) FILTER (WHERE cost IS NULL AND input + output > 0) AS unpriced
+  count(*) FILTER (WHERE cost IS NULL AND input + output + units > 0) AS unpriced
 FROM (
   SELECT person, created, model, agent,
     to_char(to_timestamp(created) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day,
@@ -42,7 +42,10 @@ FROM (
     CASE WHEN json_typeof(usage -> 'output') = 'number' THEN (usage ->> 'output')::double precision END AS output,
     CASE WHEN json_typeof(usage -> 'cached') = 'number' THEN (usage ->> 'cached')::double precision END AS cached,
     CASE WHEN json_typeof(usage -> 'reasoning') = 'number' THEN (usage ->> 'reasoning')::double precision END AS reasoning,
-    CASE WHEN json_typeof(usage -> 'cost') = 'number' THEN (usage ->> 'cost')::double precision END AS cost
+    CASE WHEN json_typeof(usage -> 'cost') = 'number' THEN (usage ->> 'cost')::double precision END AS cost,
+    CASE WHEN json_typeof(usage -> 'images') = 'number' THEN (usage ->> 'images')::double precision ELSE 0 END
+      + CASE WHEN json_typeof(usage -> 'seconds') = 'number' THEN (usage ->> 'seconds')::double precision ELSE 0 END
+      + CASE WHEN json_typeof(usage -> 'characters') = 'number' THEN (usage ->> 'characters')::double precision ELSE 0 END AS units
   FROM (
     SELECT coalesce(c."user", 'local') AS person, b.body ->> 'model' AS model, b.body -> 'usage' AS usage,
       (b.body ->> 'created')::double precision AS created,

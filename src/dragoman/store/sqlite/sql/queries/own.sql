@@ -40,14 +40,16 @@ FROM json_each(:ids) c;
 -- of turns that are not here were copied: they were paid for where they were written.
 SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
   sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
-  sum(cost IS NULL AND input + output > 0) AS unpriced
+  sum(cost IS NULL AND input + output + units > 0) AS unpriced
 FROM (
   SELECT person, date(json_extract(body, '$.created'), 'unixepoch') AS day, json_extract(body, '$.created') AS created,
     json_extract(body, '$.model') AS model,
     coalesce(json_extract(first, '$.options.agent'), json_extract(first, '$.options.settings.agent')) AS agent,
     json_extract(body, '$.usage.input') AS input, json_extract(body, '$.usage.output') AS output,
     json_extract(body, '$.usage.cached') AS cached, json_extract(body, '$.usage.reasoning') AS reasoning,
-    json_extract(body, '$.usage.cost') AS cost, json_extract(body, '$.usage') AS used
+    json_extract(body, '$.usage.cost') AS cost, json_extract(body, '$.usage') AS used,
+    coalesce(json_extract(body, '$.usage.images'), 0) + coalesce(json_extract(body, '$.usage.seconds'), 0)
+      + coalesce(json_extract(body, '$.usage.characters'), 0) AS units
   FROM (
     SELECT coalesce(c."user", 'local') AS person, CASE WHEN json_valid(m.body) THEN m.body ELSE '{}' END AS body,
       CASE WHEN json_valid(f.body) THEN f.body ELSE '{}' END AS first
