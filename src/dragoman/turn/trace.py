@@ -59,6 +59,7 @@ class CallTrace:
     because: Because | None = None
     limit: str | None = None  # why it did not run, where a limit was reached
     opened: str | None = None  # the turn of the sub-agent that it began
+    usage: Usage | None = None  # of models that it asked to make or hear something
     runs: list[ToolRun] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from dragoman.messages.questions import Question
+from dragoman.messages.usage import Usage
 from dragoman.turn.facts import (
     ApprovalAsked,
     CallFact,
@@ -16,6 +17,7 @@ from dragoman.turn.facts import (
     CompactionStarted,
     Fact,
     MessageAppended,
+    ModelAsked,
     QuestionAnswered,
     QuestionWithdrawn,
     ReplyReceived,
@@ -167,6 +169,9 @@ class Tracer:
                 wait = self._waits[fact.question]
                 wait.answered = fact.at
                 return [wait]
+            case ModelAsked():
+                self.trace.usage += fact.usage
+                call.usage = (call.usage or Usage()) + fact.usage
             case CallFinished():
                 _stop(call, fact.at)
                 call.state, call.ended = str(fact.state), fact.at

@@ -234,6 +234,7 @@ export interface components {
             because: components["schemas"]["Because"] | null;
             limit: string | null;
             opened: string | null;
+            usage: components["schemas"]["Usage"] | null;
             runs: components["schemas"]["ToolRun"][];
             waits: components["schemas"]["Wait"][];
         };
@@ -2047,6 +2048,7 @@ export interface components {
             live: boolean;
             started: number;
             retrying: string | null;
+            arriving: components["schemas"]["FilePartial"] | null;
         };
         UploadLimits: {
             upload: number;

@@ -17,6 +17,7 @@ from dragoman.messages.media import ModelType
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, ToolCall
 from dragoman.messages.request import Request, RequestMessage
+from dragoman.turn.facts import ModelAsked
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.services import Services
 from dragoman.turn.steps.made_files import store_made
@@ -55,6 +56,9 @@ async def ask_model(
                     draft.apply(event)
     except (ProviderError, BadRequest) as error:
         raise ToolFailed(f"{model.name}: {error}") from error
+    usage = draft.message.usage
+    if usage is not None and not usage.is_empty:
+        await log.record(ModelAsked(call, model.name, usage))  # it is paid for, whatever becomes of the call
     return draft.message
 
 
