@@ -380,6 +380,7 @@ title = "Stage"
 base_url = "{url}"
 local = true
 models.model.context = 20_000
+models.model.modalities = ["text", "image", "audio", "video", "file"]
 
 [agents.helper]
 description = "writes notes"
