@@ -74,4 +74,4 @@ def trace_headers(*names: object) -> dict[str, str]:
 
 
 def _derived(digits: int, *names: object) -> str:
-    return hashlib.sha256("\0".join([str(name) for name in names]).encode()).hexdigest()[:digits]
+    return hashlib.sha256("\0".join(map(str, names)).encode()).hexdigest()[:digits]

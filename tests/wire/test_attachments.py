@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,6 @@ from dragoman.wire.exchange import Exchange
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.openai_chat import OpenAIChat
 from dragoman.wire.scripted import says
-from dragoman.wire.wire import Decoder
 from tests.loopback import loopback
 
 IMAGE = File("image/png", blob="image")
@@ -161,9 +161,9 @@ class Watched(HttpClient):
         self.before = 0
         self._turns = turns
 
-    def exchange(self, endpoint: Endpoint, model: str, *, body: bytes, decoder: Decoder) -> Exchange:
+    def exchange(self, endpoint: Endpoint, model: str, **more: Any) -> Exchange:
         self.before = self.before or self._turns[0]
-        return super().exchange(endpoint, model, body=body, decoder=decoder)
+        return super().exchange(endpoint, model, **more)
 
 
 async def turns_of_others(work: Awaitable[object]) -> int:

@@ -35,6 +35,8 @@ from dragoman.turn.tracer import Tracer
 _log = logging.getLogger("dragoman.telemetry")
 _LOOK = 10.0  # seconds
 _MOMENT = 1.0  # seconds that what was written waits
+_CHAT = ("gen_ai.operation.name", "chat")
+_INPUT, _OUTPUT = ("gen_ai.token.type", "input"), ("gen_ai.token.type", "output")
 
 
 class SpanExporter(Protocol):
@@ -147,7 +149,7 @@ class _TurnObserver:
         self._writes += 1
         error = type(written.error).__name__ if written.error is not None else None
         seconds = written.ended - written.began
-        self._record(m.STORE, seconds, {"error.type": error} if error else {})
+        self._record(m.STORE, seconds, (("error.type", error),) if error else ())
         slow = error is not None or seconds >= self._telemetry.slow_write
         if slow and context is not None and context.sampled:
             self._emit(
@@ -227,33 +229,32 @@ class _TurnObserver:
 
     def _measure(self, ended: Ended) -> None:
         match ended:
-            case TurnTrace():
-                labels = _labels(s.model_attributes(ended.model), state=ended.state)
-                self._record(m.TURN, (ended.ended or ended.started) - ended.started, labels)
-                if ended.error_kind:
-                    self._record(m.ERRORS, 1, {"error.type": ended.error_kind})
             case RequestTrace():
                 self._measure_request(ended)
             case CallTrace() if ended.runs:
-                labels = {"gen_ai.tool.name": ended.tool, "dragoman.call.state": ended.state}
+                labels = ("gen_ai.tool.name", ended.tool), ("dragoman.call.state", ended.state)
                 self._record(m.TOOL, s.ran_for(ended), labels)
             case Wait():
                 seconds = max(0.0, (ended.answered or ended.asked) - ended.asked)
-                verdict = ended.verdict or "none"
-                self._record(m.WAIT, seconds, {"kind": ended.kind, "verdict": verdict})
+                self._record(m.WAIT, seconds, (("kind", ended.kind), ("verdict", ended.verdict or "none")))
+            case TurnTrace():
+                state = (*s.model_attributes(ended.model).items(), ("state", ended.state))
+                self._record(m.TURN, (ended.ended or ended.started) - ended.started, state)
+                if ended.error_kind:
+                    self._record(m.ERRORS, 1, (("error.type", ended.error_kind),))
 
     def _measure_request(self, request: RequestTrace) -> None:
-        labels = _labels({"gen_ai.operation.name": "chat", **s.model_attributes(request.model)})
+        labels = (_CHAT, *s.model_attributes(request.model).items())
         error = s.error_of(request)
         seconds = max(0.0, (request.ended or request.started) - request.started)
-        self._record(m.REQUEST, seconds, {**labels, "error.type": error} if error else labels)
+        self._record(m.REQUEST, seconds, (*labels, ("error.type", error)) if error else labels)
         if request.first:
             self._record(m.FIRST, max(0.0, request.first - request.started), labels)
         usage = request.usage
         if usage is None or not usage.total:
             return
-        self._record(m.TOKENS, usage.input, {**labels, "gen_ai.token.type": "input"})
-        self._record(m.TOKENS, usage.output, {**labels, "gen_ai.token.type": "output"})
+        self._record(m.TOKENS, usage.input, (*labels, _INPUT))
+        self._record(m.TOKENS, usage.output, (*labels, _OUTPUT))
         if usage.cost is None:
             self._record(m.UNPRICED, 1, labels)
         else:
@@ -262,10 +263,6 @@ class _TurnObserver:
     def _record(self, measure: m.Measure, value: float, labels: m.Labels) -> None:
         for meter in self._telemetry.meters:
             meter.record(measure, value, labels)
-
-
-def _labels(attributes: Mapping[str, s.Attribute], **more: str) -> dict[str, str]:
-    return {**{name: str(value) for name, value in attributes.items()}, **more}
 
 
 def _split(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:

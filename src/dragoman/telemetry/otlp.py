@@ -13,6 +13,7 @@ from struct import pack
 from dragoman.telemetry.spans import Attribute, SpanValue
 
 _NANO = 1_000_000_000
+_SHORT = 64  # characters of a value that may be a word of which there are few
 _INTERNAL, _CLIENT = b"\x30\x01", b"\x30\x03"  # kind
 _FAILED = b"\x7a\x02\x18\x02"  # status, with the code for an error
 _SAMPLED = b"\x85\x01" + pack("<I", 0x101)  # flags, which also say that they know where the parent is
@@ -23,24 +24,21 @@ def encode_span(span: SpanValue, longest: int | None = None) -> bytes:
     """One span, as a part of a request. `longest`: characters of an attribute."""
     start = int(span.start * _NANO)
     end = max(start, int(span.end * _NANO))
+    context = span.context
+    ids = bytes.fromhex(f"0a10{context.trace}1208{context.span}")
+    parent = bytes.fromhex(f"2208{span.parent}") if span.parent else b""
     pieces = [
-        b"\x0a\x10",
-        bytes.fromhex(span.context.trace),
-        b"\x12\x08",
-        bytes.fromhex(span.context.span),
-    ]
-    if span.parent:
-        pieces += (b"\x22\x08", bytes.fromhex(span.parent))
-    pieces += (
-        _text(0x2A, span.name),
+        ids,
+        parent,
+        _name(0x2A, span.name),
         _CLIENT if span.client else _INTERNAL,
-        b"\x39" + pack("<Q", start) + b"\x41" + pack("<Q", end),
-    )
+        pack("<BQBQ", 0x39, start, 0x41, end),
+    ]
     pieces += [_attribute(0x4A, name, value, longest) for name, value in span.attributes.items()]
     if span.error is not None:
         pieces += (_attribute(0x4A, "error.type", span.error, None), _FAILED)
     for name, at in span.events:
-        pieces.append(_message(0x5A, b"\x09" + pack("<Q", int(at * _NANO)) + _text(0x12, name)))
+        pieces.append(_message(0x5A, pack("<BQ", 0x09, int(at * _NANO)) + _name(0x12, name)))
     pieces.append(_SAMPLED_INSIDE if span.parent else _SAMPLED)
     return _message(0x12, b"".join(pieces))
 
@@ -63,19 +61,34 @@ def encode_request(head: tuple[bytes, bytes, bytes], spans: Iterable[bytes]) -> 
 
 
 def _attribute(tag: int, name: str, value: Attribute, longest: int | None) -> bytes:
-    if type(value) is str:
-        return _message(tag, _key(name) + _message(0x12, _text(0x0A, value[:longest])))
-    return _message(tag, _key(name) + _message(0x12, _value(value, longest)))
+    if type(value) is tuple or (type(value) is str and len(value) < _SHORT):
+        return _word(tag, name, value, longest)
+    data = _value(value, longest)
+    return _before(tag, name, len(data)) + data
+
+
+@lru_cache(1000)
+def _word(tag: int, name: str, value: Attribute, longest: int | None) -> bytes:
+    """Most of what spans say is said again and again: names of tools and models, states."""
+    data = _value(value, longest)
+    return _before(tag, name, len(data)) + data
+
+
+@lru_cache(1000)
+def _before(tag: int, name: str, size: int) -> bytes:
+    """What stands before a value of this size: its name, and how long all of it is."""
+    key, head = _text(0x0A, name), b"\x12" + _varint(size)
+    return bytes((tag,)) + _varint(len(key) + len(head) + size) + key + head
 
 
 def _value(value: Attribute, longest: int | None) -> bytes:
     match value:
+        case float():
+            return pack("<Bd", 0x21, value)
         case bool():
             return b"\x10\x01" if value else b"\x10\x00"
         case int():
             return b"\x18" + _varint(value & 0xFFFF_FFFF_FFFF_FFFF)
-        case float():
-            return b"\x21" + pack("<d", value)
         case str():
             return _text(0x0A, value[:longest])
         case _:
@@ -91,8 +104,8 @@ def _plain(value: object) -> Attribute:
 
 
 @lru_cache(500)
-def _key(name: str) -> bytes:
-    return _text(0x0A, name)
+def _name(tag: int, name: str) -> bytes:
+    return _text(tag, name)
 
 
 def _text(tag: int, text: str) -> bytes:
@@ -103,10 +116,14 @@ def _message(tag: int, data: bytes) -> bytes:
     size = len(data)
     if size < 0x80:
         return bytes((tag, size)) + data
+    if size < 0x4000:
+        return bytes((tag, size & 0x7F | 0x80, size >> 7)) + data
     return bytes((tag,)) + _varint(size) + data
 
 
 def _varint(number: int) -> bytes:
+    if number < 0x80:
+        return bytes((number,))
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)

@@ -80,7 +80,7 @@ def request_span(turn: TraceContext, step: int, request: RequestTrace) -> SpanVa
         "dragoman.attempt": request.attempt,
     }
     if request.finish:
-        attributes["gen_ai.response.finish_reasons"] = [request.finish]
+        attributes["gen_ai.response.finish_reasons"] = (request.finish,)
     if request.first:
         attributes["gen_ai.response.time_to_first_chunk"] = max(0.0, request.first - request.started)
     if request.usage is not None:
@@ -165,7 +165,8 @@ def step_context(turn: TraceContext, step: int) -> TraceContext:
     return turn.child("step", step)
 
 
-def model_attributes(model: str | None) -> dict[str, Attribute]:
+@lru_cache(256)
+def model_attributes(model: str | None) -> Mapping[str, str]:
     """`provider/model`, as the conventions name the two."""
     if not model:
         return {}

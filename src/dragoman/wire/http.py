@@ -141,13 +141,21 @@ class HttpClient:
             allow_redirects=False,  # a key must not follow a redirect to somebody else
         )
 
-    def exchange(self, endpoint: Endpoint, model: str, *, body: bytes, decoder: Decoder) -> Exchange:
-        """One attempt at a reply. Nothing is sent before it is opened."""
+    def exchange(
+        self,
+        endpoint: Endpoint,
+        model: str,
+        *,
+        body: bytes,
+        decoder: Decoder,
+        trace: Mapping[str, str] | None = None,
+    ) -> Exchange:
+        """One attempt at a reply. Nothing is sent before it is opened. `trace` are headers, too."""
         url, auth = endpoint.url(model), endpoint.auth
 
         async def send() -> aiohttp.ClientResponse:
             signed = await auth.headers(Outgoing(url, body), self)  # each attempt anew: it holds the time
-            headers = {**signed, **endpoint.headers}
+            headers = {**signed, **endpoint.headers, **(trace or {})}
             return await self.post(url, headers=headers, body=body, exact=auth.exact)
 
         return Exchange(
@@ -296,10 +304,12 @@ class HttpModel:
         retry = self._client.retry
         attempt = 1
         while True:
-            if trace := trace_headers("attempt", attempt):
-                endpoint = replace(endpoint, headers={**endpoint.headers, **trace})
             exchange = self._client.exchange(
-                endpoint, self.model, body=body, decoder=self._wire.decoder(reply)
+                endpoint,
+                self.model,
+                body=body,
+                decoder=self._wire.decoder(reply),
+                trace=trace_headers("attempt", attempt),
             )
             failure: ProviderError
             try:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -54,11 +54,11 @@ class Snapshot:
 Listener = Callable[[Snapshot], None]
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class Written:
     """A write of a turn that ended: which facts, when it began and ended, and what it failed with."""
 
-    facts: tuple[Fact, ...]
+    facts: Sequence[Fact]
     began: float
     ended: float
     error: BaseException | None = None
@@ -226,24 +226,12 @@ class TurnLog:
         self._count += len(change.facts)
         self.revision += bool(change.messages or change.calls)
         self._last_write = self.store.append(self.id, self.epoch, seq, change, sync=sync)
-        self._last_write.add_done_callback(self._written)
         if self.observers:
-            self._observe(self._last_write)
+            facts, self._unseen = self._unseen, []
+            self._last_write.add_done_callback(partial(self._observed, facts, self.now()))
+        else:
+            self._last_write.add_done_callback(self._written)
         return self._last_write
-
-    def _observe(self, write: asyncio.Future[None]) -> None:
-        """Tell of the write when it has ended, as it ended."""
-        facts, self._unseen, began = tuple(self._unseen), [], self.now()
-
-        def tell(done: asyncio.Future[None]) -> None:
-            written = Written(facts, began, self.now(), done.exception())
-            for observe in self.observers:
-                try:
-                    observe(written)
-                except Exception:
-                    _log.warning("an observer of turn %s failed", self.id, exc_info=True)
-
-        write.add_done_callback(tell)
 
     def _newest(self, change: Change) -> None:
         """A call that changed in the moment its message came is written once, as it is now."""
@@ -256,6 +244,16 @@ class TurnLog:
         error = write.exception()
         self.broken = self.broken or not isinstance(error, Unread | None)
         self.events.let_go(stored=error is None)
+
+    def _observed(self, facts: Sequence[Fact], began: float, write: asyncio.Future[None]) -> None:
+        """The same, told to those who observe."""
+        self._written(write)
+        written = Written(facts, began, self.now(), write.exception())
+        for observe in self.observers:
+            try:
+                observe(written)
+            except Exception:
+                _log.warning("an observer of turn %s failed", self.id, exc_info=True)
 
     def _grow(self, messages: Sequence[Message]) -> tuple[str | None, str] | None:
         before = self.tip
