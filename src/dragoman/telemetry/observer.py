@@ -19,12 +19,14 @@ from dragoman.telemetry.content import Contents
 from dragoman.telemetry.spans import SpanValue
 from dragoman.trace_context import TraceContext, context_of_turn, parse_header
 from dragoman.turn.live.bus import EventBus
-from dragoman.turn.live.log import TurnLog, Written
+from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.observed import Aside, Observed, Written
 from dragoman.turn.machine import State
 from dragoman.turn.trace import (
     CallTrace,
     CompactionTrace,
     Ended,
+    Remark,
     RequestTrace,
     StepTrace,
     TurnTrace,
@@ -68,7 +70,7 @@ class Telemetry:
         self.meters = [*meters]
         self.content = content
         self.slow_write = slow_write
-        self._waiting: deque[tuple[_TurnObserver, Written]] = deque()
+        self._waiting: deque[tuple[_TurnObserver, Observed]] = deque()
         self._lock = threading.Lock()
         self.gauges: dict[str, float] = {measure.name: 0 for measure in m.GAUGES}  # when last looked at
         self._private: Mapping[str, str] = {}
@@ -95,9 +97,9 @@ class Telemetry:
     def _work(self) -> None:
         with self._lock:
             while self._waiting:
-                observer, written = self._waiting.popleft()
+                observer, observed = self._waiting.popleft()
                 try:
-                    observer.take(written)
+                    observer.take(observed)
                 except Exception:  # what cannot be told of one turn is no reason to be silent about others
                     _log.warning("a turn could not be told of", exc_info=True)
 
@@ -123,7 +125,7 @@ class Telemetry:
         if self.content:
             log.observers.append(observer.take)  # at once: messages change
         else:
-            log.observers.append(lambda written: self._waiting.append((observer, written)))
+            log.observers.append(lambda observed: self._waiting.append((observer, observed)))
 
     def _contents(self, log: TurnLog) -> Contents:
         own = log.settings.get("private")
@@ -143,8 +145,16 @@ class _TurnObserver:
         self._writes = 0
         for fact in log.loaded:
             self._tracer.take(fact)
+        if log.resumed:
+            self._tracer.trace.remarks.append(Remark("taken up", log.now()))
 
-    def take(self, written: Written) -> None:
+    def take(self, observed: Observed) -> None:
+        if isinstance(observed, Written):
+            self._take_write(observed)
+        else:
+            self._take_aside(observed)
+
+    def _take_write(self, written: Written) -> None:
         context = self._log.trace
         self._writes += 1
         error = type(written.error).__name__ if written.error is not None else None
@@ -166,9 +176,22 @@ class _TurnObserver:
             return  # it did not happen
         for fact in written.facts:
             for ended in self._tracer.take(fact):
+                if isinstance(ended, RequestTrace | CallTrace) and ended.copied:
+                    continue  # it is told of in the turn where it happened
                 self._measure(ended)
                 if context is not None and context.sampled:
                     self._emit(self._span(context, ended))
+
+    def _take_aside(self, aside: Aside) -> None:
+        context, compactions = self._log.trace, self._tracer.trace.compactions
+        parent = aside.parent
+        if context is not None and aside.purpose == "summary" and compactions:
+            parent = s.compaction_context(context, compactions[-1])
+        for attempt in aside.attempts:
+            self._measure_request(attempt)
+            if context is not None and context.sampled:
+                span = s.aside_span(context, parent or context, aside, attempt)
+                self._emit(_with(span, self._content_of_aside(aside)) if attempt.finish else span)
 
     # ── spans ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -179,7 +202,8 @@ class _TurnObserver:
     def _span(self, turn: TraceContext, ended: Ended) -> SpanValue:
         match ended:
             case TurnTrace():
-                span = s.turn_span(turn, self._parent.span if self._parent else None, ended)
+                parent = self._parent.span if self._parent else None
+                span = s.turn_span(turn, parent, ended, processes=self._log.epoch)
             case StepTrace():
                 span = s.step_span(turn, ended)
             case RequestTrace():
@@ -191,9 +215,7 @@ class _TurnObserver:
                 span = s.wait_span(turn, call, ended)
             case CompactionTrace():
                 span = s.compaction_span(turn, ended)
-        if self._contents is None:
-            return span
-        return replace(span, attributes={**span.attributes, **self._content_of(self._contents, ended)})
+        return span if self._contents is None else _with(span, self._content_of(self._contents, ended))
 
     @property
     def _step(self) -> StepTrace:
@@ -224,6 +246,14 @@ class _TurnObserver:
                     **({"gen_ai.output.messages": contents.output(answers[-1])} if answers else {}),
                 }
         return {}
+
+    def _content_of_aside(self, aside: Aside) -> dict[str, s.Attribute]:
+        if self._contents is None or aside.reply is None:
+            return {}
+        return {
+            "gen_ai.input.messages": self._contents.messages(aside.request.messages),
+            "gen_ai.output.messages": self._contents.output(aside.reply),
+        }
 
     # ── metrics ───────────────────────────────────────────────────────────────────────────────────
 
@@ -263,6 +293,10 @@ class _TurnObserver:
     def _record(self, measure: m.Measure, value: float, labels: m.Labels) -> None:
         for meter in self._telemetry.meters:
             meter.record(measure, value, labels)
+
+
+def _with(span: SpanValue, more: Mapping[str, s.Attribute]) -> SpanValue:
+    return replace(span, attributes={**span.attributes, **more}) if more else span
 
 
 def _split(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:

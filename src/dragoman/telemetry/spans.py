@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from dragoman.messages.usage import Usage
 from dragoman.trace_context import TraceContext
+from dragoman.turn.live.observed import Aside
 from dragoman.turn.trace import CallTrace, CompactionTrace, RequestTrace, StepTrace, TurnTrace, Wait
 
 Attribute: TypeAlias = str | int | float | bool | Sequence[str]
@@ -41,7 +42,11 @@ class SpanValue:
     events: Sequence[tuple[str, float]] = ()
 
 
-def turn_span(context: TraceContext, parent: str | None, trace: TurnTrace) -> SpanValue:
+def turn_span(
+    context: TraceContext, parent: str | None, trace: TurnTrace, *, processes: int = 1
+) -> SpanValue:
+    """`processes` that had it, one after the other: where it was several, one of them may have been killed
+    before it had sent all of its spans."""
     agent = {"gen_ai.agent.name": trace.agent} if trace.agent else {}
     attributes: dict[str, Attribute] = {
         "gen_ai.operation.name": "invoke_agent",
@@ -53,6 +58,8 @@ def turn_span(context: TraceContext, parent: str | None, trace: TurnTrace) -> Sp
         "dragoman.turn.state": trace.state,
         "dragoman.turn.steps": len(trace.steps),
     }
+    if processes > 1:
+        attributes["dragoman.turn.processes"] = processes
     name = f"invoke_agent {trace.agent}" if trace.agent else "invoke_agent"
     ended = trace.ended or trace.started
     events = [(remark.kind, remark.at) for remark in trace.remarks]
@@ -72,6 +79,18 @@ def step_span(turn: TraceContext, step: StepTrace) -> SpanValue:
 def request_span(turn: TraceContext, step: int, request: RequestTrace) -> SpanValue:
     """The id is the one that went out with it, in the header."""
     context = turn.child("request", step, request.built).child("attempt", request.sent)
+    return _chat_span(context, step_context(turn, step).span, request)
+
+
+def aside_span(turn: TraceContext, parent: TraceContext, aside: Aside, attempt: RequestTrace) -> SpanValue:
+    """A request beside the conversation, below what it was asked for."""
+    context = turn.child("aside", aside.place).child("attempt", attempt.sent)
+    return _chat_span(context, parent.span, attempt, aside.purpose)
+
+
+def _chat_span(
+    context: TraceContext, parent: str, request: RequestTrace, purpose: str | None = None
+) -> SpanValue:
     model = model_attributes(request.model)
     attributes: dict[str, Attribute] = {
         "gen_ai.operation.name": "chat",
@@ -89,7 +108,9 @@ def request_span(turn: TraceContext, step: int, request: RequestTrace) -> SpanVa
         attributes["http.response.status_code"] = request.status
     if request.wait:
         attributes["dragoman.retry.wait"] = request.wait
-    parent, ended = step_context(turn, step).span, request.ended or request.started
+    if purpose:
+        attributes["dragoman.purpose"] = purpose
+    ended = request.ended or request.started
     name = f"chat {model.get('gen_ai.request.model', '')}".strip()
     return SpanValue(
         name,
@@ -146,9 +167,11 @@ def wait_span(turn: TraceContext, call: str, wait: Wait) -> SpanValue:
 
 def compaction_span(turn: TraceContext, compaction: CompactionTrace) -> SpanValue:
     attributes = _usage(compaction.usage) if compaction.usage is not None else {}
-    context = turn.child("compaction", compaction.started)
+    context = compaction_context(turn, compaction)
     ended = compaction.ended or compaction.started
-    return SpanValue("compaction", context, turn.span, compaction.started, ended, attributes)
+    return SpanValue(
+        "compaction", context, turn.span, compaction.started, ended, attributes, error=compaction.error
+    )
 
 
 def store_span(
@@ -158,6 +181,10 @@ def store_span(
     return SpanValue(
         "store append", turn.child("store", place), turn.span, start, end, attributes, error=error
     )
+
+
+def compaction_context(turn: TraceContext, compaction: CompactionTrace) -> TraceContext:
+    return turn.child("compaction", compaction.started)
 
 
 @lru_cache(256)  # each span in a step names it

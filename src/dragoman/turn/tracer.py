@@ -75,12 +75,14 @@ class Tracer:
         self._calls: dict[str, CallTrace] = {}
         self._waits: dict[str, Wait] = {}
         self._failed: RequestTrace | None = None
+        self._copies = False  # it begins with steps of an earlier one
 
     def take(self, fact: Fact) -> list[Ended]:
         trace = self.trace
         match fact:
             case TurnStarted():
                 trace.started = fact.at
+                self._copies = fact.options.again_from is not None
                 trace.model = fact.options.started_with or fact.options.model
                 agent = fact.options.agent or (fact.options.settings or {}).get("agent")
                 trace.agent = agent if isinstance(agent, str) else None
@@ -98,7 +100,9 @@ class Tracer:
             case MessageAppended():
                 trace.remarks.append(Remark("appended", fact.at, fact.by))
             case CompactionStarted():
+                left = self._leave_compaction(fact.at, "stopped")  # a new owner begins again
                 trace.compactions.append(CompactionTrace(fact.reason, fact.at))
+                return left
             case Compacted():
                 trace.usage += fact.usage
                 if trace.compactions:
@@ -132,9 +136,10 @@ class Tracer:
         last = step.requests[-1]
         last.first, last.ended = fact.first or None, fact.at
         last.finish, last.usage = fact.finish, fact.usage
+        last.copied = self._copies and fact.message is not None and not fact.first
         self.trace.usage += fact.usage
         for made in fact.calls:
-            call = self._calls[made.call] = CallTrace(made.call, made.tool, fact.at)
+            call = self._calls[made.call] = CallTrace(made.call, made.tool, fact.at, copied=last.copied)
             step.calls.append(call)
         if fact.finish == "error":  # what was wrong is told when the turn ends
             self._failed = last
@@ -170,6 +175,7 @@ class Tracer:
             case CallFinished():
                 _stop(call, fact.at)
                 call.state, call.ended = str(fact.state), fact.at
+                call.copied = call.copied and call.ended == call.made
                 call.limit = fact.limit or None
                 left = [wait for wait in call.waits if wait.answered is None]
                 for wait in left:
@@ -192,6 +198,7 @@ class Tracer:
         trace.state = states[fact.type]
         if isinstance(fact, TurnFailed):
             trace.error, trace.error_kind = fact.error, fact.kind
+        ended += self._leave_compaction(fact.at, trace.state)
         if self._failed is not None:
             self._failed.error = trace.error or "error"
             ended.append(self._failed)
@@ -203,6 +210,14 @@ class Tracer:
                 ended.append(step.requests[-1])
             ended.append(step)
         return [*ended, trace]
+
+    def _leave_compaction(self, at: float, why: str) -> list[Ended]:
+        """One that came to no end of its own."""
+        compaction = self.trace.compactions[-1] if self.trace.compactions else None
+        if compaction is None or compaction.ended is not None:
+            return []
+        compaction.ended, compaction.error = at, why
+        return [compaction]
 
 
 def _with_retries(requests: list[RequestTrace], retries: Iterable[Retried]) -> list[RequestTrace]:
