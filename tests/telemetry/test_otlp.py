@@ -134,6 +134,25 @@ def test_the_standard_variables_say_where_and_how(environment: dict[str, str], w
     assert collector_from(environment) == wanted
 
 
+def test_metrics_have_variables_of_their_own() -> None:
+    """O1: one report at a time, of which the newest counts."""
+    found = collector_from(
+        {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318",
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://t/x",
+            "OTEL_EXPORTER_OTLP_METRICS_HEADERS": "api-key=m",
+        },
+        "metrics",
+    )
+    assert (found.url, found.headers, found.batch, found.most) == (
+        "http://c:4318/v1/metrics",
+        {"api-key": "m"},
+        1,
+        1,
+    )
+    assert collector_from({}, "metrics").url == "http://localhost:4318/v1/metrics"
+
+
 # ── sending ───────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -203,7 +203,7 @@ class _TurnObserver:
         match ended:
             case TurnTrace():
                 parent = self._parent.span if self._parent else None
-                span = s.turn_span(turn, parent, ended, processes=self._log.epoch)
+                span = s.turn_span(turn, parent, ended, owners=self._log.epoch)
             case StepTrace():
                 span = s.step_span(turn, ended)
             case RequestTrace():

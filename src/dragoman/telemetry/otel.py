@@ -1,8 +1,8 @@
 """Spans and metrics with OpenTelemetry's SDK, which is imported here alone, and when it is wanted.
 
-It says what is sampled and what the resource is. Spans are written as OTLP here (`otlp.py`), with ids of our
-own; metrics are added up here, and handed over now and then. What the SDK begins, ends, adds up and encodes
-by itself costs ten times as much.
+It says what is sampled and what the resource is, and encodes metrics. Spans are written as OTLP here
+(`otlp.py`), with ids of our own; metrics are added up here. What the SDK begins, ends, adds up and sends by
+itself costs ten times as much, and who stops the program would wait for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dragoman.telemetry.sender import Sender, collector_from
 from dragoman.telemetry.spans import SpanValue
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.metrics.export import Metric, MetricExporter, MetricsData
+    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, Metric, MetricsData
     from opentelemetry.sdk.resources import Resource
 
 _SCOPE = "dragoman"
@@ -54,12 +54,11 @@ class OtelTelemetry(Telemetry):
             await asyncio.to_thread(self._metrics.send, self._metrics.data(self.gauges))
 
     async def close(self) -> None:
-        """Sends what is left, in threads: it takes as long as the collector does."""
+        """Sends what is left, in threads, and at the same time: a collector may be slow, or gone."""
         await super().close()
         await self._send_metrics()
-        for part in (self._metrics, self._spans):
-            if part is not None:
-                await asyncio.to_thread(part.close)
+        parts = [part for part in (self._metrics, self._spans) if part is not None]
+        await asyncio.gather(*(asyncio.to_thread(part.close) for part in parts))
 
 
 class OtlpSpans:
@@ -131,7 +130,9 @@ class OtelMetrics:
 
     def __init__(self, exporter: Exporter, resource: Resource) -> None:
         self.registry = Registry()
-        self._exporter = _metric_exporter(exporter)
+        self._output: OtlpMetrics | ConsoleMetricExporter = (
+            OtlpMetrics() if exporter == "otlp" else _console_metrics()
+        )
         self._resource = resource
         self._began = time.time_ns()
 
@@ -189,10 +190,26 @@ class OtelMetrics:
         return Metric(measure.name, measure.description, measure.unit, data)
 
     def send(self, data: MetricsData) -> None:
-        self._exporter.export(data)
+        self._output.export(data)
 
     def close(self) -> None:
-        self._exporter.shutdown()
+        self._output.shutdown()
+
+
+class OtlpMetrics:
+    """Metrics to a collector, in the SDK's words and by our sender, as spans are."""
+
+    def __init__(self) -> None:
+        from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
+
+        self._encode = encode_metrics
+        self._sender = Sender(collector_from(signal="metrics"), b"".join)
+
+    def export(self, data: MetricsData) -> None:
+        self._sender.add(self._encode(data).SerializeToString())
+
+    def shutdown(self) -> None:
+        self._sender.close()
 
 
 def _sampler() -> Callable[[str], bool]:
@@ -209,14 +226,10 @@ def _sampler() -> Callable[[str], bool]:
     return samples
 
 
-def _metric_exporter(exporter: Exporter) -> MetricExporter:
+def _console_metrics() -> ConsoleMetricExporter:
     from opentelemetry.sdk.metrics.export import ConsoleMetricExporter
 
-    if exporter == "console":
-        return ConsoleMetricExporter()
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-
-    return OTLPMetricExporter()
+    return ConsoleMetricExporter()
 
 
 def _longest() -> int | None:

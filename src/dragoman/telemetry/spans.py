@@ -42,10 +42,8 @@ class SpanValue:
     events: Sequence[tuple[str, float]] = ()
 
 
-def turn_span(
-    context: TraceContext, parent: str | None, trace: TurnTrace, *, processes: int = 1
-) -> SpanValue:
-    """`processes` that had it, one after the other: where it was several, one of them may have been killed
+def turn_span(context: TraceContext, parent: str | None, trace: TurnTrace, *, owners: int = 1) -> SpanValue:
+    """`owners` that ran it, one after the other: where it was several, one of them may have been killed
     before it had sent all of its spans."""
     agent = {"gen_ai.agent.name": trace.agent} if trace.agent else {}
     attributes: dict[str, Attribute] = {
@@ -58,8 +56,8 @@ def turn_span(
         "dragoman.turn.state": trace.state,
         "dragoman.turn.steps": len(trace.steps),
     }
-    if processes > 1:
-        attributes["dragoman.turn.processes"] = processes
+    if owners > 1:
+        attributes["dragoman.turn.owners"] = owners
     name = f"invoke_agent {trace.agent}" if trace.agent else "invoke_agent"
     ended = trace.ended or trace.started
     events = [(remark.kind, remark.at) for remark in trace.remarks]
