@@ -62,7 +62,10 @@ class TextFormatter(RedactingFormatter):
     """`2026-11-15 20:33:01 INFO turn: turn_… completed (seconds 1.2, …)`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = ", ".join(f"{name} {value}" for name, value in fields_of(record).items())
+        known = fields_of(record)
+        if (context := CURRENT.get()) is not None:
+            known["trace"] = context.trace
+        fields = ", ".join(f"{name} {value}" for name, value in known.items())
         at = datetime.fromtimestamp(record.created).isoformat(" ", "seconds")
         room = record.name.removeprefix("dragoman.")
         about = f" ({fields})" if fields else ""
