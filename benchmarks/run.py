@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median, quantiles
 
 from rich.console import Console
 from rich.table import Table
@@ -24,6 +25,7 @@ ENGINES = ["dragoman", "bare", "pydantic_ai", "openai_agents", "langgraph"]
 WIRES = ["bare", "dragoman", "served", "openai"]
 REPEATS = 3  # the machine has other things to do: of each contestant the cheapest of so many counts
 ROUNDS = 10
+PAIRS = 15  # of runs without and with tracing
 CHUNKS = [  # a name, the model that plays it, turns, and how many of them one turn has
     ("streamed chunk", "chunks-2000", 10, 2000),
     ("streamed chunk, one a read", "paced-300", 3, 300),
@@ -63,19 +65,22 @@ def _wires(bench: Bench) -> Table:
 
 
 def _tracing(bench: Bench) -> Table:
-    """Alternating, so that a busy moment hits both."""
-    title = "tracing to a collector: microseconds, and how many times off"
-    table = Table("CPU per …", "off", "on", title=title)
+    """Off and on in turns, so that a busy moment hits both; the median of the pairs counts."""
+    title = f"tracing to a collector: microseconds of CPU, medians of {PAIRS} pairs"
+    table = Table("CPU per …", "off", "on", "more (half of the pairs)", title=title)
     model, turns = f"rounds-{ROUNDS}", 40
     collector = {"OTEL_EXPORTER_OTLP_ENDPOINT": bench.url.removesuffix("/v1")}
     bench.console.print("[dim]tracing off and on …[/]", highlight=False)
-    measured = [
-        [bench.measured("with_dragoman", model, turns, environment) for environment in ({}, collector)]
-        for _ in range(REPEATS)
-    ]
+    measured = []
+    for number in range(PAIRS):
+        order = ({}, collector) if number % 2 else (collector, {})
+        pair = [bench.measured("with_dragoman", model, turns, environment) for environment in order]
+        measured.append(pair if number % 2 else pair[::-1])
     for name, key in (("tool round, in the event loop", "loop"), ("tool round, with what sends", "cpu")):
-        least = [min(one[key] for one in runs) / ROUNDS for runs in zip(*measured, strict=True)]
-        table.add_row(name, *_ratios(least))
+        off, on = ([pair[place][key] / ROUNDS for pair in measured] for place in (0, 1))
+        more = quantiles([100 * (two / one - 1) for one, two in zip(off, on, strict=True)])
+        spread = f"{more[1]:+.1f} %  ({more[0]:+.1f} to {more[2]:+.1f})"
+        table.add_row(name, f"{median(off) * 1e6:,.0f}", f"{median(on) * 1e6:,.0f}", spread)
     return table
 
 

@@ -25,6 +25,7 @@ async def main() -> None:
     endpoint = replace(ENDPOINTS["openai_chat"], base_url=url(), auth=KeyAuth("secret"))
     client = HttpClient(use_environment=False)
     served = HttpModel(client, WIRE(), endpoint, model=model())
+    telemetry = telemetry_from_environment()  # None, unless the bench traces
     with tempfile.TemporaryDirectory() as folder:
         async with Runtime(
             f"{folder}/chat.db",
@@ -32,7 +33,7 @@ async def main() -> None:
             tools=[add],
             allow=["*"],
             max_rounds=1000,
-            telemetry=telemetry_from_environment(),  # None, unless the bench traces
+            telemetry=telemetry,
         ) as runtime:
 
             async def turn() -> int:
@@ -44,7 +45,7 @@ async def main() -> None:
                 await handle.result()
                 return seen
 
-            await measure(turn)
+            await measure(turn, telemetry.tell if telemetry is not None else None)
         await client.close()
 
 

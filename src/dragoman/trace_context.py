@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from typing import TypeAlias
 
 HEADER = "traceparent"
 _HEADER = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
@@ -27,14 +26,19 @@ class TraceContext:
 
     def child(self, *names: object) -> TraceContext:
         """A span below this one, the same for the same names."""
-        return TraceContext(self.trace, _derived(16, self.span, *names), self.sampled)
+        return TraceContext(self.trace, self.child_id(*names), self.sampled)
+
+    def child_id(self, *names: object) -> str:
+        return derive_id(self.span, *names)
 
     @property
     def header(self) -> str:
         return f"00-{self.trace}-{self.span}-{'01' if self.sampled else '00'}"
 
 
-CURRENT: ContextVar[TraceContext | None] = ContextVar("dragoman_trace", default=None)
+# A span, and names below it: an id is made of them when somebody asks for it.
+_Place: TypeAlias = tuple[TraceContext, tuple[object, ...]]
+_CURRENT: ContextVar[_Place | None] = ContextVar("dragoman_trace", default=None)
 
 
 def context_of_turn(turn: str, parent: TraceContext | None) -> TraceContext:
@@ -52,25 +56,51 @@ def parse_header(text: str | None) -> TraceContext | None:
     return TraceContext(found[1], found[2], bool(int(found[3], 16) & 1))
 
 
-@contextmanager
-def within(context: TraceContext | None) -> Iterator[None]:
-    """What is begun inside the block belongs to this span."""
-    if context is None:
-        yield
-        return
-    token = CURRENT.set(context)
-    try:
-        yield
-    finally:
-        CURRENT.reset(token)
+def current_trace() -> TraceContext | None:
+    """The span that the work of this task belongs to."""
+    if (place := _CURRENT.get()) is None:
+        return None
+    context, names = place
+    return context.child(*names) if names else context
+
+
+def enter_trace(context: TraceContext | None) -> None:
+    """What this task does from now on belongs to this span."""
+    _CURRENT.set(None if context is None else (context, ()))
+
+
+def within(context: TraceContext | None, *names: object) -> _Within:
+    """What is begun inside the block belongs to this span, or to the one below it with these names."""
+    return _Within(None if context is None else (context, names))
+
+
+class _Within:
+    __slots__ = ("_place", "_token")
+
+    def __init__(self, place: _Place | None) -> None:
+        self._place = place
+        self._token: Token[_Place | None] | None = None
+
+    def __enter__(self) -> None:
+        if self._place is not None:
+            self._token = _CURRENT.set(self._place)
+
+    def __exit__(self, *error: object) -> None:
+        if self._token is not None:
+            _CURRENT.reset(self._token)
 
 
 def trace_headers(*names: object) -> dict[str, str]:
     """For a request that goes out from here: as a span of its own, where names are given."""
-    context = CURRENT.get()
-    if context is None:
+    if (place := _CURRENT.get()) is None:
         return {}
-    return {HEADER: (context.child(*names) if names else context).header}
+    context, above = place
+    return {HEADER: (context.child(*above, *names) if above or names else context).header}
+
+
+def derive_id(*names: object) -> str:
+    """Of a span: the same for the same names."""
+    return _derived(16, *names)
 
 
 def _derived(digits: int, *names: object) -> str:

@@ -47,7 +47,7 @@ class SpanExporter(Protocol):
     def samples(self, trace: str) -> bool:
         """Whether a trace that begins here is one of those that are wanted."""
 
-    def emit(self, span: SpanValue) -> None:
+    def emit(self, spans: Sequence[SpanValue]) -> None:
         """From any thread, one at a time."""
 
 
@@ -149,22 +149,24 @@ class _TurnObserver:
             self._tracer.trace.remarks.append(Remark("taken up", log.now()))
 
     def take(self, observed: Observed) -> None:
+        trace, spans = self._log.trace, list[SpanValue]()
+        sampled = trace if trace is not None and trace.sampled else None
         if isinstance(observed, Written):
-            self._take_write(observed)
+            self._take_write(observed, sampled, spans)
         else:
-            self._take_aside(observed)
+            self._take_aside(observed, sampled, spans)
+        if spans and self._telemetry.spans is not None:
+            self._telemetry.spans.emit(spans)
 
-    def _take_write(self, written: Written) -> None:
-        context = self._log.trace
+    def _take_write(self, written: Written, trace: TraceContext | None, spans: list[SpanValue]) -> None:
         self._writes += 1
         error = type(written.error).__name__ if written.error is not None else None
         seconds = written.ended - written.began
         self._record(m.STORE, seconds, (("error.type", error),) if error else ())
-        slow = error is not None or seconds >= self._telemetry.slow_write
-        if slow and context is not None and context.sampled:
-            self._emit(
+        if trace is not None and (error is not None or seconds >= self._telemetry.slow_write):
+            spans.append(
                 s.store_span(
-                    context,
+                    trace,
                     f"{self._log.epoch}.{self._writes}",
                     len(written.facts),
                     start=written.began,
@@ -179,25 +181,22 @@ class _TurnObserver:
                 if isinstance(ended, RequestTrace | CallTrace) and ended.copied:
                     continue  # it is told of in the turn where it happened
                 self._measure(ended)
-                if context is not None and context.sampled:
-                    self._emit(self._span(context, ended))
+                if trace is not None:
+                    spans.append(self._span(trace, ended))
 
-    def _take_aside(self, aside: Aside) -> None:
-        context, compactions = self._log.trace, self._tracer.trace.compactions
-        parent = aside.parent
-        if context is not None and aside.purpose == "summary" and compactions:
-            parent = s.compaction_context(context, compactions[-1])
+    def _take_aside(self, aside: Aside, trace: TraceContext | None, spans: list[SpanValue]) -> None:
+        compactions = self._tracer.trace.compactions
         for attempt in aside.attempts:
             self._measure_request(attempt)
-            if context is not None and context.sampled:
-                span = s.aside_span(context, parent or context, aside, attempt)
-                self._emit(_with(span, self._content_of_aside(aside)) if attempt.finish else span)
+            if trace is None:
+                continue
+            parent = (aside.parent or trace).span
+            if aside.purpose == "summary" and compactions:
+                parent = s.compaction_id(trace, compactions[-1])
+            span = s.aside_span(trace, parent, aside, attempt)
+            spans.append(_with(span, self._content_of_aside(aside)) if attempt.finish else span)
 
     # ── spans ─────────────────────────────────────────────────────────────────────────────────────
-
-    def _emit(self, span: SpanValue) -> None:
-        assert self._telemetry.spans is not None
-        self._telemetry.spans.emit(span)
 
     def _span(self, turn: TraceContext, ended: Ended) -> SpanValue:
         match ended:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from dragoman.telemetry.spans import SpanValue
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, Metric, MetricsData
     from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan
 
 _SCOPE = "dragoman"
 _NANO = 1_000_000_000
@@ -70,8 +71,8 @@ class OtlpSpans:
         self._sender = Sender(collector_from(), partial(encode_request, head))
         self._longest = _longest()
 
-    def emit(self, span: SpanValue) -> None:
-        self._sender.add(encode_span(span, self._longest))
+    def emit(self, spans: Sequence[SpanValue]) -> None:
+        self._sender.add([encode_span(span, self._longest) for span in spans])
 
     def close(self) -> None:
         self._sender.close()
@@ -97,8 +98,11 @@ class ConsoleSpans:
         self._exporter = ConsoleSpanExporter()
         self._longest = _longest()
 
-    def emit(self, span: SpanValue) -> None:
-        trace = int(span.context.trace, 16)
+    def emit(self, spans: Sequence[SpanValue]) -> None:
+        self._exporter.export([self._readable(span) for span in spans])
+
+    def _readable(self, span: SpanValue) -> ReadableSpan:
+        trace = int(span.trace, 16)
         start = int(span.start * _NANO)
         attributes = dict(span.attributes)
         if (longest := self._longest) is not None:
@@ -106,9 +110,9 @@ class ConsoleSpans:
         if span.error is not None:
             attributes["error.type"] = span.error
         parent = span.parent and self._context(trace, int(span.parent, 16), True, self._flags)
-        made = self._span(
+        return self._span(
             span.name,
-            self._context(trace, int(span.context.span, 16), False, self._flags),
+            self._context(trace, int(span.id, 16), False, self._flags),
             parent or None,
             self._resource,
             attributes,
@@ -119,7 +123,6 @@ class ConsoleSpans:
             end_time=max(start, int(span.end * _NANO)),
             instrumentation_scope=self._scope,
         )
-        self._exporter.export([made])
 
     def close(self) -> None:
         self._exporter.shutdown()
@@ -206,7 +209,7 @@ class OtlpMetrics:
         self._sender = Sender(collector_from(signal="metrics"), b"".join)
 
     def export(self, data: MetricsData) -> None:
-        self._sender.add(self._encode(data).SerializeToString())
+        self._sender.add([self._encode(data).SerializeToString()])
 
     def shutdown(self) -> None:
         self._sender.close()

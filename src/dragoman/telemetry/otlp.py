@@ -24,8 +24,7 @@ def encode_span(span: SpanValue, longest: int | None = None) -> bytes:
     """One span, as a part of a request. `longest`: characters of an attribute."""
     start = int(span.start * _NANO)
     end = max(start, int(span.end * _NANO))
-    context = span.context
-    ids = bytes.fromhex(f"0a10{context.trace}1208{context.span}")
+    ids = bytes.fromhex(f"0a10{span.trace}1208{span.id}")
     parent = bytes.fromhex(f"2208{span.parent}") if span.parent else b""
     pieces = [
         ids,

@@ -112,17 +112,17 @@ class Sender:
         self._until = math.inf  # when nothing is sent any more
         self._thread: threading.Thread | None = None
 
-    def add(self, one: bytes) -> None:
+    def add(self, some: Sequence[bytes]) -> None:
         with self._changed:
-            if len(self._waiting) >= self._collector.most:
-                del self._waiting[0]
-                self._lost += 1
-            self._waiting.append(one)
+            self._waiting += some
+            if (over := len(self._waiting) - self._collector.most) > 0:
+                del self._waiting[:over]
+                self._lost += over
             if self._thread is None:
                 name = f"dragoman-{self._collector.what}"
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
-            elif len(self._waiting) == self._collector.batch:
+            elif len(self._waiting) >= self._collector.batch:
                 self._changed.notify()
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from dragoman.messages.usage import Usage
-from dragoman.trace_context import TraceContext
+from dragoman.trace_context import TraceContext, derive_id
 from dragoman.turn.live.observed import Aside
 from dragoman.turn.trace import CallTrace, CompactionTrace, RequestTrace, StepTrace, TurnTrace, Wait
 
@@ -27,12 +27,13 @@ _PROVIDERS = {
 }
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class SpanValue:
     """A span that is over. `error` is a word for what went wrong, never a message."""
 
     name: str
-    context: TraceContext
+    trace: str
+    id: str
     parent: str | None  # the id of the span it is in
     start: float
     end: float
@@ -62,32 +63,45 @@ def turn_span(context: TraceContext, parent: str | None, trace: TurnTrace, *, ow
     ended = trace.ended or trace.started
     events = [(remark.kind, remark.at) for remark in trace.remarks]
     return SpanValue(
-        name, context, parent, trace.started, ended, attributes, error=trace.error_kind, events=events
+        name,
+        context.trace,
+        context.span,
+        parent,
+        trace.started,
+        ended,
+        attributes,
+        error=trace.error_kind,
+        events=events,
     )
 
 
 def step_span(turn: TraceContext, step: StepTrace) -> SpanValue:
-    context = step_context(turn, step.number)
-    ended = step.ended or step.started
+    number, ended = step.number, step.ended or step.started
     return SpanValue(
-        f"step {step.number}", context, turn.span, step.started, ended, {"dragoman.step": step.number}
+        f"step {number}",
+        turn.trace,
+        step_id(turn.span, number),
+        turn.span,
+        step.started,
+        ended,
+        {"dragoman.step": number},
     )
 
 
 def request_span(turn: TraceContext, step: int, request: RequestTrace) -> SpanValue:
     """The id is the one that went out with it, in the header."""
-    context = turn.child("request", step, request.built).child("attempt", request.sent)
-    return _chat_span(context, step_context(turn, step).span, request)
+    id = turn.child_id("request", step, request.built, "attempt", request.sent)
+    return _chat_span(turn.trace, id, step_id(turn.span, step), request)
 
 
-def aside_span(turn: TraceContext, parent: TraceContext, aside: Aside, attempt: RequestTrace) -> SpanValue:
+def aside_span(turn: TraceContext, parent: str, aside: Aside, attempt: RequestTrace) -> SpanValue:
     """A request beside the conversation, below what it was asked for."""
-    context = turn.child("aside", aside.place).child("attempt", attempt.sent)
-    return _chat_span(context, parent.span, attempt, aside.purpose)
+    id = turn.child_id("aside", aside.place, "attempt", attempt.sent)
+    return _chat_span(turn.trace, id, parent, attempt, purpose=aside.purpose)
 
 
 def _chat_span(
-    context: TraceContext, parent: str, request: RequestTrace, purpose: str | None = None
+    trace: str, id: str, parent: str, request: RequestTrace, *, purpose: str | None = None
 ) -> SpanValue:
     model = model_attributes(request.model)
     attributes: dict[str, Attribute] = {
@@ -112,7 +126,8 @@ def _chat_span(
     name = f"chat {model.get('gen_ai.request.model', '')}".strip()
     return SpanValue(
         name,
-        context,
+        trace,
+        id,
         parent,
         request.started,
         ended,
@@ -139,12 +154,19 @@ def call_span(turn: TraceContext, step: int, call: CallTrace) -> SpanValue:
             attributes["dragoman.call.rule"] = because.text
         if because.origin:
             attributes["dragoman.call.because.origin"] = because.origin
-    context, parent = turn.child("call", call.id), step_context(turn, step).span
     error = None if call.state in ("completed", "withheld") else call.state
     events = [("started", run.started) for run in call.runs]
     name = f"execute_tool {call.tool}"
     return SpanValue(
-        name, context, parent, call.made, call.ended or call.made, attributes, error=error, events=events
+        name,
+        turn.trace,
+        turn.child_id("call", call.id),
+        step_id(turn.span, step),
+        call.made,
+        call.ended or call.made,
+        attributes,
+        error=error,
+        events=events,
     )
 
 
@@ -157,18 +179,23 @@ def wait_span(turn: TraceContext, call: str, wait: Wait) -> SpanValue:
         attributes["dragoman.question.because"] = wait.because
     if wait.by:
         attributes["dragoman.question.answered_by"] = wait.by
-    parent = turn.child("call", call)
+    id, parent = turn.child_id("call", call, "question", wait.question), turn.child_id("call", call)
     ended = max(wait.asked, wait.answered or wait.asked)
-    context = parent.child("question", wait.question)
-    return SpanValue(f"question {wait.kind}", context, parent.span, wait.asked, ended, attributes)
+    return SpanValue(f"question {wait.kind}", turn.trace, id, parent, wait.asked, ended, attributes)
 
 
 def compaction_span(turn: TraceContext, compaction: CompactionTrace) -> SpanValue:
     attributes = _usage(compaction.usage) if compaction.usage is not None else {}
-    context = compaction_context(turn, compaction)
     ended = compaction.ended or compaction.started
     return SpanValue(
-        "compaction", context, turn.span, compaction.started, ended, attributes, error=compaction.error
+        "compaction",
+        turn.trace,
+        compaction_id(turn, compaction),
+        turn.span,
+        compaction.started,
+        ended,
+        attributes,
+        error=compaction.error,
     )
 
 
@@ -176,18 +203,18 @@ def store_span(
     turn: TraceContext, place: object, facts: int, *, start: float, end: float, error: str | None
 ) -> SpanValue:
     attributes: dict[str, Attribute] = {"dragoman.store.facts": facts}
-    return SpanValue(
-        "store append", turn.child("store", place), turn.span, start, end, attributes, error=error
-    )
+    id = turn.child_id("store", place)
+    return SpanValue("store append", turn.trace, id, turn.span, start, end, attributes, error=error)
 
 
-def compaction_context(turn: TraceContext, compaction: CompactionTrace) -> TraceContext:
-    return turn.child("compaction", compaction.started)
+def compaction_id(turn: TraceContext, compaction: CompactionTrace) -> str:
+    return turn.child_id("compaction", compaction.started)
 
 
 @lru_cache(256)  # each span in a step names it
-def step_context(turn: TraceContext, step: int) -> TraceContext:
-    return turn.child("step", step)
+def step_id(turn: str, step: int) -> str:
+    """The id of a step, by that of its turn."""
+    return derive_id(turn, "step", step)
 
 
 @lru_cache(256)

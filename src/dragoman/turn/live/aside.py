@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from dragoman.errors import ProviderError
 from dragoman.messages.request import Request
-from dragoman.trace_context import CURRENT, within
+from dragoman.trace_context import current_trace, within
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.observed import Aside
 from dragoman.turn.trace import RequestTrace
@@ -20,7 +20,7 @@ from dragoman.turn.trace import RequestTrace
 def asking_aside(log: TurnLog, purpose: str, request: Request) -> Iterator[Aside]:
     """Around the request, which has a span of its own inside. Put the reply into `reply`."""
     log.asides += 1
-    trace, current = log.trace, CURRENT.get()
+    trace, current = log.trace, current_trace()
     ours = trace is not None and current is not None and current.trace == trace.trace
     aside = Aside(
         purpose,
@@ -32,7 +32,7 @@ def asking_aside(log: TurnLog, purpose: str, request: Request) -> Iterator[Aside
     error: str | None = "cancelled"
     status: int | None = None
     try:
-        with within(trace and trace.child("aside", aside.place)):
+        with within(trace, "aside", aside.place):
             yield aside
         error = None
     except Exception as wrong:

@@ -147,7 +147,7 @@ class CallContext:
 
     async def _complete(self, request: Request) -> Message:
         """A server that asks for it does so in a task of its own, which knows nothing of the call."""
-        with within(self._log.trace and self._log.trace.child("call", self._call)):
+        with within(self._log.trace, "call", self._call):
             return await self._prepared.view.complete(request, purpose="tool")
 
     async def _ask_model(
