@@ -10,7 +10,6 @@ import hashlib
 import re
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
-from typing import TypeAlias
 
 HEADER = "traceparent"
 _HEADER = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
@@ -36,8 +35,21 @@ class TraceContext:
         return f"00-{self.trace}-{self.span}-{'01' if self.sampled else '00'}"
 
 
-# A span, and names below it: an id is made of them when somebody asks for it.
-_Place: TypeAlias = tuple[TraceContext, tuple[object, ...]]
+class _Place:
+    """A span, names below it, of which an id is made when somebody asks, and which attempt is under way."""
+
+    __slots__ = ("attempt", "context", "names")
+
+    def __init__(self, context: TraceContext, names: tuple[object, ...] = ()) -> None:
+        self.context = context
+        self.names = names
+        self.attempt = 1
+
+    @property
+    def span(self) -> TraceContext:
+        return self.context.child(*self.names) if self.names else self.context
+
+
 _CURRENT: ContextVar[_Place | None] = ContextVar("dragoman_trace", default=None)
 
 
@@ -58,20 +70,18 @@ def parse_header(text: str | None) -> TraceContext | None:
 
 def current_trace() -> TraceContext | None:
     """The span that the work of this task belongs to."""
-    if (place := _CURRENT.get()) is None:
-        return None
-    context, names = place
-    return context.child(*names) if names else context
+    place = _CURRENT.get()
+    return None if place is None else place.span
 
 
 def enter_trace(context: TraceContext | None) -> None:
     """What this task does from now on belongs to this span."""
-    _CURRENT.set(None if context is None else (context, ()))
+    _CURRENT.set(None if context is None else _Place(context))
 
 
 def within(context: TraceContext | None, *names: object) -> _Within:
     """What is begun inside the block belongs to this span, or to the one below it with these names."""
-    return _Within(None if context is None else (context, names))
+    return _Within(None if context is None else _Place(context, names))
 
 
 class _Within:
@@ -90,12 +100,23 @@ class _Within:
             _CURRENT.reset(self._token)
 
 
-def trace_headers(*names: object) -> dict[str, str]:
-    """For a request that goes out from here: as a span of its own, where names are given."""
+def trace_headers() -> dict[str, str]:
+    """For a request that goes out from here, and is no span of its own."""
+    place = _CURRENT.get()
+    return {} if place is None else {HEADER: place.span.header}
+
+
+def attempt_headers() -> dict[str, str]:
+    """For an attempt at a reply, which is a span of its own."""
     if (place := _CURRENT.get()) is None:
         return {}
-    context, above = place
-    return {HEADER: (context.child(*above, *names) if above or names else context).header}
+    return {HEADER: place.context.child(*place.names, "attempt", place.attempt).header}
+
+
+def next_attempt() -> None:
+    """One failed, and is told of: what goes out from here now is the next."""
+    if (place := _CURRENT.get()) is not None:
+        place.attempt += 1
 
 
 def derive_id(*names: object) -> str:

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from fastapi import FastAPI
 
-from dragoman import Agent, Runtime, allow_once, tool
+from dragoman import Agent, OpenAICompatible, Runtime, allow_once, tool
 from dragoman.messages.request import Request
 from dragoman.server.app import api, everybody_is_local
 from dragoman.wire.scripted import Line, calls, says
@@ -113,6 +113,27 @@ async def test_each_attempt_is_a_span_and_its_id_went_out_with_it(
     assert [attributes(chat)["dragoman.attempt"] for chat in chats] == [1, 2, 3]
     sent = [headers["traceparent"] for headers in server.headers]
     assert sent == [f"00-{chat.trace_id.hex()}-{chat.span_id.hex()}-01" for chat in chats]
+
+
+async def test_what_the_models_of_a_chain_were_asked_is_told_each(
+    tmp_path: Path, collector: Collector
+) -> None:
+    """O1, R6: also the attempt after which another model was asked; and no id went out twice."""
+    gone = Answer(404, {"error": {"message": "there is no such model"}})
+    async with loopback(gone) as one, loopback(says("Here I am.")) as two:
+        models = [
+            OpenAICompatible(one.url, model="a", name="one"),
+            OpenAICompatible(two.url, model="b", name="two"),
+        ]
+        async with Runtime(tmp_path / "chat.db", model=models, telemetry=telemetry()) as runtime:
+            turn = await runtime.send("Hello?")
+            await turn.result()
+            trace = await turn.trace()
+    chats = collector.named("chat")
+    assert [attributes(chat).get("error.type") for chat in chats] == ["error", None]
+    sent = [headers["traceparent"] for server in (one, two) for headers in server.headers]
+    assert sent == [f"00-{chat.trace_id.hex()}-{chat.span_id.hex()}-01" for chat in chats]
+    assert "could not answer" in str(trace.steps[0].requests[0].error)
 
 
 async def test_a_sub_agents_turn_is_below_the_call_that_opened_it(

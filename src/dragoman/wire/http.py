@@ -22,7 +22,7 @@ from dragoman.messages.events import Event, FileAdded, Notice, StepRetry
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.redaction import redact_text
-from dragoman.trace_context import trace_headers
+from dragoman.trace_context import attempt_headers
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.bodies import is_large, write, write_large
@@ -309,7 +309,7 @@ class HttpModel:
                 self.model,
                 body=body,
                 decoder=self._wire.decoder(reply),
-                trace=trace_headers("attempt", attempt),
+                trace=attempt_headers(),
             )
             failure: ProviderError
             try:

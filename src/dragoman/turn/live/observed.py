@@ -9,7 +9,7 @@ from typing import TypeAlias
 from dragoman.messages.events import StepRetry
 from dragoman.messages.message import Message
 from dragoman.messages.request import Request
-from dragoman.trace_context import TraceContext
+from dragoman.trace_context import TraceContext, next_attempt
 from dragoman.turn.facts import Fact
 from dragoman.turn.trace import RequestTrace
 
@@ -37,6 +37,7 @@ class Aside:
 
     def retry(self, event: StepRetry, at: float) -> None:
         """What was sent failed, and is sent again."""
+        next_attempt()
         last = self.attempts[-1]
         last.ended, last.error, last.status, last.wait = at, event.reason, event.status, event.seconds
         number = len(self.attempts) + 1
