@@ -20,7 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from dragoman.telemetry.otlp import encode_head, encode_request, encode_span
 from dragoman.telemetry.sender import Collector, Sender, collector_from
-from dragoman.telemetry.spans import SpanValue
+from dragoman.telemetry.spans import SpanValue, Usual
 from tests.patience import PATIENCE
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
@@ -29,7 +29,6 @@ VALUES = st.one_of(
     st.booleans(),
     st.integers(-(2**63), 2**63 - 1),
     st.floats(allow_nan=False),
-    st.lists(TEXT, max_size=4).map(tuple),
     st.lists(TEXT, max_size=4),
 )
 IDS = st.integers(1, 2**64 - 1).map(lambda number: f"{number:016x}")
@@ -43,6 +42,7 @@ SPANS = st.builds(
     start=TIMES,
     end=TIMES,
     attributes=st.dictionaries(TEXT, VALUES, max_size=6),
+    usual=st.builds(Usual, st.dictionaries(TEXT, VALUES, max_size=3)),
     client=st.booleans(),
     error=st.none() | TEXT,
     events=st.lists(st.tuples(TEXT, TIMES), max_size=3),
@@ -77,8 +77,7 @@ def test_what_is_written_is_read_again_by_their_classes(spans: list[SpanValue]) 
         assert read.end_time_unix_nano >= read.start_time_unix_nano
         error = {} if span.error is None else {"error.type": span.error}
         pairs = [(one.key, value_of(one.value)) for one in read.attributes]
-        wanted = {**span.attributes, **error}
-        assert pairs == [(key, [*one] if isinstance(one, tuple) else one) for key, one in wanted.items()]
+        assert pairs == [*span.usual.attributes.items(), *span.attributes.items(), *error.items()]
         failed = Status.STATUS_CODE_ERROR if span.error is not None else Status.STATUS_CODE_UNSET
         assert read.status.code == failed
         assert [(one.name, one.time_unix_nano) for one in read.events] == [

@@ -104,7 +104,7 @@ class ConsoleSpans:
     def _readable(self, span: SpanValue) -> ReadableSpan:
         trace = int(span.trace, 16)
         start = int(span.start * _NANO)
-        attributes = dict(span.attributes)
+        attributes = {**span.usual.attributes, **span.attributes}
         if (longest := self._longest) is not None:
             attributes = {n: v[:longest] if isinstance(v, str) else v for n, v in attributes.items()}
         if span.error is not None:

@@ -13,7 +13,6 @@ from struct import pack
 from dragoman.telemetry.spans import Attribute, SpanValue
 
 _NANO = 1_000_000_000
-_SHORT = 64  # characters of a value that may be a word of which there are few
 _INTERNAL, _CLIENT = b"\x30\x01", b"\x30\x03"  # kind
 _FAILED = b"\x7a\x02\x18\x02"  # status, with the code for an error
 _SAMPLED = b"\x85\x01" + pack("<I", 0x101)  # flags, which also say that they know where the parent is
@@ -33,7 +32,10 @@ def encode_span(span: SpanValue, longest: int | None = None) -> bytes:
         _CLIENT if span.client else _INTERNAL,
         pack("<BQBQ", 0x39, start, 0x41, end),
     ]
-    pieces += [_attribute(0x4A, name, value, longest) for name, value in span.attributes.items()]
+    usual = span.usual.encoded.get(longest)
+    if usual is None:
+        usual = span.usual.encoded[longest] = _attributes(span.usual.attributes, longest)
+    pieces += (usual, _attributes(span.attributes, longest))
     if span.error is not None:
         pieces += (_attribute(0x4A, "error.type", span.error, None), _FAILED)
     for name, at in span.events:
@@ -59,16 +61,11 @@ def encode_request(head: tuple[bytes, bytes, bytes], spans: Iterable[bytes]) -> 
     return _message(0x0A, resource + _message(0x12, scope + b"".join(spans)) + schema)
 
 
+def _attributes(attributes: Mapping[str, Attribute], longest: int | None) -> bytes:
+    return b"".join([_attribute(0x4A, name, value, longest) for name, value in attributes.items()])
+
+
 def _attribute(tag: int, name: str, value: Attribute, longest: int | None) -> bytes:
-    if type(value) is tuple or (type(value) is str and len(value) < _SHORT):
-        return _word(tag, name, value, longest)
-    data = _value(value, longest)
-    return _before(tag, name, len(data)) + data
-
-
-@lru_cache(1000)
-def _word(tag: int, name: str, value: Attribute, longest: int | None) -> bytes:
-    """Most of what spans say is said again and again: names of tools and models, states."""
     data = _value(value, longest)
     return _before(tag, name, len(data)) + data
 

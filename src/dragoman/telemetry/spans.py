@@ -27,6 +27,17 @@ _PROVIDERS = {
 }
 
 
+@dataclass(slots=True, eq=False)
+class Usual:
+    """Attributes that many spans have alike. They are encoded once, by how long they may be."""
+
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    encoded: dict[int | None, bytes] = field(default_factory=dict)
+
+
+NOTHING = Usual()
+
+
 @dataclass(slots=True)
 class SpanValue:
     """A span that is over. `error` is a word for what went wrong, never a message."""
@@ -38,6 +49,7 @@ class SpanValue:
     start: float
     end: float
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    usual: Usual = NOTHING
     client: bool = False  # it went to another machine
     error: str | None = None
     events: Sequence[tuple[str, float]] = ()
@@ -84,8 +96,13 @@ def step_span(turn: TraceContext, step: StepTrace) -> SpanValue:
         turn.span,
         step.started,
         ended,
-        {"dragoman.step": number},
+        usual=_usual_of_step(number),
     )
+
+
+@lru_cache(256)
+def _usual_of_step(number: int) -> Usual:
+    return Usual({"dragoman.step": number})
 
 
 def request_span(turn: TraceContext, step: int, request: RequestTrace) -> SpanValue:
@@ -103,57 +120,53 @@ def aside_span(turn: TraceContext, parent: str, aside: Aside, attempt: RequestTr
 def _chat_span(
     trace: str, id: str, parent: str, request: RequestTrace, *, purpose: str | None = None
 ) -> SpanValue:
-    model = model_attributes(request.model)
-    attributes: dict[str, Attribute] = {
-        "gen_ai.operation.name": "chat",
-        **model,
-        "gen_ai.request.stream": True,
-        "dragoman.attempt": request.attempt,
-    }
-    if request.finish:
-        attributes["gen_ai.response.finish_reasons"] = (request.finish,)
+    attributes = _usage(request.usage) if request.usage is not None else {}
     if request.first:
         attributes["gen_ai.response.time_to_first_chunk"] = max(0.0, request.first - request.started)
-    if request.usage is not None:
-        attributes |= _usage(request.usage)
     if request.status:
         attributes["http.response.status_code"] = request.status
     if request.wait:
         attributes["dragoman.retry.wait"] = request.wait
-    if purpose:
-        attributes["dragoman.purpose"] = purpose
-    ended = request.ended or request.started
-    name = f"chat {model.get('gen_ai.request.model', '')}".strip()
+    name, usual = _usual_of_chat(request.model, request.attempt, request.finish, purpose)
     return SpanValue(
         name,
         trace,
         id,
         parent,
         request.started,
-        ended,
+        request.ended or request.started,
         attributes,
+        usual,
         client=True,
         error=error_of(request),
         events=[("first token", request.first)] if request.first else (),
     )
 
 
+@lru_cache(512)
+def _usual_of_chat(model: str, attempt: int, finish: str | None, purpose: str | None) -> tuple[str, Usual]:
+    """With the name of the span."""
+    named = model_attributes(model)
+    attributes: dict[str, Attribute] = {
+        "gen_ai.operation.name": "chat",
+        **named,
+        "gen_ai.request.stream": True,
+        "dragoman.attempt": attempt,
+    }
+    if finish:
+        attributes["gen_ai.response.finish_reasons"] = [finish]
+    if purpose:
+        attributes["dragoman.purpose"] = purpose
+    return f"chat {named.get('gen_ai.request.model', '')}".strip(), Usual(attributes)
+
+
 def call_span(turn: TraceContext, step: int, call: CallTrace) -> SpanValue:
     """From the reply that made it to its result: what it waited for is inside."""
-    attributes: dict[str, Attribute] = {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": call.tool,
-        "gen_ai.tool.call.id": call.id,
-        "gen_ai.tool.type": "function",
-        "dragoman.call.state": call.state,
-        "dragoman.call.seconds": ran_for(call),
-    }
+    kind = rule = origin = None
     if (because := call.because) is not None:
-        attributes["dragoman.call.because"] = because.kind or "unknown"
-        if because.kind == "rule":  # what a grant says was made of arguments
-            attributes["dragoman.call.rule"] = because.text
-        if because.origin:
-            attributes["dragoman.call.because.origin"] = because.origin
+        kind, origin = because.kind or "unknown", because.origin
+        rule = because.text if kind == "rule" else None  # what a grant says was made of arguments
+    usual = _usual_of_call(call.tool, call.state, kind, rule, origin)
     error = None if call.state in ("completed", "withheld") else call.state
     events = [("started", run.started) for run in call.runs]
     name = f"execute_tool {call.tool}"
@@ -164,10 +177,27 @@ def call_span(turn: TraceContext, step: int, call: CallTrace) -> SpanValue:
         step_id(turn.span, step),
         call.made,
         call.ended or call.made,
-        attributes,
+        {"gen_ai.tool.call.id": call.id, "dragoman.call.seconds": ran_for(call)},
+        usual,
         error=error,
         events=events,
     )
+
+
+@lru_cache(512)
+def _usual_of_call(tool: str, state: str, because: str | None, rule: str | None, origin: str | None) -> Usual:
+    attributes: dict[str, Attribute] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": tool,
+        "gen_ai.tool.type": "function",
+        "dragoman.call.state": state,
+    }
+    more = {
+        "dragoman.call.because": because,
+        "dragoman.call.rule": rule,
+        "dragoman.call.because.origin": origin,
+    }
+    return Usual(attributes | {name: value for name, value in more.items() if value})
 
 
 def wait_span(turn: TraceContext, call: str, wait: Wait) -> SpanValue:

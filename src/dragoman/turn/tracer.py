@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from dragoman.messages.questions import Question
 from dragoman.turn.facts import (
@@ -132,7 +133,8 @@ class Tracer:
 
     def _reply(self, fact: ReplyReceived) -> list[Ended]:
         step = self.trace.steps[-1]
-        step.requests = _with_retries(step.requests, fact.retries)
+        if fact.retries or len(step.requests) > 1:
+            step.requests = _with_retries(step.requests, fact.retries)
         last = step.requests[-1]
         last.first, last.ended = fact.first or None, fact.at
         last.finish, last.usage = fact.finish, fact.usage
@@ -263,11 +265,16 @@ def _answer(wait: Wait, question: Question | None, at: float) -> None:
         wait.verdict, wait.by, wait.scope = answer.verdict, answer.by, answer.scope
 
 
-def _because(text: str, waits: list[Wait]) -> Because | None:
+@lru_cache(512)  # the same few rules let most calls run
+def _parsed(text: str) -> tuple[str, str, str | None]:
     found = _BECAUSE.fullmatch(text)
-    if found is None:
-        return Because("", text) if text else None
-    because = Because(found["kind"], found["text"], found["origin"])
+    return ("", text, None) if found is None else (found["kind"], found["text"], found["origin"])
+
+
+def _because(text: str, waits: list[Wait]) -> Because | None:
+    if not text:
+        return None
+    because = Because(*_parsed(text))
     if because.kind == "answer":
         because = Because("answer", text.removeprefix("answer: "))
         answered = [wait for wait in waits if wait.answered is not None and wait.verdict == "allow"]
