@@ -56,8 +56,12 @@ _CURRENT: ContextVar[_Place | None] = ContextVar("dragoman_trace", default=None)
 def context_of_turn(turn: str, parent: TraceContext | None) -> TraceContext:
     """The span of a turn: in the trace of whoever started it, else in one of its own."""
     if parent is None:
-        return TraceContext(_derived(32, "trace", turn), _derived(16, "turn", turn))
-    return TraceContext(parent.trace, _derived(16, "turn", turn), parent.sampled)
+        return TraceContext(_trace_of(turn), derive_id("turn", turn))
+    return TraceContext(parent.trace, derive_id("turn", turn), parent.sampled)
+
+
+def _trace_of(turn: str) -> str:
+    return hashlib.sha256(f"trace\0{turn}".encode()).hexdigest()[:32]
 
 
 def parse_header(text: str | None) -> TraceContext | None:
@@ -121,8 +125,4 @@ def next_attempt() -> None:
 
 def derive_id(*names: object) -> str:
     """Of a span: the same for the same names."""
-    return _derived(16, *names)
-
-
-def _derived(digits: int, *names: object) -> str:
-    return hashlib.sha256("\0".join(map(str, names)).encode()).hexdigest()[:digits]
+    return hashlib.sha256("\0".join(map(str, names)).encode()).hexdigest()[:16]

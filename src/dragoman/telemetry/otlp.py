@@ -22,25 +22,24 @@ _SAMPLED_INSIDE = b"\x85\x01" + pack("<I", 0x301)
 def encode_span(span: SpanValue, longest: int | None = None) -> bytes:
     """One span, as a part of a request. `longest`: characters of an attribute."""
     start = int(span.start * _NANO)
-    end = max(start, int(span.end * _NANO))
-    ids = bytes.fromhex(f"0a10{span.trace}1208{span.id}")
-    parent = bytes.fromhex(f"2208{span.parent}") if span.parent else b""
-    pieces = [
-        ids,
-        parent,
-        _name(0x2A, span.name),
-        _CLIENT if span.client else _INTERNAL,
-        pack("<BQBQ", 0x39, start, 0x41, end),
-    ]
+    inside = f"2208{span.parent}" if span.parent else ""
     usual = span.usual.encoded.get(longest)
     if usual is None:
         usual = span.usual.encoded[longest] = _attributes(span.usual.attributes, longest)
-    pieces += (usual, _attributes(span.attributes, longest))
+    pieces = [
+        bytes.fromhex(f"0a10{span.trace}1208{span.id}{inside}"),
+        _name(0x2A, span.name),
+        _CLIENT if span.client else _INTERNAL,
+        pack("<BQBQ", 0x39, start, 0x41, max(start, int(span.end * _NANO))),
+        usual,
+        _attributes(span.attributes, longest),
+    ]
     if span.error is not None:
-        pieces += (_attribute(0x4A, "error.type", span.error, None), _FAILED)
+        pieces += (_attributes({"error.type": span.error}, None), _FAILED)
     for name, at in span.events:
-        pieces.append(_message(0x5A, pack("<BQ", 0x09, int(at * _NANO)) + _name(0x12, name)))
-    pieces.append(_SAMPLED_INSIDE if span.parent else _SAMPLED)
+        before, after = _event(name)
+        pieces += (before, pack("<Q", int(at * _NANO)), after)
+    pieces.append(_SAMPLED_INSIDE if inside else _SAMPLED)
     return _message(0x12, b"".join(pieces))
 
 
@@ -48,9 +47,10 @@ def encode_head(
     resource: Mapping[str, object], schema: str, scope: str, version: str
 ) -> tuple[bytes, bytes, bytes]:
     """What comes with every request: the resource, the scope, and the address of the resource's schema."""
-    attributes = b"".join(
-        _attribute(0x0A, name, _plain(value), None) for name, value in sorted(resource.items())
-    )
+    attributes = b""
+    for name, value in sorted(resource.items()):
+        data = _value(_plain(value), None)
+        attributes += _before(0x0A, name, len(data)) + data
     named = _text(0x0A, scope) + _text(0x12, version)
     return _message(0x0A, attributes), _message(0x0A, named), _text(0x1A, schema) if schema else b""
 
@@ -62,12 +62,11 @@ def encode_request(head: tuple[bytes, bytes, bytes], spans: Iterable[bytes]) -> 
 
 
 def _attributes(attributes: Mapping[str, Attribute], longest: int | None) -> bytes:
-    return b"".join([_attribute(0x4A, name, value, longest) for name, value in attributes.items()])
-
-
-def _attribute(tag: int, name: str, value: Attribute, longest: int | None) -> bytes:
-    data = _value(value, longest)
-    return _before(tag, name, len(data)) + data
+    written = b""
+    for name, value in attributes.items():
+        data = pack("<Bd", 0x21, value) if type(value) is float else _value(value, longest)
+        written += _before(0x4A, name, len(data)) + data
+    return written
 
 
 @lru_cache(1000)
@@ -75,6 +74,13 @@ def _before(tag: int, name: str, size: int) -> bytes:
     """What stands before a value of this size: its name, and how long all of it is."""
     key, head = _text(0x0A, name), b"\x12" + _varint(size)
     return bytes((tag,)) + _varint(len(key) + len(head) + size) + key + head
+
+
+@lru_cache(100)
+def _event(name: str) -> tuple[bytes, bytes]:
+    """What stands before and after the time of an event."""
+    named = _text(0x12, name)
+    return b"\x5a" + _varint(9 + len(named)) + b"\x09", named
 
 
 def _value(value: Attribute, longest: int | None) -> bytes:

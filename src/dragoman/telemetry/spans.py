@@ -266,7 +266,11 @@ def error_of(request: RequestTrace) -> str | None:
 
 
 def ran_for(call: CallTrace) -> float:
-    return sum(max(0.0, (run.ended or run.started) - run.started) for run in call.runs)
+    seconds = 0.0
+    for run in call.runs:
+        if run.ended is not None and run.ended > run.started:
+            seconds += run.ended - run.started
+    return seconds
 
 
 def _usage(usage: Usage) -> dict[str, Attribute]:
