@@ -19,8 +19,7 @@ def model() -> str:
     return sys.argv[2]
 
 
-async def measure(turn: Turn, after: Callable[[], Awaitable[None]] | None = None) -> None:
-    """`after`: what is put off until the turns are over, and belongs to them."""
+async def measure(turn: Turn) -> None:
     turns = int(sys.argv[3])
     for _ in range(2):
         await turn()
@@ -28,8 +27,6 @@ async def measure(turn: Turn, after: Callable[[], Awaitable[None]] | None = None
     seen = 0
     for _ in range(turns):
         seen += await turn()
-    if after is not None:
-        await after()
     spent = {
         "cpu": (time.process_time() - cpu) / turns,
         "loop": (time.thread_time() - loop) / turns,  # of it, in the thread that everything waits for

@@ -8,7 +8,6 @@ from dataclasses import replace
 from contest import measure, model, run, url
 
 from dragoman import Runtime, tool
-from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS
 from dragoman.wire.http import HttpClient, HttpModel
@@ -25,7 +24,6 @@ async def main() -> None:
     endpoint = replace(ENDPOINTS["openai_chat"], base_url=url(), auth=KeyAuth("secret"))
     client = HttpClient(use_environment=False)
     served = HttpModel(client, WIRE(), endpoint, model=model())
-    telemetry = telemetry_from_environment()  # None, unless the bench traces
     with tempfile.TemporaryDirectory() as folder:
         async with Runtime(
             f"{folder}/chat.db",
@@ -33,7 +31,6 @@ async def main() -> None:
             tools=[add],
             allow=["*"],
             max_rounds=1000,
-            telemetry=telemetry,
         ) as runtime:
 
             async def turn() -> int:
@@ -45,7 +42,7 @@ async def main() -> None:
                 await handle.result()
                 return seen
 
-            await measure(turn, telemetry.tell if telemetry is not None else None)
+            await measure(turn)
         await client.close()
 
 

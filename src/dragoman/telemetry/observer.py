@@ -36,7 +36,6 @@ from dragoman.turn.tracer import Tracer
 
 _log = logging.getLogger("dragoman.telemetry")
 _LOOK = 10.0  # seconds
-_MOMENT = 1.0  # seconds that what was written waits
 _CHAT = ("gen_ai.operation.name", "chat")
 _INPUT, _OUTPUT = ("gen_ai.token.type", "input"), ("gen_ai.token.type", "output")
 
@@ -55,7 +54,7 @@ class Telemetry:
     """What is told of the turns of one runtime, and to whom. `content`: messages and arguments, too.
 
     Every write to the store is measured; a span of its own has only one that failed, or took `slow_write`
-    seconds or more.
+    seconds or more. What was written waits for `moment` seconds before spans are made of it.
     """
 
     def __init__(
@@ -65,11 +64,13 @@ class Telemetry:
         meters: Sequence[m.Meter] = (),
         content: bool = False,
         slow_write: float = 0.01,
+        moment: float = 1.0,
     ) -> None:
         self.spans = spans
         self.meters = [*meters]
         self.content = content
         self.slow_write = slow_write
+        self.moment = moment
         self._waiting: deque[tuple[_TurnObserver, Observed]] = deque()
         self._lock = threading.Lock()
         self.gauges: dict[str, float] = {measure.name: 0 for measure in m.GAUGES}  # when last looked at
@@ -87,7 +88,7 @@ class Telemetry:
     def open(self) -> None:
         """The store can be read from now on."""
         self._repeat("counting the turns", self.look, every=_LOOK)
-        self._repeat("telling of turns", self.tell, every=_MOMENT)
+        self._repeat("telling of turns", self.tell, every=self.moment)
 
     async def tell(self) -> None:
         """Work through what was written, in a thread: no turn waits for it."""
@@ -105,7 +106,6 @@ class Telemetry:
 
     async def look(self) -> None:
         """See how many turns there are, and how many wait."""
-        await self.tell()
         turns = self._bus.turns()
         waiting = sum(live.log.turn.state is State.WAITING for live in turns)
         queued = len(await self._store.queued())
