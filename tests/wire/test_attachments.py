@@ -32,7 +32,6 @@ from dragoman.wire.http import HttpClient, HttpModel, Retry
 from dragoman.wire.openai_chat import OpenAIChat
 from dragoman.wire.payload import Payload
 from dragoman.wire.scripted import says
-from dragoman.wire.wire import Decoder
 from tests.loopback import loopback
 from tests.wire.memory_blobs import MemoryBlobs
 
@@ -167,11 +166,9 @@ class Watched(HttpClient):
         self.before = 0
         self._turns = turns
 
-    def exchange(
-        self, endpoint: Endpoint, model: str, *, body: bytes | Payload, decoder: Decoder
-    ) -> Exchange:
+    def exchange(self, endpoint: Endpoint, model: str, **more: Any) -> Exchange:
         self.before = self.before or self._turns[0]
-        return super().exchange(endpoint, model, body=body, decoder=decoder)
+        return super().exchange(endpoint, model, **more)
 
 
 async def turns_of_others(work: Awaitable[object]) -> int:

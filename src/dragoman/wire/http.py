@@ -22,7 +22,7 @@ from dragoman.messages.events import Event, FileAdded, Notice, StepRetry
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.redaction import redact_text
-from dragoman.trace_context import trace_headers
+from dragoman.trace_context import attempt_headers
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.auth import Outgoing, outgoing_to
 from dragoman.wire.bodies import is_large, write, write_large
@@ -153,15 +153,21 @@ class HttpClient:
             raise
 
     def exchange(
-        self, endpoint: Endpoint, model: str, *, body: bytes | Payload, decoder: Decoder
+        self,
+        endpoint: Endpoint,
+        model: str,
+        *,
+        body: bytes | Payload,
+        decoder: Decoder,
+        trace: Mapping[str, str] | None = None,
     ) -> Exchange:
-        """One attempt at a reply. Nothing is sent before it is opened."""
+        """One attempt at a reply. Nothing is sent before it is opened. `trace` are headers, too."""
         url, auth = endpoint.url(model), endpoint.auth
 
         async def send() -> aiohttp.ClientResponse:
             outgoing = await outgoing_to(url, body, auth)
             signed = await auth.headers(outgoing, self)  # each attempt anew: it holds the time
-            headers = {**signed, **endpoint.headers}
+            headers = {**signed, **endpoint.headers, **(trace or {})}
             return await self.post(url, headers=headers, body=body, exact=auth.exact)
 
         return Exchange(
@@ -309,10 +315,12 @@ class HttpModel:
         retry = self._client.retry
         attempt = 1
         while True:
-            if trace := trace_headers("attempt", attempt):
-                endpoint = replace(endpoint, headers={**endpoint.headers, **trace})
             exchange = self._client.exchange(
-                endpoint, self.model, body=body, decoder=self._wire.decoder(reply)
+                endpoint,
+                self.model,
+                body=body,
+                decoder=self._wire.decoder(reply),
+                trace=attempt_headers(),
             )
             failure: ProviderError
             try:

@@ -235,6 +235,8 @@ export interface components {
             limit: string | null;
             opened: string | null;
             usage: components["schemas"]["Usage"] | null;
+            /** @default false */
+            copied: boolean;
             runs: components["schemas"]["ToolRun"][];
             waits: components["schemas"]["Wait"][];
         };
@@ -306,6 +308,7 @@ export interface components {
             started: number;
             ended: number | null;
             usage: components["schemas"]["Usage"] | null;
+            error: string | null;
         };
         ConfirmedServer: {
             /** @example files */
@@ -1369,6 +1372,8 @@ export interface components {
             built: number;
             /** @default 1 */
             sent: number;
+            /** @default false */
+            copied: boolean;
         };
         /** @description How an answer is made once more. What is left out is as it was for the one it repeats. */
         Rerun: {

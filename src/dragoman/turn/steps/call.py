@@ -244,7 +244,7 @@ class CallRun:
     async def _execute(self, call: ToolCall, tool: Tool, permit: Permit) -> Outcome:
         """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
         context = CallContext(self._prepared, tool, self._id, self._grants)
-        with within(self._log.trace and self._log.trace.child("call", self._id)):
+        with within(self._log.trace, "call", self._id):
             task = asyncio.create_task(execute(tool, call, permit, context.for_tool()))
         self._lanes.detached.add(task)
         task.add_done_callback(self._lanes.detached.discard)
