@@ -169,7 +169,7 @@ async def _longest_frame(page: Page, said: str, end: str) -> float:
     await page.evaluate(FRAMES)
     await _say(page, said)
     await page.locator("[data-testid=answer][data-live=false]").last.wait_for(timeout=120_000)
-    assert end in await page.get_by_test_id("answer").last.inner_text()
+    await page.get_by_test_id("answer").last.get_by_text(end).last.wait_for()
     await page.wait_for_timeout(500)
     return float(await page.evaluate("window.frames_.longest"))
 

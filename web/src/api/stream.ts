@@ -30,7 +30,7 @@ export class LiveStream {
   async run(): Promise<void> {
     let pause = FIRST_PAUSE;
     while (!this.stopped) {
-      await this.resting?.done;
+      if (this.resting) await this.resting.done; // without a wait where there is none: the request goes out at once
       if (this.stopped) return;
       const outcome = await this.follow();
       if (this.stopped) return;

@@ -2,6 +2,9 @@
 
 import type { Component } from "svelte";
 
+import { moment } from "../i18n/format";
+import { t } from "../i18n/words.svelte";
+import { whenIdle } from "../parts/idle";
 import type { ConversationView } from "../state/conversation.svelte";
 
 type MessageList = Component<{ view: ConversationView; blocks: ConversationView["blocks"] }>;
@@ -10,6 +13,7 @@ let loaded = $state.raw<MessageList | null>(null);
 
 export async function loadMessages(): Promise<void> {
   loaded ??= (await import("./MessageList.svelte"))?.default ?? null;
+  whenIdle(() => void moment(0, t().code)); // the first clock of a page is slow to make: not while somebody waits
 }
 
 export const messageList = (): MessageList | null => loaded;

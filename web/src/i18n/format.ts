@@ -58,8 +58,18 @@ export function added(one: Usage, other: Usage): Usage {
 export function moment(seconds: number, language: string): string {
   const date = new Date(seconds * 1000);
   const sameDay = date.toDateString() === new Date().toDateString();
-  return date.toLocaleString(
-    language,
-    sameDay ? { hour: "2-digit", minute: "2-digit" } : { dateStyle: "medium", timeStyle: "short" },
-  );
+  return clock(language, sameDay).format(date);
+}
+
+const clocks = new Map<string, Intl.DateTimeFormat>();
+
+/** Kept: to make one takes milliseconds, and every message has a time. */
+function clock(language: string, sameDay: boolean): Intl.DateTimeFormat {
+  const key = `${language} ${sameDay}`;
+  let made = clocks.get(key);
+  if (!made) {
+    const look: Intl.DateTimeFormatOptions = sameDay ? { hour: "2-digit", minute: "2-digit" } : { dateStyle: "medium", timeStyle: "short" };
+    clocks.set(key, (made = new Intl.DateTimeFormat(language, look)));
+  }
+  return made;
 }

@@ -78,6 +78,8 @@ class App {
 
   /** `found`: the message to be shown there, instead of the end. */
   show(id: string | null, push = true, found: string | null = null): void {
+    // Asked for before anything is drawn: the answer comes meanwhile.
+    live.open(id, (event) => this.take(event), () => this.reload());
     this.drawer = false;
     const address = id === null ? "/" : `/c/${id}`;
     if (push && location.pathname !== address) history.pushState(null, "", address);
@@ -86,7 +88,6 @@ class App {
     if (id === null) this.planned = this.usual();
     void catalog.loadTools(id);
     inbox.soon(); // between two streams, something may go untold
-    live.open(id, (event) => this.take(event), () => this.reload());
   }
 
   /** A new conversation begins with the model that was chosen last. */
