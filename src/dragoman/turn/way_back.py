@@ -137,7 +137,7 @@ class WayBack:
         else:
             own = [message for message in tree if message.turn == turn]
             first = [message for message in own if message.parent == row.message] or own[:1]
-        return await self._revert(point_in(tree, turn, first), files_only, force)
+        return await self._revert(point_in(tree, row.conversation, turn, first), files_only, force)
 
     async def revert_message(
         self, message: str, *, files_only: bool = False, force: bool = False
@@ -145,7 +145,8 @@ class WayBack:
         """To before a message: a person's, or a reply."""
         found = await self._store.message(message)
         tree = await self._tree(found.conversation)
-        return await self._revert(point_in(tree, found.turn or "", [found]), files_only, force)
+        point = point_in(tree, found.conversation, found.turn or "", [found])
+        return await self._revert(point, files_only, force)
 
     async def revert_call(self, call: str, *, files_only: bool = False, force: bool = False) -> Reverted:
         """To before a call; the conversation, to before the reply that holds it."""
@@ -153,7 +154,7 @@ class WayBack:
         tree = await self._tree(conversation)
         for message in tree:
             if any(one.id == call for one in message.calls):
-                point = point_in(tree, message.turn or "", [message], first_call=call)
+                point = point_in(tree, conversation, message.turn or "", [message], first_call=call)
                 return await self._revert(point, files_only, force)
         raise NotFound("call", call)
 
@@ -190,7 +191,7 @@ class WayBack:
         if target is None:
             raise BadRequest("there is no place for copies: name one with snapshot_folder")
         tree = await self._tree(conversation)
-        point = point_in(tree, "", [tree[id] for id in tree.children(message)])
+        point = point_in(tree, conversation, "", [tree[id] for id in tree.children(message)])
         history = self._histories.at(workspace.folder)
         limits, skip = self._histories.limits, self._histories.left_out
 
@@ -259,9 +260,11 @@ class WayBack:
 
     async def _revert(self, point: Point, files_only: bool, force: bool) -> Reverted:
         for row in await self._store.turns(point.conversation):
-            if row.live and row.id in point.turns:
+            if row.live and (row.id in {point.turn, *point.turns} or row.message in point.after):
                 raise TurnBusy(row.id)
         info = await self._store.conversation(point.conversation)
+        if not point.after:  # it ended before it did anything
+            return Reverted(point.conversation, leaf=info.leaf)
         moves = not files_only and info.leaf in point.after and point.leaf is not None
         histories = await self._of_conversation(point.conversation)
         if not histories:
