@@ -28,8 +28,8 @@ def review_of(tool: Tool, *policies: ReviewPolicy | None, offered_as: str = "") 
 
 
 def concerns_tool(pattern: str, tool: Tool, offered_as: str = "") -> bool:
-    """By its name, or the longer one that it is offered by where another has the same, or by its permission, as
-    rules do."""
+    """By its name, or the longer one that it is offered by where another has the same, or by its
+    permission, as rules do."""
     return any(matches(pattern, name) for name in (tool.name, tool.permission, offered_as) if name)
 
 
