@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from dragoman.conversation.tree import Conversation, Tree
-from dragoman.errors import BadRequest, NotFound, StoreUnavailable, TurnBusy
+from dragoman.errors import BadRequest, NotFound, RevertConflict, StoreUnavailable, TurnBusy
 from dragoman.store.store import Store
 from dragoman.tools.thread import in_thread
 from dragoman.tools.workspace import read_inside, steps_of
@@ -27,6 +27,7 @@ from dragoman.workspace.workspaces import OWN, Workspaces
 T = TypeVar("T")
 _log = logging.getLogger("dragoman.turn")
 _BLAMED = 5_000_000  # bytes of a file whose lines are told
+_InFolder: TypeAlias = tuple[WorkspaceHistory, ChangeRecord]  # what a revert did in one
 
 
 @dataclass(slots=True, frozen=True)
@@ -162,21 +163,24 @@ class WayBack:
         """Take the last revert of a conversation back."""
         self._recorded()
         info = await self._store.conversation(conversation)
-        last: tuple[WorkspaceHistory, ChangeRecord] | None = None
-        for one in await self._of_conversation(conversation):
-            found = _to_redo(await in_thread(partial(one.of_conversation, conversation)))
-            if found is not None and (last is None or found.created > last[1].created):
-                last = one, found
-        if last is None:
-            raise BadRequest("there is nothing to do again: nothing was taken back here")
-        history, record = last
-        leaf = (info.leaf, record.leaf_before) if record.leaf_before is not None else None
-        made = await in_thread(
-            lambda: history.revert(
-                [record], conversation=conversation, turn=record.turn, force=force, leaf=leaf
-            )
-        )
-        return await self._moved(history, made, info.leaf)
+        histories = await self._of_conversation(conversation)
+
+        def redo() -> list[_InFolder]:
+            found = [(one, _to_redo(one.of_conversation(conversation))) for one in histories]
+            there = [(one, record) for one, record in found if record is not None]
+            if not there:
+                raise BadRequest("there is nothing to do again: nothing was taken back here")
+            latest = max(record.created for _, record in there)
+            together = [(one, record) for one, record in there if record.created == latest]
+            together.sort(
+                key=lambda part: part[1].leaf_before is not None
+            )  # who moves the conversation: last
+            record = together[-1][1]
+            leaf = (info.leaf, record.leaf_before) if record.leaf_before is not None else None
+            parts = [(one, [record]) for one, record in together]
+            return _revert_all(parts, conversation, record.turn, force, leaf)
+
+        return await self._moved(await in_thread(redo), info.leaf)
 
     # ── a folder of its own ───────────────────────────────────────────────────────────────────────
 
@@ -274,13 +278,13 @@ class WayBack:
                 await self._store.set_leaf(point.conversation, point.leaf, 0.0)
             return Reverted(point.conversation, leaf=point.leaf if moves else info.leaf, moved=moves)
         leaf = (info.leaf, point.leaf) if moves else None
-        *others, last = await in_thread(lambda: self._with_records(histories, point))
-        made = [(one, await in_thread(partial(_revert_files, one, point, force, None))) for one in others]
-        made.append((last, await in_thread(lambda: _revert_files(last, point, force, leaf))))
-        done = await self._moved(last, made[-1][1], info.leaf)
-        for _, record in made[:-1]:
-            done.paths.extend(change.path for change in record.changes)
-            done.notes.extend(record.notes)
+
+        def revert() -> list[_InFolder]:
+            found = self._with_records(histories, point)
+            parts = [(one, records_after(point, one.of_conversation(point.conversation))) for one in found]
+            return _revert_all(parts, point.conversation, point.turn, force, leaf)
+
+        done = await self._moved(await in_thread(revert), info.leaf)
         if not files_only and point.leaf is None:
             done.notes.append("it was the first message: the conversation stays where it is")
         return done
@@ -300,15 +304,17 @@ class WayBack:
                 raise BadRequest(f"turn {turn} worked in {other.root}: start in that folder to go back there")
         return found or histories[:1]
 
-    async def _moved(self, history: WorkspaceHistory, record: ChangeRecord, leaf: str | None) -> Reverted:
-        if record.leaf_after is not None:
-            await self._move(history, record)
+    async def _moved(self, made: Sequence[_InFolder], leaf: str | None) -> Reverted:
+        """The last of them says where the conversation goes."""
+        history, last = made[-1]
+        if last.leaf_after is not None:
+            await self._move(history, last)
         return Reverted(
-            record.conversation,
-            [change.path for change in record.changes],
-            list(record.notes),
-            record.leaf_after or leaf,
-            record.leaf_after is not None,
+            last.conversation,
+            [change.path for _, record in made for change in record.changes],
+            [note for _, record in made for note in record.notes],
+            last.leaf_after or leaf,
+            last.leaf_after is not None,
         )
 
     async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> None:
@@ -328,11 +334,30 @@ async def root_of(store: Store, conversation: Conversation) -> str:
     return conversation.id
 
 
-def _revert_files(
-    history: WorkspaceHistory, point: Point, force: bool, leaf: tuple[str | None, str | None] | None
-) -> ChangeRecord:
-    records = records_after(point, history.of_conversation(point.conversation))
-    return history.revert(records, conversation=point.conversation, turn=point.turn, force=force, leaf=leaf)
+def _revert_all(
+    parts: Sequence[tuple[WorkspaceHistory, Sequence[ChangeRecord]]],
+    conversation: str,
+    turn: str,
+    force: bool,
+    leaf: tuple[str | None, str | None] | None,
+) -> list[_InFolder]:
+    """In every folder, or in none; the last one moves the conversation. They have one time, by which they are
+    known to belong together."""
+    plans = [] if force or len(parts) == 1 else [history.plan(records) for history, records in parts]
+    if conflicts := [(one.path, one.why) for plan in plans for one in plan.conflicts]:
+        raise RevertConflict(conflicts)
+    made: list[_InFolder] = []
+    revert = partial(WorkspaceHistory.revert, conversation=conversation, turn=turn)
+    for history, records in parts:
+        moves = leaf if len(made) == len(parts) - 1 else None
+        at = made[0][1].created if made else None
+        try:
+            made.append((history, revert(history, records, force=force, leaf=moves, at=at)))
+        except Exception:
+            for other, record in reversed(made):
+                revert(other, [record], force=True)
+            raise
+    return made
 
 
 def _to_redo(records: Sequence[ChangeRecord]) -> ChangeRecord | None:
