@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import BadRequest, NotFound, RevertConflict, StoreUnavailable, TurnBusy
@@ -24,7 +24,6 @@ from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.states import ChangeRecord, FileChange, compose
 from dragoman.workspace.workspaces import OWN, Workspaces
 
-T = TypeVar("T")
 _log = logging.getLogger("dragoman.turn")
 _BLAMED = 5_000_000  # bytes of a file whose lines are told
 _InFolder: TypeAlias = tuple[WorkspaceHistory, ChangeRecord]  # what a revert did in one
@@ -373,5 +372,4 @@ def _to_redo(records: Sequence[ChangeRecord]) -> ChangeRecord | None:
 def _diff(history: WorkspaceHistory, records: Sequence[ChangeRecord]) -> WorkspaceDiff:
     changes: list[FileChange] = [change for record in records for change in record.changes]
     notes = dict.fromkeys(note for record in records for note in record.notes)
-    contents: Callable[..., bytes | None] = history.contents
-    return WorkspaceDiff(diff_of(compose(changes), contents), list(notes))
+    return WorkspaceDiff(diff_of(compose(changes), history.contents), list(notes))
