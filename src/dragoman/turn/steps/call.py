@@ -274,7 +274,7 @@ class CallRun:
     ) -> None:
         result = await self._prepared.hooks.see_result(call, outcome.result, self._prepared.view)
         failed = outcome.state is CallState.FAILED
-        review = self._prepared.review(tool)
+        review = self._prepared.review(tool, call.tool)
         if review == "always" or (review == "on_error" and failed):
             self._withdraw_questions()
             result = replace(result, metadata={**result.metadata, "failed": failed})
