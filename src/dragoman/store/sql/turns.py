@@ -129,7 +129,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
             elif busy is not None and not start.beside:
                 raise TurnBusy(busy["id"])
             elif busy is not None:
-                leaf = conversation.leaf  # on the one that came first
+                leaf = conversation.leaf  # it stays, and goes to the first that answers
         if message is not None:
             self._add_message(db, message)
         turn = {
