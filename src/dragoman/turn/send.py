@@ -81,7 +81,7 @@ def turn_options(output: OutputSpec | None = None, /, **said: Unpack[SendOptions
     )
 
 
-def _check_kinds(said: SendOptions) -> None:
+def _check_kinds(said: Mapping[str, Any]) -> None:
     """What is stored with a turn, and is of another kind, could not be read again."""
     model, disable = said.get("model"), said.get("disable", ())
     if not isinstance(model, str | None):
@@ -89,5 +89,5 @@ def _check_kinds(said: SendOptions) -> None:
         raise BadRequest(f"the model of a send is a name, not {model!r}: {hint}")
     if isinstance(disable, str) or not all(isinstance(name, str) for name in disable):
         raise BadRequest(f"disable is a list of names of plugins, not {disable!r}")
-    named: dict[str, Any] = {name: said[name] for name in _STORED if said.get(name) is not None}  # type: ignore[literal-required]
+    named = {name: said[name] for name in _STORED if said.get(name) is not None}
     checked({name: dict(one) if isinstance(one, Mapping) else one for name, one in named.items()})
