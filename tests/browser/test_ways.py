@@ -63,11 +63,13 @@ SEEN = """() => {
   return focused === plain ? `the focus cannot be seen on ${e.outerHTML.slice(0, 120)}` : "";
 }"""
 
-MIDDLES = """() => Object.fromEntries("sidebar composer send attach title header-menu".split(" ").map(name =>
-  {
-  const box = document.querySelector(`[data-testid=${name}]`).getBoundingClientRect();
-  return [name, box.left + box.width / 2];
-}))"""
+MIDDLES = """() => {
+  const names = ["sidebar", "composer", "send", "attach", "title", "header-menu"];
+  return Object.fromEntries(names.map(name => {
+    const box = document.querySelector(`[data-testid=${name}]`).getBoundingClientRect();
+    return [name, box.left + box.width / 2];
+  }));
+}"""
 
 
 async def faults(person: Person) -> list[str]:
