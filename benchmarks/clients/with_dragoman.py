@@ -8,7 +8,6 @@ from dataclasses import replace
 from contest import measure, model, run, url
 
 from dragoman import Runtime, tool
-from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS
 from dragoman.wire.http import HttpClient, HttpModel
@@ -32,7 +31,6 @@ async def main() -> None:
             tools=[add],
             allow=["*"],
             max_rounds=1000,
-            telemetry=telemetry_from_environment(),  # None, unless the bench traces
         ) as runtime:
 
             async def turn() -> int:

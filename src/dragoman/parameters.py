@@ -6,6 +6,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -16,6 +17,7 @@ from dragoman.store.store import Store
 from dragoman.tools.toolbox import Group, Toolbox
 from dragoman.turn.agent import Agent
 from dragoman.wire.attachments import UsesBlobs
+from dragoman.wire.uploads import DeletesProviderFiles
 from dragoman.wire.wire import Model
 from dragoman.workspace.workspaces import NAME, Workspace, Workspaces
 
@@ -62,12 +64,12 @@ def models_for(
         from dragoman.config.catalog import catalog_here
         from dragoman.providers.models import models_named
 
-        models = models_named(model, catalog_here(), store.blob)
+        models = models_named(model, catalog_here(), store)
         return models, models.close
     if callable(model):
         models_of_caller: object = model
         if isinstance(models_of_caller, UsesBlobs):
-            models_of_caller.use_blobs(store.blob)
+            models_of_caller.use_blobs(store)
         return model, _nothing
 
     def only(name: str | None) -> Model:
@@ -82,6 +84,13 @@ def checked_retention(seconds: float | None) -> float | None:
     if seconds is not None and not 0 < seconds < math.inf:
         raise ConfigError(f"retention is a number of seconds above 0, not {seconds!r}")
     return seconds
+
+
+def deletes_files(models: object, store: Store) -> Callable[[], Awaitable[None]] | None:
+    """How to delete what lies at providers and nobody needs any more; None where the models cannot."""
+    if isinstance(models, DeletesProviderFiles):
+        return partial(models.delete_unwanted_files, store)
+    return None
 
 
 async def _nothing() -> None:

@@ -140,13 +140,13 @@ async def _beside(
     reader: object = models
     try:
         if isinstance(reader, UsesBlobs):
-            reader.use_blobs(blobs.read)
+            reader.use_blobs(blobs)
         async with other:
             yield other
     finally:
         blobs.ended = True
         if (forget := getattr(reader, "forget_blobs", None)) is not None:  # not all can
-            forget(blobs.read)
+            forget(blobs)
 
 
 class _ReplayBlobs:
@@ -156,10 +156,19 @@ class _ReplayBlobs:
         self._store = store
         self.ended = False
 
-    async def read(self, blob: str) -> bytes:
+    async def blob(self, key: str) -> bytes:
+        return await self._open(key).blob(key)
+
+    async def blob_size(self, key: str) -> int:
+        return await self._open(key).blob_size(key)
+
+    def blob_pieces(self, key: str) -> AsyncIterator[bytes]:
+        return self._open(key).blob_pieces(key)
+
+    def _open(self, blob: str) -> Store:
         if self.ended:
             raise NotFound("blob", blob)
-        return await self._store.blob(blob)
+        return self._store
 
 
 def _without_tools(plugin: Plugin) -> Plugin:

@@ -27,6 +27,7 @@ from dragoman.parameters import (
     AnyModel,
     agents_by_name,
     checked_retention,
+    deletes_files,
     listed,
     missing_tools,
     models_for,
@@ -65,6 +66,7 @@ from dragoman.workspace.workspaces import Workspace
 
 T = TypeVar("T", default=str)
 _log = logging.getLogger("dragoman.runtime")
+_FILES = 600.0  # seconds between looks for files at providers that nobody needs any more
 _RETENTION = 3600.0  # seconds between looks for conversations that are to be deleted
 _CALLER = "given to the runtime"  # where rules come from that no file holds
 _PATIENCE = 10.0  # seconds for a turn to end before its conversation is deleted
@@ -216,6 +218,9 @@ class Runtime:
         if self._retention is not None:
             self.background.run("deleting old conversations", self._delete_old)
             self.background.repeat("deleting old conversations", self._delete_old, every=_RETENTION)
+        if (delete := deletes_files(self.services.model, self.store)) is not None:
+            self.background.run("deleting files at providers", delete)
+            self.background.repeat("deleting files at providers", delete, every=_FILES)
         if self.telemetry is not None:
             self.telemetry.open()
         return self

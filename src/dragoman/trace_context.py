@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 
 HEADER = "traceparent"
@@ -27,21 +25,43 @@ class TraceContext:
 
     def child(self, *names: object) -> TraceContext:
         """A span below this one, the same for the same names."""
-        return TraceContext(self.trace, _derived(16, self.span, *names), self.sampled)
+        return TraceContext(self.trace, self.child_id(*names), self.sampled)
+
+    def child_id(self, *names: object) -> str:
+        return derive_id(self.span, *names)
 
     @property
     def header(self) -> str:
         return f"00-{self.trace}-{self.span}-{'01' if self.sampled else '00'}"
 
 
-CURRENT: ContextVar[TraceContext | None] = ContextVar("dragoman_trace", default=None)
+class _Place:
+    """A span, names below it, of which an id is made when somebody asks, and which attempt is under way."""
+
+    __slots__ = ("attempt", "context", "names")
+
+    def __init__(self, context: TraceContext, names: tuple[object, ...] = ()) -> None:
+        self.context = context
+        self.names = names
+        self.attempt = 1
+
+    @property
+    def span(self) -> TraceContext:
+        return self.context.child(*self.names) if self.names else self.context
+
+
+_CURRENT: ContextVar[_Place | None] = ContextVar("dragoman_trace", default=None)
 
 
 def context_of_turn(turn: str, parent: TraceContext | None) -> TraceContext:
     """The span of a turn: in the trace of whoever started it, else in one of its own."""
     if parent is None:
-        return TraceContext(_derived(32, "trace", turn), _derived(16, "turn", turn))
-    return TraceContext(parent.trace, _derived(16, "turn", turn), parent.sampled)
+        return TraceContext(_trace_of(turn), derive_id("turn", turn))
+    return TraceContext(parent.trace, derive_id("turn", turn), parent.sampled)
+
+
+def _trace_of(turn: str) -> str:
+    return hashlib.sha256(f"trace\0{turn}".encode()).hexdigest()[:32]
 
 
 def parse_header(text: str | None) -> TraceContext | None:
@@ -52,26 +72,57 @@ def parse_header(text: str | None) -> TraceContext | None:
     return TraceContext(found[1], found[2], bool(int(found[3], 16) & 1))
 
 
-@contextmanager
-def within(context: TraceContext | None) -> Iterator[None]:
-    """What is begun inside the block belongs to this span."""
-    if context is None:
-        yield
-        return
-    token = CURRENT.set(context)
-    try:
-        yield
-    finally:
-        CURRENT.reset(token)
+def current_trace() -> TraceContext | None:
+    """The span that the work of this task belongs to."""
+    place = _CURRENT.get()
+    return None if place is None else place.span
 
 
-def trace_headers(*names: object) -> dict[str, str]:
-    """For a request that goes out from here: as a span of its own, where names are given."""
-    context = CURRENT.get()
-    if context is None:
+def enter_trace(context: TraceContext | None) -> None:
+    """What this task does from now on belongs to this span."""
+    _CURRENT.set(None if context is None else _Place(context))
+
+
+def within(context: TraceContext | None, *names: object) -> _Within:
+    """What is begun inside the block belongs to this span, or to the one below it with these names."""
+    return _Within(None if context is None else _Place(context, names))
+
+
+class _Within:
+    __slots__ = ("_place", "_token")
+
+    def __init__(self, place: _Place | None) -> None:
+        self._place = place
+        self._token: Token[_Place | None] | None = None
+
+    def __enter__(self) -> None:
+        if self._place is not None:
+            self._token = _CURRENT.set(self._place)
+
+    def __exit__(self, *error: object) -> None:
+        if self._token is not None:
+            _CURRENT.reset(self._token)
+
+
+def trace_headers() -> dict[str, str]:
+    """For a request that goes out from here, and is no span of its own."""
+    place = _CURRENT.get()
+    return {} if place is None else {HEADER: place.span.header}
+
+
+def attempt_headers() -> dict[str, str]:
+    """For an attempt at a reply, which is a span of its own."""
+    if (place := _CURRENT.get()) is None:
         return {}
-    return {HEADER: (context.child(*names) if names else context).header}
+    return {HEADER: place.context.child(*place.names, "attempt", place.attempt).header}
 
 
-def _derived(digits: int, *names: object) -> str:
-    return hashlib.sha256("\0".join([str(name) for name in names]).encode()).hexdigest()[:digits]
+def next_attempt() -> None:
+    """One failed, and is told of: what goes out from here now is the next."""
+    if (place := _CURRENT.get()) is not None:
+        place.attempt += 1
+
+
+def derive_id(*names: object) -> str:
+    """Of a span: the same for the same names."""
+    return hashlib.sha256("\0".join(map(str, names)).encode()).hexdigest()[:16]

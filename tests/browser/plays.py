@@ -191,7 +191,7 @@ PLAYS: dict[str, list[Line]] = {
         says("It is sent."),
     ],
     "overridden": [calls("memo", title="rm -rf ~/x \u202e # harmless ;)\u200b\U000e0041"), says("Begun.")],
-    "steps": [calls("steps", to=4), says("All steps are done.")],
+    "steps": [calls("steps", to=4, until="seen.txt"), says("All steps are done.")],
     "people": [calls("people"), says("These are they.")],
     "page": [calls("page"), says("That is the page.")],
     "fails": [calls("fails"), says("It failed.")],
@@ -337,11 +337,12 @@ def send_mail(to: str, subject: str, body: str, urgent: bool, cc: list[str], pri
 
 
 @tool(permission="look")
-def steps(to: int):
-    """Steps, told one by one."""
+def steps(to: int, until: str, context: ToolContext):
+    """Steps, told one by one. It ends when this file is there."""
     for n in range(1, to + 1):
-        time.sleep(0.3)
         yield f"step {n} of {to}"
+    while not context.inside_workspace(until).exists() and not context.cancelled():
+        time.sleep(0.05)
     return "done"
 
 
@@ -380,6 +381,7 @@ title = "Stage"
 base_url = "{url}"
 local = true
 models.model.context = 20_000
+models.model.modalities = ["text", "image", "audio", "video", "file"]
 
 [agents.helper]
 description = "writes notes"

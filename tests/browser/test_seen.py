@@ -6,7 +6,7 @@ import re
 
 from playwright.async_api import expect
 
-from tests.browser.stage import MARKS, Person
+from tests.browser.stage import MARKS, Person, Server
 
 pytestmark = MARKS
 
@@ -146,11 +146,14 @@ async def test_a_picture_is_seen_without_a_click(person: Person) -> None:
     await expect(person.call.locator("img")).to_be_visible()
 
 
-async def test_each_report_of_a_tool_is_a_line(person: Person) -> None:
+async def test_each_report_of_a_tool_is_a_line(person: Person, server: Server) -> None:
     """C6"""
+    seen = server.config.with_name("seen.txt")
+    seen.unlink(missing_ok=True)
     await person.say("steps")
     progress = person.by("progress")
     await expect(progress).to_contain_text(re.compile("step 1 of 4\nstep 2 of 4"), timeout=60_000)
+    seen.touch()
     await person.sees("All steps are done.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,7 +12,7 @@ from playwright.async_api import Browser, FilePayload, expect
 from tests.browser.stage import MARKS, Person, Server, at_the_page, chromium
 from tests.browser.studio import MICROPHONE, choose, opened_studio
 from tests.browser.test_reading import faults
-from tests.media.media_server import MediaServer, wav
+from tests.media.media_server import MediaServer, mp3, speaks_slowly, wav
 from tests.patience import eventually
 
 pytestmark = MARKS
@@ -125,6 +126,45 @@ async def test_an_answer_is_read_aloud_by_the_model_that_speaks(speaker: Person,
     media.sound = wav(0.2)
     await button.click()
     await eventually(lambda: [(path, fields.get("input")) for path, fields in media.asked].count(spoken) == 2)
+    await expect(button).to_have_attribute("data-reading", "false")
+    await expect(speaker.by("toast")).to_have_count(0)
+
+
+async def test_a_spoken_answer_is_heard_while_it_comes_and_goes_on_in_its_player(
+    speaker: Person, media: MediaServer
+) -> None:
+    """M5: the model has not ended when one hears it; the player goes on where one was."""
+    media.sound, go_on = wav(120.0), asyncio.Event()
+    media.instead = [speaks_slowly(media, 30_000, go_on)]
+    await choose(speaker, "tts-1")
+    await speaker.say("A long story.")
+    await speaker.by("listen").click()
+    await expect(speaker.by("listen")).to_have_attribute("data-heard", "true")
+    assert not go_on.is_set()
+    go_on.set()
+    sound = speaker.answer.get_by_test_id("sound")
+    await expect(sound).to_have_attribute("data-playing", "true")
+    assert 0 < await sound.locator("audio").evaluate("e => e.currentTime") < 60
+    await sound.get_by_test_id("play").click()
+    await expect(sound).to_have_attribute("data-playing", "false")
+    assert await faults(speaker) == []
+
+
+async def test_an_answer_is_read_aloud_before_the_model_has_spoken_all_of_it(
+    speaker: Person, media: MediaServer
+) -> None:
+    """M5: here as MP3, which the browser takes in pieces."""
+    await speaker.say("hello")
+    await speaker.sees("How can I help?")
+    media.sound, go_on = mp3(30.0), asyncio.Event()
+    media.instead = [speaks_slowly(media, 30_000, go_on)]
+    await speaker.answer.hover()
+    button = speaker.by("read-aloud").last
+    await button.click()
+    await expect(button).to_have_attribute("data-heard", "true")
+    assert not go_on.is_set()
+    go_on.set()
+    await button.click()
     await expect(button).to_have_attribute("data-reading", "false")
     await expect(speaker.by("toast")).to_have_count(0)
 

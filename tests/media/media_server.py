@@ -54,6 +54,12 @@ def wav(seconds: float = 0.25, rate: int = 8000) -> bytes:
     return out.getvalue()
 
 
+def mp3(seconds: float) -> bytes:
+    """Silence, in frames of 26 milliseconds."""
+    frame = bytes((0xFF, 0xFB, 0x90, 0x64)) + bytes(413)
+    return frame * int(seconds / 0.026122)
+
+
 def coded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
@@ -192,6 +198,20 @@ class MediaServer:
             await response.write(self.sound[at : at + 10_000])
             await asyncio.sleep(0)
         return response
+
+
+def speaks_slowly(server: MediaServer, begun: int, go_on: asyncio.Event) -> Handler:
+    """The first bytes of the sound; the rest when it may go on."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "audio/wav"})
+        await response.prepare(request)
+        await response.write(server.sound[:begun])
+        await go_on.wait()
+        await response.write(server.sound[begun:])
+        return response
+
+    return handler
 
 
 def hangs(server: MediaServer) -> Handler:

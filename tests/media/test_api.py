@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from dragoman import Runtime
 from dragoman.messages.events import FileAdded, FilePartial
 from dragoman.server.auth import key_hash
 from dragoman.wire.scripted import makes
-from tests.media.media_server import media_server, png
+from tests.media.media_server import media_server, png, speaks_slowly, wav
 from tests.media.runtimes import media_runtime, models_of
 from tests.server.site import served, serving
 
@@ -33,6 +34,48 @@ async def test_a_picture_can_be_looked_at_while_it_is_made(tmp_path: Path) -> No
     assert strangers.status == 404
     assert partial not in str(tree)
     assert whole in str(tree)
+
+
+async def test_a_sound_can_be_heard_while_it_is_made(tmp_path: Path) -> None:
+    """M5 × U2: from its first piece on, by whoever owns the conversation; later on, whole."""
+    async with (
+        media_server() as server,
+        media_runtime(tmp_path, server) as runtime,
+        serving(tmp_path, runtime) as site,
+    ):
+        await runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
+        server.sound, go_on = wav(60.0), asyncio.Event()
+        server.instead = [speaks_slowly(server, 100_000, go_on)]
+        turn = await site.say("Hello.", model="acme/tts-1")
+        mine = {"authorization": f"Bearer {site.key}"}
+        async with site.http.get(f"{site.url}/api/turns/{turn}/sound", headers=mine) as response:
+            begun = await response.content.readexactly(90_000)
+            (row,) = await runtime.conversations()
+            (shown,) = (await site.get(f"/api/conversations/{row.id}/tree"))["turns"]
+            assert (shown["state"], shown["arriving"]["file"]["media_type"]) == ("streaming", "audio/wav")
+            go_on.set()
+            assert begun + await response.read() == server.sound
+        assert response.headers["content-type"] == "audio/wav"
+        again = await site.ask("GET", f"/api/turns/{turn}/sound")
+        strangers = await site.ask("GET", f"/api/turns/{turn}/sound", headers=ADA)
+        silent = await site.say("a dragon", model="acme/gpt-image-1")
+        no_sound = await site.ask("GET", f"/api/turns/{silent}/sound")
+    assert again.body == server.sound
+    assert (strangers.status, no_sound.status) == (404, 404)
+
+
+async def test_bare_samples_are_heard_as_a_wav_file(tmp_path: Path) -> None:
+    """M5: no browser knows what else they could be."""
+    async with (
+        media_server() as server,
+        media_runtime(tmp_path, server) as runtime,
+        serving(tmp_path, runtime) as site,
+    ):
+        server.sound = bytes(100_000)
+        turn = await site.say("Hello.", model="acme/tts-1", options={"format": "pcm"})
+        heard = await site.ask("GET", f"/api/turns/{turn}/sound")
+    assert heard.headers["content-type"] == "audio/wav"
+    assert (heard.body[:4], heard.body[44:]) == (b"RIFF", server.sound)
 
 
 async def test_models_come_with_what_they_do(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@ said, whichever tool it was."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman import Runtime, ToolContext, allow_once, tool
+from dragoman import Plugin, Runtime, ToolContext, TurnView, allow_once, tool
 from dragoman.errors import BadRequest, RevertConflict, TurnBusy
 from dragoman.tools.builtin import BUILTIN
 from dragoman.turn.conversations import ConversationHandle
@@ -32,6 +33,17 @@ def scribble(name: str, text: str, context: ToolContext) -> str:
 def look(context: ToolContext) -> str:
     """Says that it writes nothing."""
     return "seen"
+
+
+class Hesitates(Plugin):
+    """Keeps every turn but the first from asking its model."""
+
+    turns = 0
+
+    async def on_turn_start(self, turn: TurnView) -> None:
+        self.turns += 1
+        if self.turns > 1:
+            await asyncio.Event().wait()
 
 
 @pytest.fixture
@@ -206,6 +218,30 @@ async def test_a_turn_that_runs_cannot_be_taken_back(tmp_path: Path, work: Path)
                 await turn.cancel()
         await turn.revert()
         assert (work / "a.txt").read_text() == "one\n"
+
+
+async def test_a_version_that_has_said_nothing_is_taken_back_and_holds_nothing_up(
+    tmp_path: Path, work: Path
+) -> None:
+    """B3 × T4 × T10: cancelled before it asked its model, it leaves no message; while it runs, what it
+    answers cannot be taken back."""
+    script = [calls("write_file", path="new.txt", text="new\n"), says("done")]
+    async with opened(tmp_path, script, plugins=[Hesitates()], allow=["*"]) as runtime:
+        chat = await runtime.conversation()
+        turn = await finished(chat)
+        question = (await chat.messages())[0]
+        beside = await chat.rerun(question.id, beside=True)
+        for busy in (turn, beside):
+            with pytest.raises(TurnBusy):
+                await busy.revert()
+        await beside.cancel()
+        assert not (await beside.result()).messages
+        done = await beside.revert()
+        assert (done.paths, done.moved) == ([], False)
+        await turn.revert(files_only=True)
+        assert not (work / "new.txt").exists()
+        await chat.redo()
+        assert (work / "new.txt").exists()
 
 
 async def test_what_is_not_recorded_is_said(tmp_path: Path, work: Path) -> None:

@@ -189,13 +189,9 @@ async def test_options_are_checked_for_every_model_of_a_chain(tmp_path: Path) ->
 
 
 def _find(*models: NamedModel) -> ModelChain:
-    found = models_named(models, load_catalog(), _no_blob)(None)
+    found = models_named(models, load_catalog(), None)(None)
     assert isinstance(found, ModelChain)
     return found
-
-
-async def _no_blob(name: str) -> bytes:
-    raise NotFound("blob", name)
 
 
 def test_addresses_on_one_host_are_servers_of_their_own() -> None:

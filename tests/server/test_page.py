@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import Runtime
+from dragoman import Runtime, tool
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.models import Models
 from dragoman.server.page import BUILT
 from dragoman.tools.builtin import shell_group
+from dragoman.tools.permissions import parse_rule
+from dragoman.turn.past_calls import calls_covered_by
 from dragoman.wire.scripted import calls, says
 from tests.loopback import loopback
+from tests.runtimes import runtime_with
 from tests.server.site import Site, served, serving
 
 
@@ -48,6 +51,23 @@ async def test_what_a_rule_would_have_covered_is_told_before_it_is_made(tmp_path
         assert (await site.get("/api/rules/covered?rule=files.*:git*"))["covered"] == 0
         for wrong in ("", "?rule=", "?rule=:x", f"?rule={'x' * 3000}"):
             assert (await site.ask("GET", f"/api/rules/covered{wrong}")).status == 422, wrong
+
+
+async def test_rules_that_are_made_to_be_slow_are_not_tried_on_everything(tmp_path: Path) -> None:
+    """P11 × S2: what was looked at is told."""
+
+    @tool(pattern="text")
+    def note(text: str) -> str:
+        """Note."""
+        return "noted"
+
+    script = [calls("note", text="a" * 20_000) + calls("note", text="a"), says("ok")]
+    async with runtime_with(tmp_path, script, tools=[note], allow=["note"]) as runtime:
+        await (await runtime.send("go")).result()
+        slow = [parse_rule(f"note:*{'a' * 2000}{n}", "allow") for n in range(20)]
+        for rules, looked_at, covered in ((slow, 1, 0), ([parse_rule("note", "allow")], 2, 2)):
+            found = await calls_covered_by(runtime.services, rules, user=None)
+            assert (found.looked_at, found.covered) == (looked_at, covered)
 
 
 @pytest.mark.parametrize(

@@ -112,3 +112,38 @@ def test_an_address_that_is_none_of_a_store_is_refused_without_its_password(
         Runtime(address, model=ScriptedModel([]))
     assert "secret" not in str(error.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_another_file_in_its_place_is_neither_read_nor_written_to(
+    tmp_path: Path, *, replaced: bool
+) -> None:
+    """S2: connections that are made later see what the first ones see, or nothing."""
+    path, moved, other = tmp_path / "chat.db", tmp_path / "moved.db", tmp_path / "other.db"
+    theirs = SqliteStore(other)
+    await theirs.open()
+    await theirs.add_conversation(Conversation("conv_2"))
+    await theirs.close()
+    before = other.read_bytes()
+    store = SqliteStore(path)
+    await store.open()
+    await store.add_conversation(Conversation("conv_1"))
+    with closing(sqlite3.connect(path)) as db:  # as upkeep does: then it is in the file, and in no log
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    path.rename(moved)
+    if replaced:
+        other.rename(path)
+    found = await asyncio.gather(*(store.conversations() for _ in range(20)), return_exceptions=True)
+    for page in found:
+        if isinstance(page, BaseException):
+            assert isinstance(page, StoreUnavailable)
+            assert "moved, deleted or replaced" in str(page)
+        else:
+            assert [one.id for one in page] == ["conv_1"]
+    if replaced:
+        await store.close()
+        assert path.read_bytes() == before
+        return
+    moved.rename(path)
+    assert [one.id for one in await store.conversations()] == ["conv_1"]
+    await store.close()

@@ -14,6 +14,7 @@ import pytest
 from dragoman import ProviderError, tool
 from dragoman.errors import ConfigError
 from dragoman.telemetry.logs import configure_logs
+from dragoman.trace_context import context_of_turn, within
 from dragoman.wire.scripted import calls, fails, says
 from tests.cli.program import program
 from tests.runtimes import runtime_with
@@ -103,6 +104,16 @@ async def test_lines_name_the_trace_they_belong_to(tmp_path: Path, monkeypatch: 
     ours = [line for line in lines if line["logger"] == "dragoman.turn"]
     assert {line["trace_id"] for line in ours} == {collector.one("invoke_agent").trace_id.hex()}
     assert len(ours) == 2
+
+
+def test_as_text_a_line_names_its_trace_too() -> None:
+    """O2"""
+    stream = io.StringIO()
+    configure_logs("text", (), stream)
+    context = context_of_turn("turn_1", None)
+    with within(context):
+        logging.getLogger("dragoman.turn").info("turn completed", extra={"turn": "turn_1"})
+    assert stream.getvalue().endswith(f"turn completed (turn turn_1, trace {context.trace})\n")
 
 
 async def test_levels_are_set_by_room(tmp_path: Path) -> None:

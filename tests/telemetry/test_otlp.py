@@ -20,8 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from dragoman.telemetry.otlp import encode_head, encode_request, encode_span
 from dragoman.telemetry.sender import Collector, Sender, collector_from
-from dragoman.telemetry.spans import SpanValue
-from dragoman.trace_context import TraceContext
+from dragoman.telemetry.spans import SpanValue, Usual
 from tests.patience import PATIENCE
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
@@ -37,11 +36,13 @@ TIMES = st.floats(0, 4e9)
 SPANS = st.builds(
     SpanValue,
     name=TEXT,
-    context=st.builds(TraceContext, st.integers(1, 2**128 - 1).map(lambda n: f"{n:032x}"), IDS),
+    trace=st.integers(1, 2**128 - 1).map(lambda n: f"{n:032x}"),
+    id=IDS,
     parent=st.none() | IDS,
     start=TIMES,
     end=TIMES,
     attributes=st.dictionaries(TEXT, VALUES, max_size=6),
+    usual=st.builds(Usual, st.dictionaries(TEXT, VALUES, max_size=3)),
     client=st.booleans(),
     error=st.none() | TEXT,
     events=st.lists(st.tuples(TEXT, TIMES), max_size=3),
@@ -67,8 +68,8 @@ def test_what_is_written_is_read_again_by_their_classes(spans: list[SpanValue]) 
     (scope,) = resource.scope_spans
     assert (scope.scope.name, scope.scope.version) == ("dragoman", "1")
     for span, read in zip(spans, scope.spans, strict=True):
-        assert read.trace_id.hex() == span.context.trace
-        assert read.span_id.hex() == span.context.span
+        assert read.trace_id.hex() == span.trace
+        assert read.span_id.hex() == span.id
         assert read.parent_span_id.hex() == (span.parent or "")
         assert read.name == span.name
         assert read.kind == (Span.SPAN_KIND_CLIENT if span.client else Span.SPAN_KIND_INTERNAL)
@@ -76,7 +77,7 @@ def test_what_is_written_is_read_again_by_their_classes(spans: list[SpanValue]) 
         assert read.end_time_unix_nano >= read.start_time_unix_nano
         error = {} if span.error is None else {"error.type": span.error}
         pairs = [(one.key, value_of(one.value)) for one in read.attributes]
-        assert pairs == [*span.attributes.items(), *error.items()]
+        assert pairs == [*span.usual.attributes.items(), *span.attributes.items(), *error.items()]
         failed = Status.STATUS_CODE_ERROR if span.error is not None else Status.STATUS_CODE_UNSET
         assert read.status.code == failed
         assert [(one.name, one.time_unix_nano) for one in read.events] == [
@@ -86,9 +87,7 @@ def test_what_is_written_is_read_again_by_their_classes(spans: list[SpanValue]) 
 
 
 def test_long_attributes_are_cut_where_the_environment_says_so() -> None:
-    span = SpanValue(
-        "n", TraceContext("1" * 32, "2" * 16), None, 1, 2, {"a": "x" * 9, "b": ["y" * 9], "c": 5}
-    )
+    span = SpanValue("n", "1" * 32, "2" * 16, None, 1, 2, {"a": "x" * 9, "b": ["y" * 9], "c": 5})
     (resource,) = ExportTraceServiceRequest.FromString(
         encode_request(HEAD, [encode_span(span, 4)])
     ).resource_spans
@@ -130,6 +129,25 @@ def test_long_attributes_are_cut_where_the_environment_says_so() -> None:
 def test_the_standard_variables_say_where_and_how(environment: dict[str, str], wanted: Collector) -> None:
     """O1: what is said of traces goes over what is said of all; what makes no sense is as usual."""
     assert collector_from(environment) == wanted
+
+
+def test_metrics_have_variables_of_their_own() -> None:
+    """O1: one report at a time, of which the newest counts."""
+    found = collector_from(
+        {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318",
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://t/x",
+            "OTEL_EXPORTER_OTLP_METRICS_HEADERS": "api-key=m",
+        },
+        "metrics",
+    )
+    assert (found.url, found.headers, found.batch, found.most) == (
+        "http://c:4318/v1/metrics",
+        {"api-key": "m"},
+        1,
+        1,
+    )
+    assert collector_from({}, "metrics").url == "http://localhost:4318/v1/metrics"
 
 
 # ── sending ───────────────────────────────────────────────────────────────────────────────────────
@@ -186,9 +204,9 @@ def test_what_is_gathered_comes_in_one_request(compression: str, unpack: object)
         collector = Collector(taken.url, {"api-key": "k"}, compression, delay=PATIENCE, batch=3)
         sender = Sender(collector, b"".join)
         for span in (b"a", b"b", b"c"):
-            sender.add(span)
+            sender.add([span])
         taken.wait_for(1)
-        sender.add(b"d")
+        sender.add([b"d"])
         sender.close()
         assert callable(unpack)
         assert [unpack(body) for body in taken.bodies] == [b"abc", b"d"]
@@ -202,10 +220,10 @@ def test_a_busy_collector_is_asked_again_and_one_that_refuses_is_not(
     """O1: what is refused is told in the log, without keys, and is gone."""
     with taking(429, 200, 400) as taken:
         sender = Sender(Collector(taken.url, delay=0.01), b"".join)
-        sender.add(b"first")
+        sender.add([b"first"])
         taken.wait_for(2)
         with caplog.at_level(logging.WARNING, "dragoman.telemetry"):
-            sender.add(b"second")
+            sender.add([b"second"])
             taken.wait_for(3)
             sender.close()
         assert taken.bodies == [b"first", b"first", b"second"]
@@ -220,7 +238,7 @@ def test_where_the_collector_is_away_the_oldest_go_and_closing_does_not_hang(
     sender = Sender(Collector("http://127.0.0.1:1/v1/traces", delay=PATIENCE, most=2), b"".join)
     with caplog.at_level(logging.WARNING, "dragoman.telemetry"):
         for span in (b"a", b"b", b"c"):
-            sender.add(span)
+            sender.add([span])
         began = time.monotonic()
         sender.close()
     assert time.monotonic() - began < PATIENCE
@@ -238,7 +256,7 @@ def test_where_nothing_can_be_asked_it_is_said_each_time(
     """O1: whoever mistypes the address is told so for every batch, and the thread does not die of it."""
     sender = Sender(Collector(url, headers, delay=PATIENCE, batch=1), b"".join)
     with caplog.at_level(logging.WARNING, "dragoman.telemetry"):
-        sender.add(b"1")
-        sender.add(b"2")
+        sender.add([b"1"])
+        sender.add([b"2"])
         sender.close()
     assert [record.message.partition(":")[0] for record in caplog.records] == ["1 spans were not sent"] * 2

@@ -20,8 +20,8 @@ def test_the_text_is_prometheus_own() -> None:
     """O1: buckets add up, names have their units, and what is in a label is escaped."""
     meter = Registry()
     for tokens in (3, 100, 10**9):
-        meter.record(TOKENS, tokens, {"gen_ai.request.model": 'a"b\n'})
-    meter.record(COST, 0.25, {})
+        meter.record(TOKENS, tokens, (("gen_ai.request.model", 'a"b\n'),))
+    meter.record(COST, 0.25, ())
     lines = prometheus_text(meter, {}).splitlines()
     assert "# TYPE gen_ai_client_token_usage_tokens histogram" in lines
     assert 'gen_ai_client_token_usage_tokens_bucket{gen_ai_request_model="a\\"b\\n",le="4"} 1' in lines
@@ -34,7 +34,7 @@ def test_names_that_somebody_makes_up_do_not_fill_the_memory() -> None:
     """O1"""
     meter = Registry()
     for number in range(2000):
-        meter.record(COST, 1, {"model": str(number)})
+        meter.record(COST, 1, (("model", str(number)),))
     lines = [
         line
         for line in prometheus_text(meter, {}).splitlines()

@@ -9,15 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import pytest_asyncio
+from fastapi import FastAPI
 
-from dragoman import Agent, Runtime, allow_once, tool
+from dragoman import Agent, OpenAICompatible, Runtime, allow_once, tool
 from dragoman.messages.request import Request
+from dragoman.server.app import api, everybody_is_local
 from dragoman.wire.scripted import Line, calls, says
 from tests.loopback import Answer, loopback
 from tests.runtimes import runtime_with
-from tests.server.site import serving
+from tests.server.site import listening, serving
 from tests.telemetry.collector import Collector, attributes, collecting, telemetry
 from tests.wire.test_retries import models_at
 
@@ -112,6 +115,27 @@ async def test_each_attempt_is_a_span_and_its_id_went_out_with_it(
     assert sent == [f"00-{chat.trace_id.hex()}-{chat.span_id.hex()}-01" for chat in chats]
 
 
+async def test_what_the_models_of_a_chain_were_asked_is_told_each(
+    tmp_path: Path, collector: Collector
+) -> None:
+    """O1, R6: also the attempt after which another model was asked; and no id went out twice."""
+    gone = Answer(404, {"error": {"message": "there is no such model"}})
+    async with loopback(gone) as one, loopback(says("Here I am.")) as two:
+        models = [
+            OpenAICompatible(one.url, model="a", name="one"),
+            OpenAICompatible(two.url, model="b", name="two"),
+        ]
+        async with Runtime(tmp_path / "chat.db", model=models, telemetry=telemetry()) as runtime:
+            turn = await runtime.send("Hello?")
+            await turn.result()
+            trace = await turn.trace()
+    chats = collector.named("chat")
+    assert [attributes(chat).get("error.type") for chat in chats] == ["error", None]
+    sent = [headers["traceparent"] for server in (one, two) for headers in server.headers]
+    assert sent == [f"00-{chat.trace_id.hex()}-{chat.span_id.hex()}-01" for chat in chats]
+    assert "could not answer" in str(trace.steps[0].requests[0].error)
+
+
 async def test_a_sub_agents_turn_is_below_the_call_that_opened_it(
     tmp_path: Path, collector: Collector
 ) -> None:
@@ -160,6 +184,24 @@ async def test_a_trace_that_comes_in_with_a_request_goes_on(tmp_path: Path, coll
     first, second = collector.named("invoke_agent")
     assert (first.trace_id.hex(), first.parent_span_id.hex()) == ("ab" * 16, "cd" * 8)
     assert second.trace_id != first.trace_id
+
+
+async def test_a_mounted_api_takes_up_the_trace_too(tmp_path: Path, collector: Collector) -> None:
+    """O1, U5: in somebody's own application, under their path; what is no trace is ignored."""
+    theirs = "00-" + "ab" * 16 + "-" + "cd" * 8 + "-01"
+    outer = FastAPI()
+    async with runtime_with(tmp_path, [says("hi")] * 2, telemetry=telemetry()) as runtime:
+        outer.mount("/chat", api(runtime, who=everybody_is_local()))
+        async with listening(outer) as url, aiohttp.ClientSession(f"{url}/chat/") as http:
+            for header in (theirs, "00-nonsense"):
+                async with http.post("api/conversations", json={}) as made:
+                    path = f"api/conversations/{(await made.json())['id']}/turns"
+                async with http.post(path, json={"text": "go"}, headers={"traceparent": header}) as begun:
+                    turn = (await begun.json())["turn"]
+                await runtime.turn(turn).result()
+    first, second = collector.named("invoke_agent")
+    assert (first.trace_id.hex(), first.parent_span_id.hex()) == ("ab" * 16, "cd" * 8)
+    assert (second.trace_id != first.trace_id, second.parent_span_id) == (True, b"")
 
 
 async def test_whoever_does_not_want_to_be_sampled_is_not(tmp_path: Path, collector: Collector) -> None:

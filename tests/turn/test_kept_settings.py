@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once
-from dragoman.errors import TurnSetAside
+from dragoman.errors import BadRequest, TurnSetAside
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
 from dragoman.turn.handles import TurnHandle
@@ -173,3 +173,24 @@ async def test_a_watch_that_fails_is_told_and_begun_again(
         async with runtime_with(tmp_path, [], adopts=False) as other:
             await other.answer(turn.question, allow_once())
         assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "2"
+
+
+@pytest.mark.parametrize(
+    ("said", "match"),
+    [
+        ({"model": ScriptedModel([])}, "a function from names to models"),
+        ({"system": 5}, "system is a str, not 5"),
+        ({"options": [1]}, "options is a dict"),
+        ({"tools": {"files": "false"}}, "true or false"),
+        ({"disable": "titles"}, "a list of names of plugins"),
+    ],
+)
+async def test_what_could_not_be_read_again_is_not_stored(
+    tmp_path: Path, said: dict[str, Any], match: str
+) -> None:
+    """T14 × S1: a send is refused, and leaves no turn behind."""
+    async with runtime_with(tmp_path, []) as runtime:
+        chat = await runtime.conversation()
+        with pytest.raises(BadRequest, match=match):
+            await chat.send("go", **said)
+        assert await runtime.store.turns(chat.id) == []

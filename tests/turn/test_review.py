@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman import BadRequest, ConfigError, release, tool, withhold
+from dragoman import BadRequest, ConfigError, Group, release, tool, withhold
 from dragoman.messages.parts import CallState, ToolResult
 from dragoman.messages.questions import Answer
 from dragoman.wire.scripted import calls, says
@@ -149,6 +150,18 @@ async def test_results_are_reviewed_by_patterns_of_names_and_permissions(
             await turn.answer(question, release())
         assert (await turn.result()).state == "completed"
     assert sorted(found) == reviewed
+
+
+async def test_a_tool_is_reviewed_by_the_name_that_it_is_offered_by(tmp_path: Path) -> None:
+    """P5: where two have one name, people see the second by a longer one."""
+    groups = [Group("notes", (look,)), Group("mail", (replace(look, permission="mail.look"),))]
+    script = [calls("look") + calls("mail_look"), says("ok")]
+    async with runtime_with(tmp_path, script, tools=groups, allow=["*"]) as runtime:
+        turn = await runtime.send("go", review={"mail_*": "always"})
+        question = await anext(turn.asked())
+        assert question.tool == "mail_look"
+        await turn.answer(question, release())
+        assert (await turn.result()).text == "ok"
 
 
 async def test_patterns_of_a_conversation_are_changed_one_by_one(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, Runtime, Workspace
-from dragoman.errors import BadRequest, NotFound
+from dragoman.errors import BadRequest, NotFound, RevertConflict
 from dragoman.messages.parts import CallState
 from dragoman.messages.questions import Rule
 from dragoman.tools.builtin import BUILTIN
@@ -135,3 +135,32 @@ def _open_files(below: Path) -> int:
         except OSError:
             continue  # the one that lists them
     return found
+
+
+@pytest.mark.parametrize("changed", ["main", "site"])
+async def test_what_was_done_in_several_folders_goes_back_in_all_or_in_none(
+    tmp_path: Path, folders: dict[str, Path], changed: str
+) -> None:
+    """R9 × B3: also where only one of them was changed by a person; and one redo does all of it again."""
+    written = [line for _ in folders for line in (calls("write_file", path="a.txt", text="a\n"), says("ok"))]
+    files = [folder / "a.txt" for folder in folders.values()]
+    async with opened(tmp_path, [says("hello"), *written]) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("hi")).result()
+        first = await chat.send("write", workspace="")
+        await first.result()
+        await (await chat.send("write", workspace="site")).result()
+        leaf = (await chat.info()).leaf
+        (folders[changed] / "a.txt").write_text("mine\n")
+        with pytest.raises(RevertConflict):
+            await first.revert()
+        assert [file.exists() for file in files] == [True, True]
+        assert (await chat.info()).leaf == leaf
+        (folders[changed] / "a.txt").write_text("a\n")
+        assert (await first.revert()).paths == ["a.txt", "a.txt"]
+        assert [file.exists() for file in files] == [False, False]
+        assert (await chat.redo()).paths == ["a.txt", "a.txt"]
+        assert [file.exists() for file in files] == [True, True]
+        assert (await chat.info()).leaf == leaf
+        with pytest.raises(BadRequest, match="nothing to do again"):
+            await chat.redo()

@@ -175,7 +175,6 @@ async def test_what_a_turn_did_there_is_shown_and_taken_back_there(
         assert sorted(reverted.paths) == ["note.txt", "note.txt"]
         assert written(folders) == []
         await chat.redo()
-        await chat.redo()
         assert written(folders) == ["site", "docs"]
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import json
+import random
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from dragoman.errors import ConfigError, NotFound
+from dragoman.errors import ConfigError, NotFound, Unreadable
 from dragoman.messages.parts import CallState, File, Part, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.wires import WIRES
@@ -22,30 +27,23 @@ from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.bodies import LARGE, PIECE, is_large, write, write_large
 from dragoman.wire.endpoint import ENDPOINTS, Endpoint
 from dragoman.wire.exchange import Exchange
-from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.files import Attachments
+from dragoman.wire.http import HttpClient, HttpModel, Retry
 from dragoman.wire.openai_chat import OpenAIChat
+from dragoman.wire.payload import Payload
 from dragoman.wire.scripted import says
-from dragoman.wire.wire import Decoder
 from tests.loopback import loopback
+from tests.wire.memory_blobs import MemoryBlobs
 
 IMAGE = File("image/png", blob="image")
 NOTE = File("text/plain", blob="note")
 FILM = File("video/mp4", blob="film")
+SAID = b'data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 BLOBS = {"image": b"\x89PNG", "note": "für später".encode(), "film": b"moov"}
 
 
-class Blobs:
-    """A store of blobs that writes down what is read."""
-
-    def __init__(self, **blobs: bytes) -> None:
-        self.blobs = blobs or BLOBS
-        self.read: list[str] = []
-
-    async def blob(self, key: str) -> bytes:
-        self.read.append(key)
-        if key not in self.blobs:
-            raise NotFound("blob", key)
-        return self.blobs[key]
+def blobs_of(**blobs: bytes) -> MemoryBlobs:
+    return MemoryBlobs(blobs or BLOBS)
 
 
 def asking(*parts: Part) -> Request:
@@ -56,11 +54,18 @@ def coded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
+def sent(payload: Payload) -> bytes:
+    async def read() -> bytes:
+        return b"".join([piece async for piece in payload.pieces()])
+
+    return asyncio.run(read())
+
+
 # ── what is read ──────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_s4_text_is_read_as_text_and_the_rest_as_base64() -> None:
-    reader = AttachmentReader(Blobs().blob)
+    reader = AttachmentReader(blobs_of())
     attachments = await reader.read(asking(IMAGE, NOTE), OpenAIChat())
     assert (attachments.base64, attachments.texts) == (
         {"image": coded(BLOBS["image"])},
@@ -74,9 +79,9 @@ async def test_s4_what_a_call_brought_back_is_read_too_unless_the_model_may_not_
         return ToolCall("call_1", "draw", state=state, result=result)
 
     for state, read in ((CallState.COMPLETED, ["image"]), (CallState.WITHHELD, [])):
-        blobs = Blobs()
+        blobs = blobs_of()
         request = Request("acme/m", (RequestMessage("assistant", (call(state),)),))
-        await AttachmentReader(blobs.blob).read(request, OpenAIChat())
+        await AttachmentReader(blobs).read(request, OpenAIChat())
         assert blobs.read == read
 
 
@@ -84,9 +89,9 @@ async def test_s4_what_a_call_brought_back_is_read_too_unless_the_model_may_not_
 async def test_s4_only_what_the_wire_can_carry_is_read(wire: str) -> None:
     """S4: a film that goes into no body is not read, and what is read is all that encoding needs."""
     files = (IMAGE, NOTE, FILM, File("application/pdf", blob="note"), File("audio/wav", blob="image"))
-    blobs = Blobs()
+    blobs = blobs_of()
     encoding = WIRES[wire]()
-    attachments = await AttachmentReader(blobs.blob).read(asking(*files), encoding)
+    attachments = await AttachmentReader(blobs).read(asking(*files), encoding)
     body = json.dumps(encoding.encode(asking(*files), attachments))
     assert ("film" in blobs.read) is (wire in ("gemini", "bedrock_converse"))
     assert all(value in body for value in attachments.base64.values())
@@ -96,8 +101,8 @@ async def test_s4_only_what_the_wire_can_carry_is_read(wire: str) -> None:
 
 
 async def test_s4_each_file_is_read_once_for_all_steps_of_a_turn() -> None:
-    blobs = Blobs()
-    reader = AttachmentReader(blobs.blob)
+    blobs = blobs_of()
+    reader = AttachmentReader(blobs)
     first = await reader.read(asking(IMAGE, NOTE, IMAGE), OpenAIChat())
     for _ in range(3):
         assert await reader.read(asking(IMAGE, NOTE), OpenAIChat()) == first
@@ -105,8 +110,8 @@ async def test_s4_each_file_is_read_once_for_all_steps_of_a_turn() -> None:
 
 
 async def test_s4_what_is_remembered_is_bounded_and_the_oldest_goes_first() -> None:
-    blobs = Blobs(a=b"a" * 30, b=b"b" * 30, c=b"c" * 30)
-    reader = AttachmentReader(blobs.blob, remembered=100)  # two of them, at forty characters each
+    blobs = blobs_of(a=b"a" * 30, b=b"b" * 30, c=b"c" * 30)
+    reader = AttachmentReader(blobs, remembered=700)  # two of them, with what it takes to know them
 
     async def read(*names: str) -> list[str]:
         blobs.read.clear()
@@ -121,12 +126,12 @@ async def test_s4_what_is_remembered_is_bounded_and_the_oldest_goes_first() -> N
 
 
 async def test_s4_two_runtimes_may_share_a_model_and_each_has_its_store() -> None:
-    first, second = Blobs(image=b"one"), Blobs(note=b"two")
+    first, second = blobs_of(image=b"one"), blobs_of(note=b"two")
     reader = AttachmentReader()
     with pytest.raises(ConfigError, match="no place to read it from"):
         await reader.read(asking(IMAGE), OpenAIChat())
     for blobs in (first, second, second):
-        reader.use(blobs.blob)
+        reader.use(blobs)
     assert (await reader.read(asking(IMAGE), OpenAIChat())).base64 == {"image": coded(b"one")}
     assert (await reader.read(asking(NOTE), OpenAIChat())).texts == {"note": "two"}
     with pytest.raises(NotFound, match="there is no blob 'film'"):
@@ -161,9 +166,9 @@ class Watched(HttpClient):
         self.before = 0
         self._turns = turns
 
-    def exchange(self, endpoint: Endpoint, model: str, *, body: bytes, decoder: Decoder) -> Exchange:
+    def exchange(self, endpoint: Endpoint, model: str, **more: Any) -> Exchange:
         self.before = self.before or self._turns[0]
-        return super().exchange(endpoint, model, body=body, decoder=decoder)
+        return super().exchange(endpoint, model, **more)
 
 
 async def turns_of_others(work: Awaitable[object]) -> int:
@@ -172,27 +177,81 @@ async def turns_of_others(work: Awaitable[object]) -> int:
         return turns[0]
 
 
-async def test_s4_others_have_their_turn_while_a_large_file_is_coded() -> None:
+async def test_s4_others_have_their_turn_while_a_large_text_is_read() -> None:
     """S4: on the event loop it would be one step, with a turn or two for the others around it."""
-    blobs = Blobs(image=bytes(30_000_000))
-    reading = AttachmentReader(blobs.blob).read(asking(IMAGE), OpenAIChat())
+    blobs = blobs_of(note=bytes(30_000_000))
+    reading = AttachmentReader(blobs).read(asking(NOTE), OpenAIChat())
     assert await turns_of_others(reading) > 10
 
 
-@pytest.mark.parametrize("part", [Text("x" * 20_000_000), IMAGE], ids=["text", "file"])
-async def test_s4_others_have_their_turn_while_a_large_body_is_written(part: Part) -> None:
-    blobs = Blobs(image=bytes(15_000_000))
-    reader = AttachmentReader(blobs.blob)
-    await reader.read(asking(IMAGE), OpenAIChat())
-
+async def test_s4_others_have_their_turn_while_a_large_body_is_written() -> None:
     async with loopback(says("seen")) as server, others() as turns:
         endpoint = replace(ENDPOINTS["openai_chat"], base_url=server.url)
         async with Watched(turns) as client:
-            model = HttpModel(client, OpenAIChat(), endpoint, model="m", attachments=reader)
-            async for _ in model.stream(asking(part), "msg_1"):
+            model = HttpModel(client, OpenAIChat(), endpoint, model="m")
+            async for _ in model.stream(asking(Text("x" * 20_000_000)), "msg_1"):
                 pass
     assert client.before > 10
     assert len(str(server.messages())) > 20_000_000
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_s4_a_large_file_is_read_when_it_is_sent_and_sent_again(wire: str) -> None:
+    """S4, M3: no request holds it as a whole, and one that is asked again sends the same."""
+    data = random.Random(wire).randbytes(1_000_001)
+    blobs, encoding = blobs_of(image=data), WIRES[wire]()
+    attachments = await AttachmentReader(blobs).read(asking(IMAGE), encoding)
+    assert blobs.read == []
+    whole = Attachments(base64={"image": coded(data)})
+    payload = write_large(encoding.encode(asking(IMAGE), attachments), attachments.contents)
+    for _ in range(2):
+        pieces = [piece async for piece in payload.pieces()]
+        assert b"".join(pieces) == to_json(encoding.encode(asking(IMAGE), whole))
+        assert payload.size == sum(map(len, pieces))
+        assert max(map(len, pieces)) < 600_000
+    assert blobs.read == ["image", "image"]
+    assert await payload.sha256() == hashlib.sha256(b"".join(pieces)).hexdigest()
+
+
+async def test_s4_a_request_that_is_asked_again_sends_its_files_again() -> None:
+    """S4: with their length, which not every server can do without."""
+    data = random.Random(1).randbytes(2_000_000)
+    seen: list[tuple[str | None, str]] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        seen.append((request.headers.get("Content-Length"), await request.text()))
+        if len(seen) == 1:
+            return web.Response(status=503)
+        return web.Response(body=SAID, content_type="text/event-stream")
+
+    app = web.Application(client_max_size=1 << 26)
+    app.router.add_post("/chat/completions", answer)
+    async with TestServer(app) as server, HttpClient(retry=Retry(first_wait=0.001)) as client:
+        endpoint = replace(ENDPOINTS["openai_chat"], base_url=str(server.make_url("")))
+        reader = AttachmentReader(blobs_of(image=data))
+        model = HttpModel(client, OpenAIChat(), endpoint, model="m", attachments=reader)
+        async for _ in model.stream(asking(IMAGE), "msg_1"):
+            pass
+    (length, body), again = seen
+    assert coded(data) in body
+    assert (length, body) == again == (str(len(body)), body)
+
+
+async def test_s4_a_file_that_breaks_while_it_is_sent_ends_the_request_with_the_reason() -> None:
+    """S4: the provider never gets a whole body with other bytes than those that were stored."""
+
+    class Broken(MemoryBlobs):
+        async def blob_pieces(self, key: str) -> AsyncIterator[bytes]:
+            yield b"x" * 300_000
+            raise Unreadable("blob", key, "its bytes have changed since it was stored")
+
+    reader = AttachmentReader(Broken({"image": bytes(2_000_000)}))
+    async with loopback(says("seen")) as server, HttpClient() as client:
+        endpoint = replace(ENDPOINTS["openai_chat"], base_url=server.url)
+        model = HttpModel(client, OpenAIChat(), endpoint, model="m", attachments=reader)
+        with pytest.raises(Unreadable, match="its bytes have changed"):
+            await anext(model.stream(asking(IMAGE), "msg_1"))
+    assert server.bodies == []
 
 
 # ── the bytes ─────────────────────────────────────────────────────────────────────────────────────
@@ -210,13 +269,13 @@ values = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=3), values, max_size=3))
-def test_a_large_body_is_the_same_bytes_as_a_small_one(body: dict[str, object]) -> None:
-    assert write_large(body) == to_json(body) == write(body)  # type: ignore[arg-type]  # JSON by its strategy
+def test_a_large_body_is_the_same_bytes_as_a_small_one(body: dict[str, Any]) -> None:
+    assert sent(write_large(body)) == to_json(body) == write(body)
 
 
 def test_half_a_character_in_a_large_body_becomes_the_replacement_character() -> None:
     text = "\ud83d" + "x" * PIECE
-    assert json.loads(write_large({"text": text, "short": "\ude00"})) == {
+    assert json.loads(sent(write_large({"text": text, "short": "\ude00"}))) == {
         "text": "\N{REPLACEMENT CHARACTER}" + "x" * PIECE,
         "short": "\N{REPLACEMENT CHARACTER}",
     }

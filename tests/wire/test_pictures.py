@@ -18,12 +18,14 @@ from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import load_catalog
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.files import Attachments
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.openai_chat import OpenAIChat
 from dragoman.wire.pictures import NO_LIMITS, FileLimits, fit_picture, is_too_large
 from dragoman.wire.scripted import says
 from tests.loopback import loopback
 from tests.media.media_server import png
+from tests.wire.memory_blobs import MemoryBlobs
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 
@@ -157,31 +159,24 @@ def test_what_is_known_of_providers_is_in_the_catalog() -> None:
 # ── on the way ────────────────────────────────────────────────────────────────────────────────────
 
 
-class Blobs:
-    def __init__(self, **blobs: bytes) -> None:
-        self.blobs = blobs
-
-    async def blob(self, key: str) -> bytes:
-        return self.blobs[key]
-
-    def file(self, name: str, type: str = "image/jpeg") -> File:
-        return File(type, blob=name, name=name, size=len(self.blobs[name]))
-
-
 def asking(*messages: File) -> Request:
     return Request("m", tuple(RequestMessage("user", (Text("Look:"), file)) for file in messages))
 
 
+async def sent(attachments: Attachments) -> bytes:
+    """The photo, as a body gets it."""
+    coded = attachments.base64["photo"]
+    if (content := attachments.contents.get(coded)) is None:
+        return base64.b64decode(coded)
+    return b"".join([piece async for piece in content.read()])
+
+
 async def test_a_model_sees_the_small_one_and_the_store_has_the_large_one() -> None:
     """M3: two models with other limits do not get each other's."""
-    blobs = Blobs(photo=picture(400, 300, "JPEG"))
-    before, reader = blobs.blobs["photo"], AttachmentReader(blobs.blob)
+    blobs = MemoryBlobs({"photo": picture(400, 300, "JPEG")})
+    before, reader = blobs.blobs["photo"], AttachmentReader(blobs)
     seen = [
-        size_of(
-            base64.b64decode(
-                (await reader.read(asking(blobs.file("photo")), OpenAIChat(), one)).base64["photo"]
-            )
-        )
+        size_of(await sent(await reader.read(asking(blobs.file("photo")), OpenAIChat(), one)))
         for one in (SMALL, NO_LIMITS, replace(SMALL, picture_edge=200), SMALL)
     ]
     assert seen == [(100, 75), (400, 300), (200, 150), (100, 75)]
@@ -190,11 +185,11 @@ async def test_a_model_sees_the_small_one_and_the_store_has_the_large_one() -> N
 
 async def test_the_oldest_files_are_left_out_where_all_are_too_much() -> None:
     """M3: a line stands in their place, and somebody says so."""
-    blobs = Blobs(a=bytes(4000), b=bytes(4000), c=bytes(4000))
+    blobs = MemoryBlobs({name: bytes(4000) for name in "abc"})
     files = [blobs.file(name, "image/png") for name in "abc"]
     async with loopback(says("seen")) as server, HttpClient() as client:
         endpoint = replace(ENDPOINTS["openai_chat"], base_url=server.url)
-        limits, reader = FileLimits(together=9000), AttachmentReader(blobs.blob)
+        limits, reader = FileLimits(together=9000), AttachmentReader(blobs)
         model = HttpModel(client, OpenAIChat(), endpoint, model="m", attachments=reader, limits=limits)
         events = [event async for batch in model.stream(asking(*files), "msg_1") for event in batch]
         with pytest.raises(BadRequest, match="send them in several messages"):

@@ -25,6 +25,7 @@ from dragoman.wire.http import HttpClient, HttpModel, Timeouts
 from dragoman.wire.pictures import FileLimits
 from dragoman.wire.uploads import DAY, PAUSE, Uploads
 from tests.patience import PATIENCE
+from tests.wire.memory_blobs import MemoryBlobs
 
 LIMITS = FileLimits(upload_above=1000)
 BLOBS = {"paper": b"%PDF" + bytes(5000), "photo": b"\x89PNG" + bytes(5000), "note": b"%PDF small"}
@@ -60,6 +61,7 @@ class FileServer:
     uploads: int = 0
     broken: bool = False
     silent: bool = False
+    together: asyncio.Barrier | None = None  # for who uploads at the same time
     slow: int = 0  # looks at a file until it can be used
     looks: int = 0
     after: str = "ACTIVE"
@@ -68,8 +70,11 @@ class FileServer:
 
     async def upload(self, request: web.Request) -> web.StreamResponse:
         self.uploads += 1
+        number = self.uploads
         if self.silent:
             await asyncio.Event().wait()
+        if self.together is not None:
+            await self.together.wait()
         if self.broken:
             key = request.headers.get("Authorization") or request.headers.get("x-api-key")
             message = f"storage is full for {key or request.headers['x-goog-api-key']}"
@@ -86,7 +91,7 @@ class FileServer:
             else:
                 data = bytes(await part.read())
                 fields["name"], fields["type"] = part.filename, part.headers["Content-Type"]
-        id = f"file-{self.uploads}"
+        id = f"file-{number}"
         self.files[id] = (fields, data)
         return web.json_response({"id": id, "object": "file"})
 
@@ -172,7 +177,8 @@ class Place:
 
     def __init__(self, server: FileServer, timeouts: Timeouts | None = None) -> None:
         self.now = 1_000_000.0
-        self.read: list[str] = []
+        self.blobs = MemoryBlobs(BLOBS)
+        self.read = self.blobs.read
         shape = ENDPOINTS[server.wire]
         assert isinstance(shape.auth, KeyAuth)
         auth = replace(shape.auth, key="sk-files-0123456789")
@@ -184,7 +190,7 @@ class Place:
             named_wire(server.wire),
             endpoint,
             model="m",
-            attachments=AttachmentReader(self._blob),
+            attachments=AttachmentReader(self.blobs),
             limits=LIMITS,
             uploads=self.uploads,
         )
@@ -196,10 +202,6 @@ class Place:
         request = Request("m", (RequestMessage("user", (Text("Look:"), *files)),))
         events = [event async for batch in self.model.stream(request, "msg_1") for event in batch]
         return "".join(event.text for event in events if isinstance(event, TextDelta))
-
-    async def _blob(self, key: str) -> bytes:
-        self.read.append(key)
-        return BLOBS[key]
 
 
 @asynccontextmanager

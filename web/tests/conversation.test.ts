@@ -54,7 +54,7 @@ describe("a conversation", () => {
       ...TREE,
       conversation: summary("a2"),
       messages: [...TREE.messages, message("q2", "a1", "user", "and?"), draft],
-      turns: [{ id: "turn_2", message: "q2", state: "streaming", live: true, started: 0, retrying: "overloaded" }],
+      turns: [{ id: "turn_2", message: "q2", state: "streaming", live: true, started: 0, retrying: "overloaded", arriving: null }],
     });
     expect(view.running?.retry?.reason).toBe("overloaded");
     view.take(saying(", so good"));
@@ -162,13 +162,21 @@ describe("a conversation", () => {
   it("says that a reply is written anew where the server lost what was read of it", () => {
     const view = told(...TURN);
     shown(view);
-    const live = { id: "turn_2", message: "q2", state: "preparing", live: true, started: 0, retrying: null };
+    const live = { id: "turn_2", message: "q2", state: "preparing", live: true, started: 0, retrying: null, arriving: null };
     view.take({ ...TREE, messages: [...TREE.messages, message("q2", "a1", "user", "and?")], turns: [live] });
     expect(view.notes.map(({ text }) => text).join()).toContain("written anew");
   });
 });
 
 describe("files that are being made (M3)", () => {
+  it("are known to who comes late", () => {
+    const view = told(...TURN);
+    const arriving = { type: "file.partial", file: file("b1", "audio/mpeg"), index: 0, offset: 5, seq: 9 } as const;
+    const live = { id: "turn_2", message: "q2", state: "streaming", live: true, started: 0, retrying: null, arriving };
+    view.take({ ...TREE, messages: [...TREE.messages, message("q2", "a1", "user", "and?")], turns: [live] });
+    expect(view.arriving.get("turn_2")).toEqual([{ index: 0, file: arriving.file, bytes: 15 }]);
+  });
+
   const file = (blob: string, media_type = "image/png", size = 10) =>
     ({ type: "file", media_type, blob, url: null, name: "a", size, made_by: null, signature: null }) as const;
   const partial = (blob: string, index = 0, offset: number | null = null): LiveEvent =>

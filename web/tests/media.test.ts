@@ -9,6 +9,7 @@ import { media as en } from "../src/i18n/en/media";
 import { media as zh } from "../src/i18n/zh/media";
 import { altOf, changesPictures, clock, isMask, maskName } from "../src/media/files";
 import { lackOf, offersFor } from "../src/media/check";
+import { WavReader } from "../src/media/samples";
 import { sentences, spoken } from "../src/media/spoken";
 import { wavOf } from "../src/media/wav";
 import { peaksOf } from "../src/media/wave";
@@ -142,6 +143,30 @@ describe("what is spoken", () => {
   it("comes in short pieces, and all of it", () => {
     expect(sentences("One. Two!\n三。四")).toEqual(["One.", "Two!", "三。", "四"]);
     expect(sentences("x".repeat(500)).join("")).toBe("x".repeat(500));
+  });
+});
+
+describe("a sound that is still coming", () => {
+  const whole = new Uint8Array(wavOf(Float32Array.from([0, 0.5, -0.5, 1]), 24_000));
+
+  it("gives its samples, wherever it is cut", () => {
+    for (const size of [1, 3, 7, 45, 100]) {
+      const reader = new WavReader();
+      const samples: number[] = [];
+      for (let from = 0; from < whole.length; from += size) samples.push(...(reader.push(whole.slice(from, from + size))[0] ?? []));
+      expect(samples.map((sample) => Math.round(sample * 100) / 100)).toEqual([0, 0.5, -0.5, 1]);
+      expect(reader.form).toEqual({ channels: 1, rate: 24_000 });
+    }
+  });
+
+  it("may not know its length, and is no other kind of file", () => {
+    const endless = whole.slice();
+    new DataView(endless.buffer).setUint32(40, 0xffffffff, true);
+    expect(new WavReader().push(endless)[0]).toHaveLength(4);
+    expect(() => new WavReader().push(new TextEncoder().encode("ID3 something else"))).toThrow("no WAV file");
+    const floats = whole.slice();
+    new DataView(floats.buffer).setUint16(20, 3, true);
+    expect(() => new WavReader().push(floats)).toThrow("another kind");
   });
 });
 

@@ -67,9 +67,14 @@ def _permissions(runtime: Runtime) -> set[str]:
 
 def _idle_reviews(runtime: Runtime) -> list[str]:
     """Patterns of `review` that concern none of them."""
-    policy, tools = runtime.services.review, _tools(runtime)
+    policy = runtime.services.review
     patterns = () if isinstance(policy, str) else policy
-    idle = [pattern for pattern in patterns if not any(concerns_tool(pattern, tool) for tool in tools)]
+    offered = runtime.services.toolbox.offer().tools
+    named = [
+        *((tool, tool.name) for tool in _tools(runtime)),
+        *((tool, name) for name, tool in offered.items()),
+    ]
+    idle = [one for one in patterns if not any(concerns_tool(one, tool, name) for tool, name in named)]
     return [pattern for pattern in idle if not is_known_later(pattern)]
 
 

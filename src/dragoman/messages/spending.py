@@ -40,6 +40,11 @@ class Spending:
         return self.input + self.output
 
     @property
+    def known_cost(self) -> float | None:
+        """None where no reply has a price: that is not the same as nothing."""
+        return self.cost if self.replies > self.unpriced or not self.unpriced else None
+
+    @property
     def usage(self) -> Usage:
         """Its cost is known only if that of each reply is."""
         cost = None if self.unpriced or not self.replies else self.cost

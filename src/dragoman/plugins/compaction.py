@@ -117,7 +117,7 @@ class Compaction(Plugin):
             (*_as_text(head), RequestMessage("user", (Text(_PROMPT),))),
             options={"max_tokens": 2000},
         )
-        reply = await turn.complete(asked)
+        reply = await turn.complete(asked, purpose="summary")
         if not reply.text.strip() or reply.finish in REFUSED:
             raise ProviderError("the model gave no summary, so the conversation cannot be made shorter")
         await turn.end_compaction(reply.text, keeps_from, reply.usage or Usage())

@@ -63,9 +63,9 @@ class Budget(Plugin):
         limits = turn.agent.limits.over(self.limits) if turn.agent.limits != NO_LIMITS else self.limits
         if limits == NO_LIMITS:
             return
-        parts = [turn.turn.usage, *_of_calls(turn)]
-        usage = sum(parts, Usage())
-        known = sum(part.cost or 0 for part in parts)  # what is known counts beside what is not
+        tasks = [*_of_tasks(turn)]
+        usage = sum(tasks, turn.turn.usage)
+        known = _known_cost(turn) + sum(task.cost or 0 for task in tasks)
         if limits.max_cost is not None and usage.cost is None and turn.turn.rounds == 1:
             turn.notice(
                 f"no price is known for {turn.model}: the limit of ${limits.max_cost:g} cannot be kept",
@@ -78,11 +78,21 @@ class Budget(Plugin):
             calls.skip(f"{limits.max_calls} calls", calls.calls[max(0, limits.max_calls - made) :])
 
 
-def _of_calls(turn: TurnView) -> Iterator[Usage]:
-    """What the turns used that this one's calls began, and the models that made pictures or sound for it."""
+def _known_cost(turn: TurnView) -> float:
+    """What the turn itself cost: what is known counts beside what is not."""
+    if turn.turn.usage.cost is not None:
+        return turn.turn.usage.cost
+    replies = (message.usage for message in turn.messages)
+    asked = (call.usage for call in turn.turn.calls.values())
+    return sum(usage.cost or 0 for usage in (*replies, *asked) if usage is not None)
+
+
+def _of_tasks(turn: TurnView) -> Iterator[Usage]:
+    """What the turns used that this one's calls began. Of a model that a call asked itself, the turn's own
+    usage tells."""
     for call in turn.calls:
         spent = call.result.metadata.get("usage") if call.result is not None else None
-        if isinstance(spent, dict):
+        if isinstance(spent, dict) and turn.turn.calls[call.id].usage.is_empty:
             yield USAGE.from_json(spent)
 
 

@@ -44,7 +44,7 @@ class Titles(Plugin):
         answer = next((m.text for m in turn.messages if m.role == "assistant" and m.text), "")
         prompt = f"{_PROMPT}Person: {said[:2000]}\n\nAnswer: {answer[:2000]}"
         request = Request(turn.model, (RequestMessage("user", (Text(prompt),)),), options={"max_tokens": 40})
-        reply = await turn.complete(request)
+        reply = await turn.complete(request, purpose="title")
         title = " ".join(reply.text.split()).strip("\"'“”*# ")
         if title and reply.finish not in REFUSED:
             await turn.set_title(title[:80])

@@ -98,4 +98,6 @@ def _models(listed: list[JsonValue]) -> Iterator[ListedModel]:
 
 def _type(listed: JsonValue) -> ModelType | None:
     words = [listed.get("type"), listed.get("task")] if isinstance(listed, dict) else []
+    if isinstance(listed, dict) and listed.get("supportedGenerationMethods") == ["predict"]:
+        return "image-gen"  # Imagen, in Google's list
     return next((_TYPES[word] for word in words if isinstance(word, str) and word in _TYPES), None)

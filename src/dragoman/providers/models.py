@@ -37,15 +37,16 @@ from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
 from dragoman.providers.sign_in import reach
+from dragoman.providers.uploads import ProviderUploads
 from dragoman.providers.wires import wire_for
-from dragoman.wire.attachments import AttachmentReader, ReadBlob
+from dragoman.wire.attachments import AttachmentReader, BlobReader
 from dragoman.wire.auth.aws_identity import AwsIdentity
 from dragoman.wire.auth.token import TokenAuth
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.learned import Learned
 from dragoman.wire.pictures import NO_LIMITS
-from dragoman.wire.uploads import SERVICES, Uploads
+from dragoman.wire.uploads import KeepsProviderFiles
 from dragoman.wire.wire import Model
 
 AUTO = "auto"
@@ -69,7 +70,7 @@ class Models:
         keys: Keys | None = None,
         client: HttpClient | None = None,
         dialect: str = AUTO,
-        blobs: ReadBlob | None = None,
+        blobs: BlobReader | None = None,
         progress: Progress | None = None,
         types_file: Path | None = None,
         lessons_file: Path | None = None,
@@ -93,8 +94,7 @@ class Models:
         self._servers: dict[str, LlamaServer] = {}
         self._identities: dict[object, TokenAuth | AwsIdentity] = {}
         self._learned: dict[str, Learned] = {}
-        self._uploads: dict[str, Uploads] = {}  # by provider
-        self._former_uploads: list[Uploads] = []  # of keys and addresses that are others by now
+        self.uploads = ProviderUploads(self.client, self._reach)
         self._types = ListedTypes(types_file)  # as their servers list them
         self._lessons = Lessons(lessons_file, clock=self.client.clock)
 
@@ -110,17 +110,20 @@ class Models:
         """Give the connections back, and stop the servers that were started."""
         for server in self._servers.values():
             await server.close()
-        for uploads in (*self._uploads.values(), *self._former_uploads):
-            await uploads.close()
+        await self.uploads.close()
         await self.client.close()
 
-    def use_blobs(self, read: ReadBlob) -> None:
+    def use_blobs(self, blobs: BlobReader) -> None:
         """Another place where attachments are: a runtime names its store."""
-        self._attachments.use(read)
+        self._attachments.use(blobs)
 
-    def forget_blobs(self, read: ReadBlob) -> None:
+    def forget_blobs(self, blobs: BlobReader) -> None:
         """That place is there no longer."""
-        self._attachments.forget(read)
+        self._attachments.forget(blobs)
+
+    async def delete_unwanted_files(self, store: KeepsProviderFiles) -> None:
+        """Delete at their providers what was uploaded for conversations that are gone."""
+        await self.uploads.delete_unwanted(store, self.catalog.providers.get)
 
     def note_types(self, types: Mapping[str, ModelType]) -> None:
         """What servers say their models do. What the catalog says of one wins."""
@@ -142,8 +145,7 @@ class Models:
         """Its key or address is another one by now: its models are built anew when they are next asked."""
         for name in [one for one in self._models if one.partition("/")[0] == provider]:
             del self._models[name]
-        if (uploads := self._uploads.pop(provider, None)) is not None:
-            self._former_uploads.append(uploads)
+        self.uploads.forget(provider)
         self._chains.clear()
 
     def traits(self, provider: Provider, model: str) -> Traits:
@@ -239,7 +241,7 @@ class Models:
         traits = self.traits(provider, model)
         if self._dialect != AUTO:
             traits = replace(traits, tools=self._dialect)
-        encoding = wire_for(provider, traits)
+        encoding = wire_for(provider, traits, model)
         host = urlsplit(provider.base_url).netloc.rpartition("@")[2]
         remembered: tuple[str, ...] = ()
         if base not in self._learned:  # its variants are the same model
@@ -270,7 +272,7 @@ class Models:
                 attachments=self._attachments,
                 learned=learned,
                 limits=provider.files if traits.type == CHAT else NO_LIMITS,
-                uploads=self._uploads_to(provider) if traits.type == CHAT else None,
+                uploads=self.uploads.of(provider) if traits.type == CHAT else None,
             )
         served = ServedModel(
             answering,
@@ -301,14 +303,6 @@ class Models:
             )
         return self._servers[model]
 
-    def _uploads_to(self, provider: Provider) -> Uploads | None:
-        """The files that lie at this provider, of all its models."""
-        if provider.files.upload_above is None or provider.wire not in SERVICES:
-            return None
-        if provider.name not in self._uploads:
-            self._uploads[provider.name] = Uploads(self.client, self._reach(provider), provider.wire)
-        return self._uploads[provider.name]
-
     def _reach(self, provider: Provider) -> Endpoint:
         """The provider's endpoint. Models of one account use one access token, or the same keys."""
         try:
@@ -327,7 +321,10 @@ def _does(traits: Traits, type: ModelType) -> bool:
 
 
 def models_named(
-    wanted: NamedModel | Sequence[NamedModel] | None, catalog: Catalog, blobs: ReadBlob | None, **options: Any
+    wanted: NamedModel | Sequence[NamedModel] | None,
+    catalog: Catalog,
+    blobs: BlobReader | None,
+    **options: Any,
 ) -> Models:
     """The models of a catalog, and those whose address the caller gives; a list is a chain. `options` are
     those of Models."""

@@ -16,6 +16,7 @@ from dragoman.wire import (
     openai_images,
     openai_responses,
 )
+from dragoman.wire.imagen import Imagen
 from dragoman.wire.openai_audio.speech import OpenAISpeech
 from dragoman.wire.openai_audio.transcription import OpenAITranscription
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
@@ -46,9 +47,11 @@ def wire(name: str, *, quirks: Quirks = NO_QUIRKS) -> Wire:
     return WIRES[name if name in WIRES else meant[0]](quirks=quirks)
 
 
-def wire_for(provider: Provider, traits: Traits) -> Wire:
+def wire_for(provider: Provider, traits: Traits, model: str) -> Wire:
     if traits.type == CHAT:
         return wire(provider.wire, quirks=provider.quirks)
+    if provider.wire == "gemini" and traits.type == "image-gen" and "imagen" in model:
+        return Imagen(provider.quirks)
     if provider.wire not in _IMITATED:
         raise ConfigError(
             f"{provider.title} speaks {provider.wire}, which has no models of the type {traits.type}: "

@@ -18,6 +18,7 @@ from dragoman.server.addresses import Proxies
 from dragoman.server.auth import Auth
 from dragoman.server.context import Context, Who
 from dragoman.server.description import describe
+from dragoman.server.incoming_trace import IncomingTrace
 from dragoman.server.middleware import LOOPBACK, Middleware, person_in
 from dragoman.server.protocols.ag_ui import routes as ag_ui
 from dragoman.server.protocols.ai_sdk import routes as ai_sdk
@@ -38,6 +39,7 @@ from dragoman.server.routes import (
     queue,
     server_prompts,
     setup,
+    sound,
     tools,
     turns,
     way_back,
@@ -102,6 +104,7 @@ def _included() -> tuple[BaseRoute, ...]:
         tools,
         models,
         files,
+        sound,
         people,
         setup,
         ai_sdk,
@@ -137,6 +140,8 @@ def api(
         own_settings=own_settings,
     )
     problems.install(app)
+    if runtime.telemetry is not None and runtime.telemetry.spans is not None:
+        app.add_middleware(IncomingTrace)
     return app
 
 
@@ -179,7 +184,6 @@ def server(
         auth=auth,
         proxies=proxies,
         origins=origins,
-        traced=runtime.telemetry is not None and runtime.telemetry.spans is not None,
     )
     if origins:  # outermost: a browser asks beforehand, without a key
         app.add_middleware(

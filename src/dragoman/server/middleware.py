@@ -19,7 +19,6 @@ from dragoman.server.connections import recognise
 from dragoman.server.problems import problem, problem_of
 from dragoman.server.protocols.openai.errors import error_response, response_to
 from dragoman.server.routes.health import PATHS
-from dragoman.trace_context import CURRENT, HEADER, parse_header
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_LIMIT = 2_000_000
@@ -57,12 +56,10 @@ class Middleware:
         auth: Auth | None = None,
         proxies: Proxies | None = None,
         origins: Collection[str] = (),
-        traced: bool = False,
     ) -> None:
         """`origins` are pages of others that may ask, too: with a key, never with a cookie."""
         self._app = app
         self._origins = frozenset(origins)
-        self._traced = traced
         self._hosts = frozenset(hosts)
         self._upload_limit = upload_limit
         self._auth = auth
@@ -90,8 +87,6 @@ class Middleware:
                 recognise(scope)
             elif _private(path):
                 return await refuse(401, SIGN_IN_FIRST)(scope, receive, send)
-        if self._traced and scope.get(_PERSON) is not None:  # the trace that whoever asks belongs to
-            CURRENT.set(parse_header(headers.get(HEADER)))
         limit = self._limit(path)
         if int(headers.get("content-length") or 0) > limit:
             return await refuse(413, f"at most {limit} bytes are taken here")(scope, receive, send)

@@ -15,6 +15,7 @@ from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
 from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
 from dragoman.providers.prices import Price
+from dragoman.server.unfinished import UnfinishedTurn
 from dragoman.tools.review import REVIEWS
 from dragoman.turn.settings import AUTO
 from dragoman.turn.trace import Totals, TurnTrace
@@ -75,18 +76,6 @@ class Page:
     items: list[ConversationSummary]
     next: str | None
     tags: list[str] = field(default_factory=list)  # all that this person has given, with the first page
-
-
-@dataclass(slots=True)
-class UnfinishedTurn:
-    """A turn that is not over. `interrupted`: nobody runs it; it can be continued, or cancelled."""
-
-    id: str
-    message: str
-    state: str
-    live: bool
-    started: float
-    retrying: str | None  # why its model is asked again, while that is waited for
 
 
 @dataclass(slots=True)

@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dragoman.messages.codec import Codec
-from dragoman.messages.events import StepRetry
+from dragoman.messages.events import FilePartial, StepRetry
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
-from dragoman.server.shapes import ConversationSummary, QueuedTurn, SteeringMessage, UnfinishedTurn
+from dragoman.server.shapes import ConversationSummary, QueuedTurn, SteeringMessage
+from dragoman.server.unfinished import UnfinishedTurn
 from dragoman.server.views import queue_of, state_of, summary
 from dragoman.store.codecs import MESSAGE
 from dragoman.store.store import Busy
@@ -162,9 +163,15 @@ class Trees:
         questions.update({question.id: question for question in shown.questions})
         turns.pop(log.id, None)
         if not shown.state.ended:
-            retrying = last.reason if isinstance(last := log.events.newest, StepRetry) else None
+            last = log.events.newest
             turns[log.id] = UnfinishedTurn(
-                log.id, log.turn.message, shown.state, True, shown.turn.started, retrying
+                log.id,
+                log.turn.message,
+                shown.state,
+                True,
+                shown.turn.started,
+                last.reason if isinstance(last, StepRetry) else None,
+                last if isinstance(last, FilePartial) else None,
             )
 
     async def _stored(self, id: str) -> _Stored:

@@ -6,11 +6,13 @@ the newer can write. What it has returned from is on disk. `store/conformance` t
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from dragoman.store.conversations import Busy, ConversationStore, Found, MessageStore
 from dragoman.store.people import PeopleStore, Person
+from dragoman.store.provider_files import ProviderFileStore
 from dragoman.store.questions import GrantStore, QuestionStore, Signal, SignalKind, Signalled, SignalStore
 from dragoman.store.turns import (
     Change,
@@ -37,6 +39,7 @@ __all__ = [
     "MessageStore",
     "PeopleStore",
     "Person",
+    "ProviderFileStore",
     "QuestionStore",
     "QueueStore",
     "Queued",
@@ -68,6 +71,9 @@ class AttachmentStore(Protocol):
     async def put_blob(self, data: bytes) -> str:
         """The key of these bytes. They are safe from removal for an hour, until something mentions them."""
 
+    async def put_blob_pieces(self, pieces: AsyncIterable[bytes]) -> tuple[str, int]:
+        """The same for bytes that are still arriving: their key, and how many there were."""
+
     async def add_upload(self, blob: str, user: str, now: float) -> None:
         """Remember for a day that this person brought it."""
 
@@ -76,6 +82,13 @@ class AttachmentStore(Protocol):
 
     async def blob(self, key: str) -> bytes:
         """NotFound where there are none; Unreadable where they are not those that were put there."""
+
+    async def blob_size(self, key: str) -> int:
+        """How many bytes there are. NotFound where there are none."""
+
+    def blob_pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        """Those from `start` to before `end`, bit by bit. Where all are read and they are not those that were
+        put there, Unreadable comes before the last piece."""
 
 
 class Store(
@@ -89,6 +102,7 @@ class Store(
     GrantStore,
     PeopleStore,
     AttachmentStore,
+    ProviderFileStore,
     Protocol,
 ):
     """The sum of them. Every method may raise StoreUnavailable; what it was to write is then not written."""

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, ToolCall
+from dragoman.messages.request import RequestMessage
 from dragoman.redaction import redact_text, redact_value
 
 
@@ -18,7 +19,7 @@ class Contents:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets = tuple(filter(None, secrets))
 
-    def messages(self, messages: Sequence[Message]) -> str:
+    def messages(self, messages: Sequence[Message | RequestMessage]) -> str:
         return self._text([{"role": one.role, "parts": _parts(one.parts)} for one in messages])
 
     def output(self, message: Message) -> str:

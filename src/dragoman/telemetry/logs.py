@@ -14,7 +14,7 @@ from typing import Literal, TextIO, TypeAlias
 
 from dragoman.errors import ConfigError
 from dragoman.redaction import RedactingFormatter, redact_text
-from dragoman.trace_context import CURRENT
+from dragoman.trace_context import current_trace
 
 LogForm: TypeAlias = Literal["text", "json"]
 
@@ -62,7 +62,10 @@ class TextFormatter(RedactingFormatter):
     """`2026-11-15 20:33:01 INFO turn: turn_… completed (seconds 1.2, …)`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = ", ".join(f"{name} {value}" for name, value in fields_of(record).items())
+        known = fields_of(record)
+        if (context := current_trace()) is not None:
+            known["trace"] = context.trace
+        fields = ", ".join(f"{name} {value}" for name, value in known.items())
         at = datetime.fromtimestamp(record.created).isoformat(" ", "seconds")
         room = record.name.removeprefix("dragoman.")
         about = f" ({fields})" if fields else ""
@@ -81,7 +84,7 @@ class JsonFormatter(logging.Formatter):
         }
         for name, value in fields_of(record).items():
             line[name] = redact_text(value) if isinstance(value, str) else value
-        if (context := CURRENT.get()) is not None:
+        if (context := current_trace()) is not None:
             line |= {"trace_id": context.trace, "span_id": context.span}
         if record.exc_info:
             line["exception"] = redact_text(self.formatException(record.exc_info))

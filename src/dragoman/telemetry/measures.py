@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-Labels: TypeAlias = Mapping[str, str]
+Labels: TypeAlias = tuple[tuple[str, str], ...]
+"""Names and values, in an order that is the same each time."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -19,12 +19,14 @@ from dragoman.telemetry.content import Contents
 from dragoman.telemetry.spans import SpanValue
 from dragoman.trace_context import TraceContext, context_of_turn, parse_header
 from dragoman.turn.live.bus import EventBus
-from dragoman.turn.live.log import TurnLog, Written
+from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.observed import Aside, Observed, Written
 from dragoman.turn.machine import State
 from dragoman.turn.trace import (
     CallTrace,
     CompactionTrace,
     Ended,
+    Remark,
     RequestTrace,
     StepTrace,
     TurnTrace,
@@ -34,7 +36,8 @@ from dragoman.turn.tracer import Tracer
 
 _log = logging.getLogger("dragoman.telemetry")
 _LOOK = 10.0  # seconds
-_MOMENT = 1.0  # seconds that what was written waits
+_CHAT = ("gen_ai.operation.name", "chat")
+_INPUT, _OUTPUT = ("gen_ai.token.type", "input"), ("gen_ai.token.type", "output")
 
 
 class SpanExporter(Protocol):
@@ -43,7 +46,7 @@ class SpanExporter(Protocol):
     def samples(self, trace: str) -> bool:
         """Whether a trace that begins here is one of those that are wanted."""
 
-    def emit(self, span: SpanValue) -> None:
+    def emit(self, spans: Sequence[SpanValue]) -> None:
         """From any thread, one at a time."""
 
 
@@ -51,7 +54,7 @@ class Telemetry:
     """What is told of the turns of one runtime, and to whom. `content`: messages and arguments, too.
 
     Every write to the store is measured; a span of its own has only one that failed, or took `slow_write`
-    seconds or more.
+    seconds or more. What was written waits for `moment` seconds before spans are made of it.
     """
 
     def __init__(
@@ -61,12 +64,14 @@ class Telemetry:
         meters: Sequence[m.Meter] = (),
         content: bool = False,
         slow_write: float = 0.01,
+        moment: float = 1.0,
     ) -> None:
         self.spans = spans
         self.meters = [*meters]
         self.content = content
         self.slow_write = slow_write
-        self._waiting: deque[tuple[_TurnObserver, Written]] = deque()
+        self.moment = moment
+        self._waiting: deque[tuple[_TurnObserver, Observed]] = deque()
         self._lock = threading.Lock()
         self.gauges: dict[str, float] = {measure.name: 0 for measure in m.GAUGES}  # when last looked at
         self._private: Mapping[str, str] = {}
@@ -83,7 +88,7 @@ class Telemetry:
     def open(self) -> None:
         """The store can be read from now on."""
         self._repeat("counting the turns", self.look, every=_LOOK)
-        self._repeat("telling of turns", self.tell, every=_MOMENT)
+        self._repeat("telling of turns", self.tell, every=self.moment)
 
     async def tell(self) -> None:
         """Work through what was written, in a thread: no turn waits for it."""
@@ -93,15 +98,14 @@ class Telemetry:
     def _work(self) -> None:
         with self._lock:
             while self._waiting:
-                observer, written = self._waiting.popleft()
+                observer, observed = self._waiting.popleft()
                 try:
-                    observer.take(written)
+                    observer.take(observed)
                 except Exception:  # what cannot be told of one turn is no reason to be silent about others
                     _log.warning("a turn could not be told of", exc_info=True)
 
     async def look(self) -> None:
         """See how many turns there are, and how many wait."""
-        await self.tell()
         turns = self._bus.turns()
         waiting = sum(live.log.turn.state is State.WAITING for live in turns)
         queued = len(await self._store.queued())
@@ -121,7 +125,7 @@ class Telemetry:
         if self.content:
             log.observers.append(observer.take)  # at once: messages change
         else:
-            log.observers.append(lambda written: self._waiting.append((observer, written)))
+            log.observers.append(lambda observed: self._waiting.append((observer, observed)))
 
     def _contents(self, log: TurnLog) -> Contents:
         own = log.settings.get("private")
@@ -141,18 +145,28 @@ class _TurnObserver:
         self._writes = 0
         for fact in log.loaded:
             self._tracer.take(fact)
+        if log.resumed:
+            self._tracer.trace.remarks.append(Remark("taken up", log.now()))
 
-    def take(self, written: Written) -> None:
-        context = self._log.trace
+    def take(self, observed: Observed) -> None:
+        trace, spans = self._log.trace, list[SpanValue]()
+        sampled = trace if trace is not None and trace.sampled else None
+        if isinstance(observed, Written):
+            self._take_write(observed, sampled, spans)
+        else:
+            self._take_aside(observed, sampled, spans)
+        if spans and self._telemetry.spans is not None:
+            self._telemetry.spans.emit(spans)
+
+    def _take_write(self, written: Written, trace: TraceContext | None, spans: list[SpanValue]) -> None:
         self._writes += 1
         error = type(written.error).__name__ if written.error is not None else None
         seconds = written.ended - written.began
-        self._record(m.STORE, seconds, {"error.type": error} if error else {})
-        slow = error is not None or seconds >= self._telemetry.slow_write
-        if slow and context is not None and context.sampled:
-            self._emit(
+        self._record(m.STORE, seconds, (("error.type", error),) if error else ())
+        if trace is not None and (error is not None or seconds >= self._telemetry.slow_write):
+            spans.append(
                 s.store_span(
-                    context,
+                    trace,
                     f"{self._log.epoch}.{self._writes}",
                     len(written.facts),
                     start=written.began,
@@ -164,20 +178,31 @@ class _TurnObserver:
             return  # it did not happen
         for fact in written.facts:
             for ended in self._tracer.take(fact):
+                if isinstance(ended, RequestTrace | CallTrace) and ended.copied:
+                    continue  # it is told of in the turn where it happened
                 self._measure(ended)
-                if context is not None and context.sampled:
-                    self._emit(self._span(context, ended))
+                if trace is not None:
+                    spans.append(self._span(trace, ended))
+
+    def _take_aside(self, aside: Aside, trace: TraceContext | None, spans: list[SpanValue]) -> None:
+        compactions = self._tracer.trace.compactions
+        for attempt in aside.attempts:
+            self._measure_request(attempt)
+            if trace is None:
+                continue
+            parent = (aside.parent or trace).span
+            if aside.purpose == "summary" and compactions:
+                parent = s.compaction_id(trace, compactions[-1])
+            span = s.aside_span(trace, parent, aside, attempt)
+            spans.append(_with(span, self._content_of_aside(aside)) if attempt.finish else span)
 
     # ── spans ─────────────────────────────────────────────────────────────────────────────────────
-
-    def _emit(self, span: SpanValue) -> None:
-        assert self._telemetry.spans is not None
-        self._telemetry.spans.emit(span)
 
     def _span(self, turn: TraceContext, ended: Ended) -> SpanValue:
         match ended:
             case TurnTrace():
-                span = s.turn_span(turn, self._parent.span if self._parent else None, ended)
+                parent = self._parent.span if self._parent else None
+                span = s.turn_span(turn, parent, ended, owners=self._log.epoch)
             case StepTrace():
                 span = s.step_span(turn, ended)
             case RequestTrace():
@@ -189,9 +214,7 @@ class _TurnObserver:
                 span = s.wait_span(turn, call, ended)
             case CompactionTrace():
                 span = s.compaction_span(turn, ended)
-        if self._contents is None:
-            return span
-        return replace(span, attributes={**span.attributes, **self._content_of(self._contents, ended)})
+        return span if self._contents is None else _with(span, self._content_of(self._contents, ended))
 
     @property
     def _step(self) -> StepTrace:
@@ -223,37 +246,44 @@ class _TurnObserver:
                 }
         return {}
 
+    def _content_of_aside(self, aside: Aside) -> dict[str, s.Attribute]:
+        if self._contents is None or aside.reply is None:
+            return {}
+        return {
+            "gen_ai.input.messages": self._contents.messages(aside.request.messages),
+            "gen_ai.output.messages": self._contents.output(aside.reply),
+        }
+
     # ── metrics ───────────────────────────────────────────────────────────────────────────────────
 
     def _measure(self, ended: Ended) -> None:
         match ended:
-            case TurnTrace():
-                labels = _labels(s.model_attributes(ended.model), state=ended.state)
-                self._record(m.TURN, (ended.ended or ended.started) - ended.started, labels)
-                if ended.error_kind:
-                    self._record(m.ERRORS, 1, {"error.type": ended.error_kind})
             case RequestTrace():
                 self._measure_request(ended)
             case CallTrace() if ended.runs:
-                labels = {"gen_ai.tool.name": ended.tool, "dragoman.call.state": ended.state}
+                labels = ("gen_ai.tool.name", ended.tool), ("dragoman.call.state", ended.state)
                 self._record(m.TOOL, s.ran_for(ended), labels)
             case Wait():
                 seconds = max(0.0, (ended.answered or ended.asked) - ended.asked)
-                verdict = ended.verdict or "none"
-                self._record(m.WAIT, seconds, {"kind": ended.kind, "verdict": verdict})
+                self._record(m.WAIT, seconds, (("kind", ended.kind), ("verdict", ended.verdict or "none")))
+            case TurnTrace():
+                state = (*s.model_attributes(ended.model).items(), ("state", ended.state))
+                self._record(m.TURN, (ended.ended or ended.started) - ended.started, state)
+                if ended.error_kind:
+                    self._record(m.ERRORS, 1, (("error.type", ended.error_kind),))
 
     def _measure_request(self, request: RequestTrace) -> None:
-        labels = _labels({"gen_ai.operation.name": "chat", **s.model_attributes(request.model)})
+        labels = (_CHAT, *s.model_attributes(request.model).items())
         error = s.error_of(request)
         seconds = max(0.0, (request.ended or request.started) - request.started)
-        self._record(m.REQUEST, seconds, {**labels, "error.type": error} if error else labels)
+        self._record(m.REQUEST, seconds, (*labels, ("error.type", error)) if error else labels)
         if request.first:
             self._record(m.FIRST, max(0.0, request.first - request.started), labels)
         usage = request.usage
         if usage is None or not usage.total:
             return
-        self._record(m.TOKENS, usage.input, {**labels, "gen_ai.token.type": "input"})
-        self._record(m.TOKENS, usage.output, {**labels, "gen_ai.token.type": "output"})
+        self._record(m.TOKENS, usage.input, (*labels, _INPUT))
+        self._record(m.TOKENS, usage.output, (*labels, _OUTPUT))
         if usage.cost is None:
             self._record(m.UNPRICED, 1, labels)
         else:
@@ -264,8 +294,8 @@ class _TurnObserver:
             meter.record(measure, value, labels)
 
 
-def _labels(attributes: Mapping[str, s.Attribute], **more: str) -> dict[str, str]:
-    return {**{name: str(value) for name, value in attributes.items()}, **more}
+def _with(span: SpanValue, more: Mapping[str, s.Attribute]) -> SpanValue:
+    return replace(span, attributes={**span.attributes, **more}) if more else span
 
 
 def _split(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:

@@ -1,8 +1,8 @@
 """Spans and metrics with OpenTelemetry's SDK, which is imported here alone, and when it is wanted.
 
-It says what is sampled and what the resource is. Spans are written as OTLP here (`otlp.py`), with ids of our
-own; metrics are added up here, and handed over now and then. What the SDK begins, ends, adds up and encodes
-by itself costs ten times as much.
+It says what is sampled and what the resource is, and encodes metrics. Spans are written as OTLP here
+(`otlp.py`), with ids of our own; metrics are added up here. What the SDK begins, ends, adds up and sends by
+itself costs ten times as much, and who stops the program would wait for it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -24,8 +24,9 @@ from dragoman.telemetry.sender import Sender, collector_from
 from dragoman.telemetry.spans import SpanValue
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.metrics.export import Metric, MetricExporter, MetricsData
+    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, Metric, MetricsData
     from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan
 
 _SCOPE = "dragoman"
 _NANO = 1_000_000_000
@@ -54,12 +55,11 @@ class OtelTelemetry(Telemetry):
             await asyncio.to_thread(self._metrics.send, self._metrics.data(self.gauges))
 
     async def close(self) -> None:
-        """Sends what is left, in threads: it takes as long as the collector does."""
+        """Sends what is left, in threads, and at the same time: a collector may be slow, or gone."""
         await super().close()
         await self._send_metrics()
-        for part in (self._metrics, self._spans):
-            if part is not None:
-                await asyncio.to_thread(part.close)
+        parts = [part for part in (self._metrics, self._spans) if part is not None]
+        await asyncio.gather(*(asyncio.to_thread(part.close) for part in parts))
 
 
 class OtlpSpans:
@@ -71,8 +71,8 @@ class OtlpSpans:
         self._sender = Sender(collector_from(), partial(encode_request, head))
         self._longest = _longest()
 
-    def emit(self, span: SpanValue) -> None:
-        self._sender.add(encode_span(span, self._longest))
+    def emit(self, spans: Sequence[SpanValue]) -> None:
+        self._sender.add([encode_span(span, self._longest) for span in spans])
 
     def close(self) -> None:
         self._sender.close()
@@ -98,18 +98,21 @@ class ConsoleSpans:
         self._exporter = ConsoleSpanExporter()
         self._longest = _longest()
 
-    def emit(self, span: SpanValue) -> None:
-        trace = int(span.context.trace, 16)
+    def emit(self, spans: Sequence[SpanValue]) -> None:
+        self._exporter.export([self._readable(span) for span in spans])
+
+    def _readable(self, span: SpanValue) -> ReadableSpan:
+        trace = int(span.trace, 16)
         start = int(span.start * _NANO)
-        attributes = dict(span.attributes)
+        attributes = {**span.usual.attributes, **span.attributes}
         if (longest := self._longest) is not None:
             attributes = {n: v[:longest] if isinstance(v, str) else v for n, v in attributes.items()}
         if span.error is not None:
             attributes["error.type"] = span.error
         parent = span.parent and self._context(trace, int(span.parent, 16), True, self._flags)
-        made = self._span(
+        return self._span(
             span.name,
-            self._context(trace, int(span.context.span, 16), False, self._flags),
+            self._context(trace, int(span.id, 16), False, self._flags),
             parent or None,
             self._resource,
             attributes,
@@ -120,7 +123,6 @@ class ConsoleSpans:
             end_time=max(start, int(span.end * _NANO)),
             instrumentation_scope=self._scope,
         )
-        self._exporter.export([made])
 
     def close(self) -> None:
         self._exporter.shutdown()
@@ -131,7 +133,9 @@ class OtelMetrics:
 
     def __init__(self, exporter: Exporter, resource: Resource) -> None:
         self.registry = Registry()
-        self._exporter = _metric_exporter(exporter)
+        self._output: OtlpMetrics | ConsoleMetricExporter = (
+            OtlpMetrics() if exporter == "otlp" else _console_metrics()
+        )
         self._resource = resource
         self._began = time.time_ns()
 
@@ -189,10 +193,26 @@ class OtelMetrics:
         return Metric(measure.name, measure.description, measure.unit, data)
 
     def send(self, data: MetricsData) -> None:
-        self._exporter.export(data)
+        self._output.export(data)
 
     def close(self) -> None:
-        self._exporter.shutdown()
+        self._output.shutdown()
+
+
+class OtlpMetrics:
+    """Metrics to a collector, in the SDK's words and by our sender, as spans are."""
+
+    def __init__(self) -> None:
+        from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
+
+        self._encode = encode_metrics
+        self._sender = Sender(collector_from(signal="metrics"), b"".join)
+
+    def export(self, data: MetricsData) -> None:
+        self._sender.add([self._encode(data).SerializeToString()])
+
+    def shutdown(self) -> None:
+        self._sender.close()
 
 
 def _sampler() -> Callable[[str], bool]:
@@ -209,14 +229,10 @@ def _sampler() -> Callable[[str], bool]:
     return samples
 
 
-def _metric_exporter(exporter: Exporter) -> MetricExporter:
+def _console_metrics() -> ConsoleMetricExporter:
     from opentelemetry.sdk.metrics.export import ConsoleMetricExporter
 
-    if exporter == "console":
-        return ConsoleMetricExporter()
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-
-    return OTLPMetricExporter()
+    return ConsoleMetricExporter()
 
 
 def _longest() -> int | None:

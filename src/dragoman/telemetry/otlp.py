@@ -22,26 +22,24 @@ _SAMPLED_INSIDE = b"\x85\x01" + pack("<I", 0x301)
 def encode_span(span: SpanValue, longest: int | None = None) -> bytes:
     """One span, as a part of a request. `longest`: characters of an attribute."""
     start = int(span.start * _NANO)
-    end = max(start, int(span.end * _NANO))
+    inside = f"2208{span.parent}" if span.parent else ""
+    usual = span.usual.encoded.get(longest)
+    if usual is None:
+        usual = span.usual.encoded[longest] = _attributes(span.usual.attributes, longest)
     pieces = [
-        b"\x0a\x10",
-        bytes.fromhex(span.context.trace),
-        b"\x12\x08",
-        bytes.fromhex(span.context.span),
-    ]
-    if span.parent:
-        pieces += (b"\x22\x08", bytes.fromhex(span.parent))
-    pieces += (
-        _text(0x2A, span.name),
+        bytes.fromhex(f"0a10{span.trace}1208{span.id}{inside}"),
+        _name(0x2A, span.name),
         _CLIENT if span.client else _INTERNAL,
-        b"\x39" + pack("<Q", start) + b"\x41" + pack("<Q", end),
-    )
-    pieces += [_attribute(0x4A, name, value, longest) for name, value in span.attributes.items()]
+        pack("<BQBQ", 0x39, start, 0x41, max(start, int(span.end * _NANO))),
+        usual,
+        _attributes(span.attributes, longest),
+    ]
     if span.error is not None:
-        pieces += (_attribute(0x4A, "error.type", span.error, None), _FAILED)
+        pieces += (_attributes({"error.type": span.error}, None), _FAILED)
     for name, at in span.events:
-        pieces.append(_message(0x5A, b"\x09" + pack("<Q", int(at * _NANO)) + _text(0x12, name)))
-    pieces.append(_SAMPLED_INSIDE if span.parent else _SAMPLED)
+        before, after = _event(name)
+        pieces += (before, pack("<Q", int(at * _NANO)), after)
+    pieces.append(_SAMPLED_INSIDE if inside else _SAMPLED)
     return _message(0x12, b"".join(pieces))
 
 
@@ -49,9 +47,10 @@ def encode_head(
     resource: Mapping[str, object], schema: str, scope: str, version: str
 ) -> tuple[bytes, bytes, bytes]:
     """What comes with every request: the resource, the scope, and the address of the resource's schema."""
-    attributes = b"".join(
-        _attribute(0x0A, name, _plain(value), None) for name, value in sorted(resource.items())
-    )
+    attributes = b""
+    for name, value in sorted(resource.items()):
+        data = _value(_plain(value), None)
+        attributes += _before(0x0A, name, len(data)) + data
     named = _text(0x0A, scope) + _text(0x12, version)
     return _message(0x0A, attributes), _message(0x0A, named), _text(0x1A, schema) if schema else b""
 
@@ -62,20 +61,36 @@ def encode_request(head: tuple[bytes, bytes, bytes], spans: Iterable[bytes]) -> 
     return _message(0x0A, resource + _message(0x12, scope + b"".join(spans)) + schema)
 
 
-def _attribute(tag: int, name: str, value: Attribute, longest: int | None) -> bytes:
-    if type(value) is str:
-        return _message(tag, _key(name) + _message(0x12, _text(0x0A, value[:longest])))
-    return _message(tag, _key(name) + _message(0x12, _value(value, longest)))
+def _attributes(attributes: Mapping[str, Attribute], longest: int | None) -> bytes:
+    written = b""
+    for name, value in attributes.items():
+        data = pack("<Bd", 0x21, value) if type(value) is float else _value(value, longest)
+        written += _before(0x4A, name, len(data)) + data
+    return written
+
+
+@lru_cache(1000)
+def _before(tag: int, name: str, size: int) -> bytes:
+    """What stands before a value of this size: its name, and how long all of it is."""
+    key, head = _text(0x0A, name), b"\x12" + _varint(size)
+    return bytes((tag,)) + _varint(len(key) + len(head) + size) + key + head
+
+
+@lru_cache(100)
+def _event(name: str) -> tuple[bytes, bytes]:
+    """What stands before and after the time of an event."""
+    named = _text(0x12, name)
+    return b"\x5a" + _varint(9 + len(named)) + b"\x09", named
 
 
 def _value(value: Attribute, longest: int | None) -> bytes:
     match value:
+        case float():
+            return pack("<Bd", 0x21, value)
         case bool():
             return b"\x10\x01" if value else b"\x10\x00"
         case int():
             return b"\x18" + _varint(value & 0xFFFF_FFFF_FFFF_FFFF)
-        case float():
-            return b"\x21" + pack("<d", value)
         case str():
             return _text(0x0A, value[:longest])
         case _:
@@ -91,8 +106,8 @@ def _plain(value: object) -> Attribute:
 
 
 @lru_cache(500)
-def _key(name: str) -> bytes:
-    return _text(0x0A, name)
+def _name(tag: int, name: str) -> bytes:
+    return _text(tag, name)
 
 
 def _text(tag: int, text: str) -> bytes:
@@ -103,10 +118,14 @@ def _message(tag: int, data: bytes) -> bytes:
     size = len(data)
     if size < 0x80:
         return bytes((tag, size)) + data
+    if size < 0x4000:
+        return bytes((tag, size & 0x7F | 0x80, size >> 7)) + data
     return bytes((tag,)) + _varint(size) + data
 
 
 def _varint(number: int) -> bytes:
+    if number < 0x80:
+        return bytes((number,))
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)

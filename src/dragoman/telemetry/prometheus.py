@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from dragoman.telemetry.measures import ALL, Measure
-from dragoman.telemetry.registry import Key, Registry, Series
+from dragoman.telemetry.measures import ALL, Labels, Measure
+from dragoman.telemetry.registry import Registry, Series
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _UNITS = {"s": "_seconds", "{USD}": "_usd", "{token}": "_tokens"}
@@ -29,7 +29,7 @@ def prometheus_text(registry: Registry, gauges: Mapping[str, float]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _histogram(measure: Measure, name: str, key: Key, series: Series) -> list[str]:
+def _histogram(measure: Measure, name: str, key: Labels, series: Series) -> list[str]:
     lines, below = [], 0
     for bound, count in zip((*measure.buckets, math.inf), series.counts, strict=True):
         below += count
@@ -45,7 +45,7 @@ def _name(measure: Measure) -> str:
     return f"{name}{'' if name.endswith(unit) else unit}{'_total' if measure.kind == 'counter' else ''}"
 
 
-def _labels(key: Key) -> str:
+def _labels(key: Labels) -> str:
     if not key:
         return ""
     return "{" + ",".join(f'{name.replace(".", "_")}="{_escape(value)}"' for name, value in key) + "}"

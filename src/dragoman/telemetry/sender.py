@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import math
 import os
 import random
 import ssl
@@ -11,9 +12,9 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPException
-from math import isfinite
+from typing import Literal, TypeAlias
 from urllib.error import HTTPError
 from urllib.parse import unquote
 from urllib.request import Request, urlopen
@@ -23,13 +24,18 @@ from dragoman.redaction import redact_text
 _log = logging.getLogger("dragoman.telemetry")
 _AGAIN = (429, 502, 503, 504)  # what a collector says that is busy
 _LONGEST_WAIT = 8.0  # seconds between two attempts
+_USUAL_BASE = "http://localhost:4318"
+_LAST = 5.0  # seconds for what is left when a program stops
+_GRACE = 0.2  # seconds more, to say what was not sent
+
+Signal: TypeAlias = Literal["traces", "metrics"]
 
 
 @dataclass(slots=True, frozen=True)
 class Collector:
-    """Where spans go, and how."""
+    """Where spans or metrics go, and how."""
 
-    url: str = "http://localhost:4318/v1/traces"
+    url: str = f"{_USUAL_BASE}/v1/traces"
     headers: Mapping[str, str] = field(default_factory=dict)
     compression: str = "none"
     timeout: float = 10.0  # seconds, for all attempts at one request
@@ -39,6 +45,7 @@ class Collector:
     delay: float = 5.0  # seconds that spans are gathered
     batch: int = 512  # spans of one request
     most: int = 2048  # spans that wait: where a collector is away, the oldest go
+    what: str = "spans"  # what is sent, for the log
 
     def tls(self) -> ssl.SSLContext | None:
         if not self.url.startswith("https:"):
@@ -49,29 +56,33 @@ class Collector:
         return context
 
 
-def collector_from(environment: Mapping[str, str] = os.environ) -> Collector:
-    """As `OTEL_EXPORTER_OTLP_*` and `OTEL_BSP_*` say; what is said of traces counts first."""
+def collector_from(environment: Mapping[str, str] = os.environ, signal: Signal = "traces") -> Collector:
+    """As `OTEL_EXPORTER_OTLP_*` and `OTEL_BSP_*` say; what is said of the signal counts first.
+
+    All metrics are one report, which is sent at once, and is worth nothing when there is a newer one.
+    """
 
     def said(name: str) -> str:
-        of_traces = environment.get(f"OTEL_EXPORTER_OTLP_TRACES_{name}", "").strip()
-        return of_traces or environment.get(f"OTEL_EXPORTER_OTLP_{name}", "").strip()
+        of_signal = environment.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_{name}", "").strip()
+        return of_signal or environment.get(f"OTEL_EXPORTER_OTLP_{name}", "").strip()
 
     def number(text: str, default: float) -> float:
         try:
             value = float(text or default)
         except ValueError:
             return default
-        return value if isfinite(value) else default
+        return value if math.isfinite(value) else default
 
     usual = Collector()
-    url = environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "").strip()
-    if not url and (base := environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").strip()):
-        url = f"{base.rstrip('/')}/v1/traces"
+    url = environment.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT", "").strip()
+    if not url:
+        base = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").strip() or _USUAL_BASE
+        url = f"{base.rstrip('/')}/v1/{signal}"
     delay = number(environment.get("OTEL_BSP_SCHEDULE_DELAY", ""), usual.delay * 1000)
     batch = number(environment.get("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", ""), usual.batch)
     most = number(environment.get("OTEL_BSP_MAX_QUEUE_SIZE", ""), usual.most)
-    return Collector(
-        url or usual.url,
+    made = Collector(
+        url,
         _headers(said("HEADERS")),
         said("COMPRESSION").lower() or usual.compression,
         number(said("TIMEOUT"), usual.timeout),
@@ -82,10 +93,12 @@ def collector_from(environment: Mapping[str, str] = os.environ) -> Collector:
         max(1, int(batch)),
         max(1, int(most)),
     )
+    return made if signal == "traces" else replace(made, batch=1, most=1, what="reports of metrics")
 
 
 class Sender:
-    """Takes encoded spans from any thread, and loses them where the collector stays away: no turn waits."""
+    """Takes what is encoded from any thread, and loses it where the collector stays away: no turn waits, and
+    nobody who stops the program waits longer than `_LAST`."""
 
     def __init__(self, collector: Collector, write: Callable[[Sequence[bytes]], bytes]) -> None:
         self._collector = collector
@@ -93,29 +106,35 @@ class Sender:
         self._tls = collector.tls()
         self._waiting: list[bytes] = []
         self._lost = 0
+        self._sending = 0  # what is sent now, and what comes after it
         self._changed = threading.Condition()
         self._closing = threading.Event()
+        self._until = math.inf  # when nothing is sent any more
         self._thread: threading.Thread | None = None
 
-    def add(self, span: bytes) -> None:
+    def add(self, some: Sequence[bytes]) -> None:
         with self._changed:
-            if len(self._waiting) >= self._collector.most:
-                del self._waiting[0]
-                self._lost += 1
-            self._waiting.append(span)
+            self._waiting += some
+            if (over := len(self._waiting) - self._collector.most) > 0:
+                del self._waiting[:over]
+                self._lost += over
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="dragoman-spans", daemon=True)
+                name = f"dragoman-{self._collector.what}"
+                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
-            elif len(self._waiting) == self._collector.batch:
+            elif len(self._waiting) >= self._collector.batch:
                 self._changed.notify()
 
     def close(self) -> None:
         """Sends what is left."""
         with self._changed:
+            self._until = time.monotonic() + min(_LAST, self._collector.timeout)
             self._closing.set()
             self._changed.notify()
         if self._thread is not None:
-            self._thread.join(2 * self._collector.timeout)
+            self._thread.join(self._until - time.monotonic() + _GRACE)
+            if self._thread.is_alive():  # it was in the middle of something
+                self._tell(f"{self._collector.url} does not answer, and the program stops", self._sending)
 
     def _run(self) -> None:
         while True:
@@ -126,17 +145,24 @@ class Sender:
                 del self._waiting[: len(batch)]
                 done = self._closing.is_set() and not batch
                 lost, self._lost = self._lost, 0
+                self._sending = len(batch) + len(self._waiting)
             if lost:
-                _log.warning("%d spans were not sent: the collector does not keep up", lost)
+                self._tell("the collector does not keep up", lost)
             if done:
+                return
+            if time.monotonic() > self._until:
+                self._tell("the collector is too slow, and the program stops", self._sending)
                 return
             if batch:
                 self._send(self._write(batch), len(batch))
 
-    def _send(self, body: bytes, spans: int) -> None:
+    def _tell(self, why: str, count: int) -> None:
+        _log.warning("%d %s were not sent: %s", count, self._collector.what, redact_text(why))
+
+    def _send(self, body: bytes, count: int) -> None:
         """Until it is taken, or the time is over."""
         headers, packed = self._packed(body)
-        end = time.monotonic() + self._collector.timeout
+        end = min(time.monotonic() + self._collector.timeout, self._until)
         wait = 1.0
         while True:
             why, again = self._attempt(headers, packed, end - time.monotonic())
@@ -144,7 +170,7 @@ class Sender:
                 return
             wait = min(_LONGEST_WAIT, again or wait * 2) * random.uniform(0.8, 1.2)
             if again is None or time.monotonic() + wait > end or self._closing.wait(wait):
-                _log.warning("%d spans were not sent: %s", spans, redact_text(why))
+                self._tell(why, count)
                 return
 
     def _attempt(

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from dragoman.messages.usage import Usage
-from dragoman.trace_context import TraceContext
+from dragoman.trace_context import TraceContext, derive_id
+from dragoman.turn.live.observed import Aside
 from dragoman.turn.trace import CallTrace, CompactionTrace, RequestTrace, StepTrace, TurnTrace, Wait
 
 Attribute: TypeAlias = str | int | float | bool | Sequence[str]
@@ -28,22 +29,37 @@ _PROVIDERS = {
 }
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, eq=False)
+class Usual:
+    """Attributes that many spans have alike. They are encoded once, by how long they may be."""
+
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    encoded: dict[int | None, bytes] = field(default_factory=dict)
+
+
+NOTHING = Usual()
+
+
+@dataclass(slots=True)
 class SpanValue:
     """A span that is over. `error` is a word for what went wrong, never a message."""
 
     name: str
-    context: TraceContext
+    trace: str
+    id: str
     parent: str | None  # the id of the span it is in
     start: float
     end: float
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    usual: Usual = NOTHING
     client: bool = False  # it went to another machine
     error: str | None = None
     events: Sequence[tuple[str, float]] = ()
 
 
-def turn_span(context: TraceContext, parent: str | None, trace: TurnTrace) -> SpanValue:
+def turn_span(context: TraceContext, parent: str | None, trace: TurnTrace, *, owners: int = 1) -> SpanValue:
+    """`owners` that ran it, one after the other: where it was several, one of them may have been killed
+    before it had sent all of its spans."""
     agent = {"gen_ai.agent.name": trace.agent} if trace.agent else {}
     attributes: dict[str, Attribute] = {
         "gen_ai.operation.name": "invoke_agent",
@@ -55,80 +71,135 @@ def turn_span(context: TraceContext, parent: str | None, trace: TurnTrace) -> Sp
         "dragoman.turn.state": trace.state,
         "dragoman.turn.steps": len(trace.steps),
     }
+    if owners > 1:
+        attributes["dragoman.turn.owners"] = owners
     name = f"invoke_agent {trace.agent}" if trace.agent else "invoke_agent"
     ended = trace.ended or trace.started
     events = [(remark.kind, remark.at) for remark in trace.remarks]
     return SpanValue(
-        name, context, parent, trace.started, ended, attributes, error=trace.error_kind, events=events
+        name,
+        context.trace,
+        context.span,
+        parent,
+        trace.started,
+        ended,
+        attributes,
+        error=trace.error_kind,
+        events=events,
     )
 
 
 def step_span(turn: TraceContext, step: StepTrace) -> SpanValue:
-    context = step_context(turn, step.number)
-    ended = step.ended or step.started
+    number, ended = step.number, step.ended or step.started
     return SpanValue(
-        f"step {step.number}", context, turn.span, step.started, ended, {"dragoman.step": step.number}
+        f"step {number}",
+        turn.trace,
+        step_id(turn.span, number),
+        turn.span,
+        step.started,
+        ended,
+        usual=_usual_of_step(number),
     )
+
+
+@lru_cache(256)
+def _usual_of_step(number: int) -> Usual:
+    return Usual({"dragoman.step": number})
 
 
 def request_span(turn: TraceContext, step: int, request: RequestTrace) -> SpanValue:
     """The id is the one that went out with it, in the header."""
-    context = turn.child("request", step, request.built).child("attempt", request.sent)
-    model = model_attributes(request.model)
-    attributes: dict[str, Attribute] = {
-        "gen_ai.operation.name": "chat",
-        **model,
-        "gen_ai.request.stream": True,
-        "dragoman.attempt": request.attempt,
-    }
-    if request.finish:
-        attributes["gen_ai.response.finish_reasons"] = [request.finish]
+    id = turn.child_id("request", step, request.built, "attempt", request.sent)
+    return _chat_span(turn.trace, id, step_id(turn.span, step), request)
+
+
+def aside_span(turn: TraceContext, parent: str, aside: Aside, attempt: RequestTrace) -> SpanValue:
+    """A request beside the conversation, below what it was asked for."""
+    id = turn.child_id("aside", aside.place, "attempt", attempt.sent)
+    return _chat_span(turn.trace, id, parent, attempt, purpose=aside.purpose)
+
+
+def _chat_span(
+    trace: str, id: str, parent: str, request: RequestTrace, *, purpose: str | None = None
+) -> SpanValue:
+    attributes = _usage(request.usage) if request.usage is not None else {}
     if request.first:
         attributes["gen_ai.response.time_to_first_chunk"] = max(0.0, request.first - request.started)
-    if request.usage is not None:
-        attributes |= _usage(request.usage)
     if request.status:
         attributes["http.response.status_code"] = request.status
     if request.wait:
         attributes["dragoman.retry.wait"] = request.wait
-    parent, ended = step_context(turn, step).span, request.ended or request.started
-    name = f"chat {model.get('gen_ai.request.model', '')}".strip()
+    name, usual = _usual_of_chat(request.model, request.attempt, request.finish, purpose)
     return SpanValue(
         name,
-        context,
+        trace,
+        id,
         parent,
         request.started,
-        ended,
+        request.ended or request.started,
         attributes,
+        usual,
         client=True,
         error=error_of(request),
         events=[("first token", request.first)] if request.first else (),
     )
 
 
+@lru_cache(512)
+def _usual_of_chat(model: str, attempt: int, finish: str | None, purpose: str | None) -> tuple[str, Usual]:
+    """With the name of the span."""
+    named = model_attributes(model)
+    attributes: dict[str, Attribute] = {
+        "gen_ai.operation.name": "chat",
+        **named,
+        "gen_ai.request.stream": True,
+        "dragoman.attempt": attempt,
+    }
+    if finish:
+        attributes["gen_ai.response.finish_reasons"] = [finish]
+    if purpose:
+        attributes["dragoman.purpose"] = purpose
+    return f"chat {named.get('gen_ai.request.model', '')}".strip(), Usual(attributes)
+
+
 def call_span(turn: TraceContext, step: int, call: CallTrace) -> SpanValue:
     """From the reply that made it to its result: what it waited for is inside."""
-    attributes: dict[str, Attribute] = {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": call.tool,
-        "gen_ai.tool.call.id": call.id,
-        "gen_ai.tool.type": "function",
-        "dragoman.call.state": call.state,
-        "dragoman.call.seconds": ran_for(call),
-    }
+    kind = rule = origin = None
     if (because := call.because) is not None:
-        attributes["dragoman.call.because"] = because.kind or "unknown"
-        if because.kind == "rule":  # what a grant says was made of arguments
-            attributes["dragoman.call.rule"] = because.text
-        if because.origin:
-            attributes["dragoman.call.because.origin"] = because.origin
-    context, parent = turn.child("call", call.id), step_context(turn, step).span
+        kind, origin = because.kind or "unknown", because.origin
+        rule = because.text if kind == "rule" else None  # what a grant says was made of arguments
+    usual = _usual_of_call(call.tool, call.state, kind, rule, origin)
     error = None if call.state in ("completed", "withheld") else call.state
     events = [("started", run.started) for run in call.runs]
     name = f"execute_tool {call.tool}"
     return SpanValue(
-        name, context, parent, call.made, call.ended or call.made, attributes, error=error, events=events
+        name,
+        turn.trace,
+        turn.child_id("call", call.id),
+        step_id(turn.span, step),
+        call.made,
+        call.ended or call.made,
+        {"gen_ai.tool.call.id": call.id, "dragoman.call.seconds": ran_for(call)},
+        usual,
+        error=error,
+        events=events,
     )
+
+
+@lru_cache(512)
+def _usual_of_call(tool: str, state: str, because: str | None, rule: str | None, origin: str | None) -> Usual:
+    attributes: dict[str, Attribute] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": tool,
+        "gen_ai.tool.type": "function",
+        "dragoman.call.state": state,
+    }
+    more = {
+        "dragoman.call.because": because,
+        "dragoman.call.rule": rule,
+        "dragoman.call.because.origin": origin,
+    }
+    return Usual(attributes | {name: value for name, value in more.items() if value})
 
 
 def wait_span(turn: TraceContext, call: str, wait: Wait) -> SpanValue:
@@ -140,34 +211,46 @@ def wait_span(turn: TraceContext, call: str, wait: Wait) -> SpanValue:
         attributes["dragoman.question.because"] = wait.because
     if wait.by:
         attributes["dragoman.question.answered_by"] = wait.by
-    parent = turn.child("call", call)
+    id, parent = turn.child_id("call", call, "question", wait.question), turn.child_id("call", call)
     ended = max(wait.asked, wait.answered or wait.asked)
-    context = parent.child("question", wait.question)
-    return SpanValue(f"question {wait.kind}", context, parent.span, wait.asked, ended, attributes)
+    return SpanValue(f"question {wait.kind}", turn.trace, id, parent, wait.asked, ended, attributes)
 
 
 def compaction_span(turn: TraceContext, compaction: CompactionTrace) -> SpanValue:
     attributes = _usage(compaction.usage) if compaction.usage is not None else {}
-    context = turn.child("compaction", compaction.started)
     ended = compaction.ended or compaction.started
-    return SpanValue("compaction", context, turn.span, compaction.started, ended, attributes)
+    return SpanValue(
+        "compaction",
+        turn.trace,
+        compaction_id(turn, compaction),
+        turn.span,
+        compaction.started,
+        ended,
+        attributes,
+        error=compaction.error,
+    )
 
 
 def store_span(
     turn: TraceContext, place: object, facts: int, *, start: float, end: float, error: str | None
 ) -> SpanValue:
     attributes: dict[str, Attribute] = {"dragoman.store.facts": facts}
-    return SpanValue(
-        "store append", turn.child("store", place), turn.span, start, end, attributes, error=error
-    )
+    id = turn.child_id("store", place)
+    return SpanValue("store append", turn.trace, id, turn.span, start, end, attributes, error=error)
+
+
+def compaction_id(turn: TraceContext, compaction: CompactionTrace) -> str:
+    return turn.child_id("compaction", compaction.started)
 
 
 @lru_cache(256)  # each span in a step names it
-def step_context(turn: TraceContext, step: int) -> TraceContext:
-    return turn.child("step", step)
+def step_id(turn: str, step: int) -> str:
+    """The id of a step, by that of its turn."""
+    return derive_id(turn, "step", step)
 
 
-def model_attributes(model: str | None) -> dict[str, Attribute]:
+@lru_cache(256)
+def model_attributes(model: str | None) -> Mapping[str, str]:
     """`provider/model`, as the conventions name the two."""
     if not model:
         return {}
@@ -185,7 +268,11 @@ def error_of(request: RequestTrace) -> str | None:
 
 
 def ran_for(call: CallTrace) -> float:
-    return sum(max(0.0, (run.ended or run.started) - run.started) for run in call.runs)
+    seconds = 0.0
+    for run in call.runs:
+        if run.ended is not None and run.ended > run.started:
+            seconds += run.ended - run.started
+    return seconds
 
 
 def _usage(usage: Usage) -> dict[str, Attribute]:

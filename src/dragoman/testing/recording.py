@@ -30,6 +30,7 @@ from dragoman.providers.models import Models, models_named
 from dragoman.redaction import redact_text
 from dragoman.testing.redact_body import REDACTED, redact_body, redact_known
 from dragoman.wire.http import HttpClient, Retry
+from dragoman.wire.payload import Payload
 
 if TYPE_CHECKING:
     import aiohttp
@@ -207,7 +208,7 @@ class _Redirected(HttpClient):
         self._address = address
 
     async def post(
-        self, url: str, *, headers: Mapping[str, str], body: bytes, exact: bool = False
+        self, url: str, *, headers: Mapping[str, str], body: bytes | Payload, exact: bool = False
     ) -> aiohttp.ClientResponse:
         response = await super().post(self._address, headers={**headers, _TARGET: url}, body=body)
         if _MISMATCH in response.headers:  # the test is at fault, or the recording is old: no error of HTTP

@@ -14,20 +14,23 @@ ReviewPolicy: TypeAlias = Review | Mapping[str, Review]
 REVIEWS: tuple[Review, ...] = get_args(Review)  # the stricter, the later
 
 
-def review_of(tool: Tool, *policies: ReviewPolicy | None) -> Review:
-    """The strictest of what the tool itself and these say of it."""
+def review_of(tool: Tool, *policies: ReviewPolicy | None, offered_as: str = "") -> Review:
+    """The strictest of what the tool itself and these say of it, by whichever of its names."""
     wanted = [tool.review]
     for policy in policies:
         if isinstance(policy, str):
             wanted.append(policy)
         elif policy is not None:
-            wanted += [review for pattern, review in policy.items() if concerns_tool(pattern, tool)]
+            wanted += [
+                review for pattern, review in policy.items() if concerns_tool(pattern, tool, offered_as)
+            ]
     return max(wanted, key=REVIEWS.index)
 
 
-def concerns_tool(pattern: str, tool: Tool) -> bool:
-    """By its name, or by its permission, as rules do."""
-    return matches(pattern, tool.name) or matches(pattern, tool.permission)
+def concerns_tool(pattern: str, tool: Tool, offered_as: str = "") -> bool:
+    """By its name, or the longer one that it is offered by where another has the same, or by its
+    permission, as rules do."""
+    return any(matches(pattern, name) for name in (tool.name, tool.permission, offered_as) if name)
 
 
 def wrong_with(policy: object) -> str:

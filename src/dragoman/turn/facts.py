@@ -262,6 +262,17 @@ class QuestionWithdrawn:
 
 
 @dataclass(slots=True, frozen=True)
+class ModelAsked:
+    """The running tool had another model make or hear something, which was paid for."""
+
+    call: str
+    model: str
+    usage: Usage = Usage()
+    at: float = 0.0
+    type: Literal["model_asked"] = "model_asked"
+
+
+@dataclass(slots=True, frozen=True)
 class CallFinished:
     """The call is settled. `closing`: a limit was reached, and the next request is the last."""
 
@@ -281,6 +292,7 @@ CallFact: TypeAlias = (
     | ResultAsked
     | QuestionAnswered
     | QuestionWithdrawn
+    | ModelAsked
     | CallFinished
 )
 

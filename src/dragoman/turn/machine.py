@@ -26,6 +26,7 @@ from dragoman.turn.facts import (
     CompactionStarted,
     Fact,
     MessageAppended,
+    ModelAsked,
     QuestionAnswered,
     QuestionWithdrawn,
     ReplyReceived,
@@ -74,6 +75,7 @@ class Call:
     approved: str | None = None  # the arguments' fingerprint a person said yes to
     client: bool = False
     starts: int = 0
+    usage: Usage = Usage()  # of models that the tool asked: it is part of the turn's
 
     @property
     def waits(self) -> bool:
@@ -188,6 +190,7 @@ CALL: dict[CallState, dict[type[Fact], CallState]] = {
         ToolAsked: CallState.RUNNING,
         QuestionAnswered: CallState.RUNNING,
         QuestionWithdrawn: CallState.RUNNING,
+        ModelAsked: CallState.RUNNING,
         ResultAsked: CallState.REVIEWING,
     },
     CallState.REVIEWING: {QuestionAnswered: CallState.REVIEWING},
@@ -301,14 +304,17 @@ def _change_call(turn: Turn, fact: CallFact) -> Turn:
     if call is None:
         raise IllegalFact(f"{_name(fact)}, but the turn has no call {fact.call}")
     state = CALL.get(call.state, {}).get(type(fact))
-    closing, limit = turn.closing, turn.limit
+    closing, limit, usage = turn.closing, turn.limit, turn.usage
+    if isinstance(fact, ModelAsked):
+        usage += fact.usage
     if isinstance(fact, CallFinished):
         state = fact.state if fact.state in SETTLES.get(call.state, ()) else None
         closing, limit = closing or fact.closing, limit or fact.limit
     if state is None:
         raise IllegalFact(f"{_name(fact)}, but call {fact.call} is {call.state}")
     changed = replace_fast(_ask_or_answer(call, fact), state=state)
-    return replace_fast(turn, calls={**turn.calls, fact.call: changed}, closing=closing, limit=limit)
+    calls = {**turn.calls, fact.call: changed}
+    return replace_fast(turn, calls=calls, closing=closing, limit=limit, usage=usage)
 
 
 def _ask_or_answer(call: Call, fact: CallFact) -> Call:
@@ -330,6 +336,8 @@ def _ask_or_answer(call: Call, fact: CallFact) -> Call:
         case CallStarted():
             _refuse_if(fact, call.asked and call.approved is None, f"nobody allowed call {fact.call}")
             return replace_fast(call, client=fact.client, starts=call.starts + 1, questions=())
+        case ModelAsked():
+            return replace_fast(call, usage=call.usage + fact.usage)
         case CallFinished():
             return replace_fast(call, questions=())
 

@@ -24,12 +24,14 @@ class Point:
     reply_calls: frozenset[str] = frozenset()  # of that reply
 
 
-def point_in(tree: Tree, turn: str, first: Sequence[Message], first_call: str | None = None) -> Point:
-    """Before these messages; with a call, before that call of the first."""
+def point_in(
+    tree: Tree, conversation: str, turn: str, first: Sequence[Message], first_call: str | None = None
+) -> Point:
+    """Before these messages; with a call, before that call of the first. Without any, after everything."""
     after = _below(tree, [message.id for message in first])
     messages = [tree[id] for id in after]
     return Point(
-        first[0].conversation if first else "",
+        conversation,
         turn,
         frozenset(message.turn for message in messages if message.turn is not None),
         frozenset(call.id for message in messages for call in message.calls),

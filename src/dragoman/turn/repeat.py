@@ -42,6 +42,8 @@ async def check_change(services: Services, change: CallChange) -> tuple[str | No
     turn, message = await _turn_and_message(services.store, change.call, conversation)
     if change.arguments is not None and change.result is not None:
         raise BadRequest("a call that is made anew has its own result: give other arguments, or a result")
+    if not isinstance(change.result, str | None):
+        raise BadRequest(f"a result is a text, not {change.result!r}")
     found = services.toolbox.offer().find(call.tool)
     if change.arguments is not None and found is not None:
         fitting_arguments(change.arguments, found[1], "the arguments")

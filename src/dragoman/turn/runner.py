@@ -16,7 +16,7 @@ from dragoman.errors import EngineError, Fenced, ProviderError, TurnInterrupted
 from dragoman.messages.call_events import call_asked
 from dragoman.messages.events import Notice, TurnStart
 from dragoman.tools.execute import Outcome
-from dragoman.trace_context import CURRENT
+from dragoman.trace_context import enter_trace
 from dragoman.turn.authority import outer_rules
 from dragoman.turn.handoff import keep_agent
 from dragoman.turn.live.log import TurnLog
@@ -77,7 +77,7 @@ class Runner:
     async def run(self) -> None:
         """To the end of the turn. Raises what made it fail, after it is stored. A cancelled turn has ended,
         not failed."""
-        CURRENT.set(self.log.trace)
+        enter_trace(self.log.trace)
         error: Exception | None = None
         prepared: PreparedTurn | None = None
         try:

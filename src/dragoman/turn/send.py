@@ -19,6 +19,7 @@ from dragoman.turn.facts import TurnOptions
 from dragoman.turn.output import Output
 from dragoman.turn.settings import checked
 
+_STORED = ("model", "mode", "system", "options", "agent", "tools", "dialect")
 _OVER = ("review", "max_rounds", "continuations", "history", "private", "workspace")
 
 
@@ -63,6 +64,7 @@ def turn_options(output: OutputSpec | None = None, /, **said: Unpack[SendOptions
                 f"did you mean {near[0]}?" if near else f"there are {', '.join(SendOptions.__annotations__)}"
             )
             raise BadRequest(f"a send has no option {name!r}: {hint}")
+    _check_kinds(said)
     over: dict[str, Any] = {name: said[name] for name in _OVER if said.get(name) is not None}  # type: ignore[literal-required]
     return TurnOptions(
         model=said.get("model"),
@@ -77,3 +79,15 @@ def turn_options(output: OutputSpec | None = None, /, **said: Unpack[SendOptions
         output=output,
         client_tools=check_client_tools(said.get("client_tools", ())),
     )
+
+
+def _check_kinds(said: SendOptions) -> None:
+    """What is stored with a turn, and is of another kind, could not be read again."""
+    model, disable = said.get("model"), said.get("disable", ())
+    if not isinstance(model, str | None):
+        hint = "Runtime(model=…) takes a function from names to models"
+        raise BadRequest(f"the model of a send is a name, not {model!r}: {hint}")
+    if isinstance(disable, str) or not all(isinstance(name, str) for name in disable):
+        raise BadRequest(f"disable is a list of names of plugins, not {disable!r}")
+    named: dict[str, Any] = {name: said[name] for name in _STORED if said.get(name) is not None}  # type: ignore[literal-required]
+    checked({name: dict(one) if isinstance(one, Mapping) else one for name, one in named.items()})

@@ -59,6 +59,8 @@ class CallTrace:
     because: Because | None = None
     limit: str | None = None  # why it did not run, where a limit was reached
     opened: str | None = None  # the turn of the sub-agent that it began
+    usage: Usage | None = None  # of models that it asked to make or hear something
+    copied: bool = False  # from an earlier version of the answer: it did not run here
     runs: list[ToolRun] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
 
@@ -79,6 +81,7 @@ class RequestTrace:
     usage: Usage | None = None
     built: int = 1  # which request of its step
     sent: int = 1  # how often that one had been sent
+    copied: bool = False  # from an earlier version of the answer: nothing was asked
 
 
 @dataclass(slots=True)
@@ -96,6 +99,7 @@ class CompactionTrace:
     started: float
     ended: float | None = None
     usage: Usage | None = None
+    error: str | None = None  # why there is no summary: a word
 
 
 @dataclass(slots=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from dragoman.messages.questions import Question
+from dragoman.messages.usage import Usage
 from dragoman.turn.facts import (
     ApprovalAsked,
     CallFact,
@@ -16,6 +18,7 @@ from dragoman.turn.facts import (
     CompactionStarted,
     Fact,
     MessageAppended,
+    ModelAsked,
     QuestionAnswered,
     QuestionWithdrawn,
     ReplyReceived,
@@ -75,12 +78,14 @@ class Tracer:
         self._calls: dict[str, CallTrace] = {}
         self._waits: dict[str, Wait] = {}
         self._failed: RequestTrace | None = None
+        self._copies = False  # it begins with steps of an earlier one
 
     def take(self, fact: Fact) -> list[Ended]:
         trace = self.trace
         match fact:
             case TurnStarted():
                 trace.started = fact.at
+                self._copies = fact.options.again_from is not None
                 trace.model = fact.options.started_with or fact.options.model
                 agent = fact.options.agent or (fact.options.settings or {}).get("agent")
                 trace.agent = agent if isinstance(agent, str) else None
@@ -98,7 +103,9 @@ class Tracer:
             case MessageAppended():
                 trace.remarks.append(Remark("appended", fact.at, fact.by))
             case CompactionStarted():
+                left = self._leave_compaction(fact.at, "stopped")  # a new owner begins again
                 trace.compactions.append(CompactionTrace(fact.reason, fact.at))
+                return left
             case Compacted():
                 trace.usage += fact.usage
                 if trace.compactions:
@@ -128,13 +135,15 @@ class Tracer:
 
     def _reply(self, fact: ReplyReceived) -> list[Ended]:
         step = self.trace.steps[-1]
-        step.requests = _with_retries(step.requests, fact.retries)
+        if fact.retries or len(step.requests) > 1:
+            step.requests = _with_retries(step.requests, fact.retries)
         last = step.requests[-1]
         last.first, last.ended = fact.first or None, fact.at
         last.finish, last.usage = fact.finish, fact.usage
+        last.copied = self._copies and fact.message is not None and not fact.first
         self.trace.usage += fact.usage
         for made in fact.calls:
-            call = self._calls[made.call] = CallTrace(made.call, made.tool, fact.at)
+            call = self._calls[made.call] = CallTrace(made.call, made.tool, fact.at, copied=last.copied)
             step.calls.append(call)
         if fact.finish == "error":  # what was wrong is told when the turn ends
             self._failed = last
@@ -167,9 +176,13 @@ class Tracer:
                 wait = self._waits[fact.question]
                 wait.answered = fact.at
                 return [wait]
+            case ModelAsked():
+                self.trace.usage += fact.usage
+                call.usage = (call.usage or Usage()) + fact.usage
             case CallFinished():
                 _stop(call, fact.at)
                 call.state, call.ended = str(fact.state), fact.at
+                call.copied = call.copied and call.ended == call.made
                 call.limit = fact.limit or None
                 left = [wait for wait in call.waits if wait.answered is None]
                 for wait in left:
@@ -192,6 +205,7 @@ class Tracer:
         trace.state = states[fact.type]
         if isinstance(fact, TurnFailed):
             trace.error, trace.error_kind = fact.error, fact.kind
+        ended += self._leave_compaction(fact.at, trace.state)
         if self._failed is not None:
             self._failed.error = trace.error or "error"
             ended.append(self._failed)
@@ -203,6 +217,14 @@ class Tracer:
                 ended.append(step.requests[-1])
             ended.append(step)
         return [*ended, trace]
+
+    def _leave_compaction(self, at: float, why: str) -> list[Ended]:
+        """One that came to no end of its own."""
+        compaction = self.trace.compactions[-1] if self.trace.compactions else None
+        if compaction is None or compaction.ended is not None:
+            return []
+        compaction.ended, compaction.error = at, why
+        return [compaction]
 
 
 def _with_retries(requests: list[RequestTrace], retries: Iterable[Retried]) -> list[RequestTrace]:
@@ -248,11 +270,16 @@ def _answer(wait: Wait, question: Question | None, at: float) -> None:
         wait.verdict, wait.by, wait.scope = answer.verdict, answer.by, answer.scope
 
 
-def _because(text: str, waits: list[Wait]) -> Because | None:
+@lru_cache(512)  # the same few rules let most calls run
+def _parsed(text: str) -> tuple[str, str, str | None]:
     found = _BECAUSE.fullmatch(text)
-    if found is None:
-        return Because("", text) if text else None
-    because = Because(found["kind"], found["text"], found["origin"])
+    return ("", text, None) if found is None else (found["kind"], found["text"], found["origin"])
+
+
+def _because(text: str, waits: list[Wait]) -> Because | None:
+    if not text:
+        return None
+    because = Because(*_parsed(text))
     if because.kind == "answer":
         because = Because("answer", text.removeprefix("answer: "))
         answered = [wait for wait in waits if wait.answered is not None and wait.verdict == "allow"]

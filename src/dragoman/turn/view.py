@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.boundary import check_json
-from dragoman.messages.events import MessageAdded, Notice
+from dragoman.messages.events import MessageAdded, Notice, StepRetry
 from dragoman.messages.ids import new_id
 from dragoman.messages.media import CHAT, type_of
 from dragoman.messages.message import Message
@@ -22,6 +22,7 @@ from dragoman.store.store import Change
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.facts import Compacted, CompactionStarted
+from dragoman.turn.live.aside import asking_aside
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.machine import Turn
 from dragoman.turn.output import Output
@@ -132,14 +133,20 @@ class TurnView:
         """Tell whoever listens."""
         self._log.publish(Notice(text, kind))
 
-    async def complete(self, request: Request) -> Message:
+    async def complete(self, request: Request, *, purpose: str = "plugin") -> Message:
         """Ask something beside the conversation, such as a title: of the small model, where one is set.
-        Nothing of it is stored or shown."""
+        Nothing of it is stored or shown. `purpose` is a word for what it is asked for, for who traces it."""
+        log = self._log
         request.model = self._side_model.name
         await self._before_side_request(request)
-        return await collect_reply(
-            self._side_model, request, self.conversation.id, on_retry=self._log.publish
-        )
+
+        def retry(event: StepRetry) -> None:
+            aside.retry(event, log.now())
+            log.publish(event)
+
+        with asking_aside(log, purpose, request) as aside:
+            aside.reply = await collect_reply(self._side_model, request, self.conversation.id, on_retry=retry)
+        return aside.reply
 
     def add_tool(self, tool: Tool, *, once: bool = False) -> None:
         """Offer one more tool in this turn, from the next request on, or in that request alone. After a

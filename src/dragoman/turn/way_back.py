@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias
 
 from dragoman.conversation.tree import Conversation, Tree
-from dragoman.errors import BadRequest, NotFound, StoreUnavailable, TurnBusy
+from dragoman.errors import BadRequest, NotFound, RevertConflict, StoreUnavailable, TurnBusy
 from dragoman.store.store import Store
 from dragoman.tools.thread import in_thread
 from dragoman.tools.workspace import read_inside, steps_of
@@ -24,9 +24,9 @@ from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.states import ChangeRecord, FileChange, compose
 from dragoman.workspace.workspaces import OWN, Workspaces
 
-T = TypeVar("T")
 _log = logging.getLogger("dragoman.turn")
 _BLAMED = 5_000_000  # bytes of a file whose lines are told
+_InFolder: TypeAlias = tuple[WorkspaceHistory, ChangeRecord]  # what a revert did in one
 
 
 @dataclass(slots=True, frozen=True)
@@ -137,7 +137,7 @@ class WayBack:
         else:
             own = [message for message in tree if message.turn == turn]
             first = [message for message in own if message.parent == row.message] or own[:1]
-        return await self._revert(point_in(tree, turn, first), files_only, force)
+        return await self._revert(point_in(tree, row.conversation, turn, first), files_only, force)
 
     async def revert_message(
         self, message: str, *, files_only: bool = False, force: bool = False
@@ -145,7 +145,8 @@ class WayBack:
         """To before a message: a person's, or a reply."""
         found = await self._store.message(message)
         tree = await self._tree(found.conversation)
-        return await self._revert(point_in(tree, found.turn or "", [found]), files_only, force)
+        point = point_in(tree, found.conversation, found.turn or "", [found])
+        return await self._revert(point, files_only, force)
 
     async def revert_call(self, call: str, *, files_only: bool = False, force: bool = False) -> Reverted:
         """To before a call; the conversation, to before the reply that holds it."""
@@ -153,7 +154,7 @@ class WayBack:
         tree = await self._tree(conversation)
         for message in tree:
             if any(one.id == call for one in message.calls):
-                point = point_in(tree, message.turn or "", [message], first_call=call)
+                point = point_in(tree, conversation, message.turn or "", [message], first_call=call)
                 return await self._revert(point, files_only, force)
         raise NotFound("call", call)
 
@@ -161,21 +162,24 @@ class WayBack:
         """Take the last revert of a conversation back."""
         self._recorded()
         info = await self._store.conversation(conversation)
-        last: tuple[WorkspaceHistory, ChangeRecord] | None = None
-        for one in await self._of_conversation(conversation):
-            found = _to_redo(await in_thread(partial(one.of_conversation, conversation)))
-            if found is not None and (last is None or found.created > last[1].created):
-                last = one, found
-        if last is None:
-            raise BadRequest("there is nothing to do again: nothing was taken back here")
-        history, record = last
-        leaf = (info.leaf, record.leaf_before) if record.leaf_before is not None else None
-        made = await in_thread(
-            lambda: history.revert(
-                [record], conversation=conversation, turn=record.turn, force=force, leaf=leaf
-            )
-        )
-        return await self._moved(history, made, info.leaf)
+        histories = await self._of_conversation(conversation)
+
+        def redo() -> list[_InFolder]:
+            found = [(one, _to_redo(one.of_conversation(conversation))) for one in histories]
+            there = [(one, record) for one, record in found if record is not None]
+            if not there:
+                raise BadRequest("there is nothing to do again: nothing was taken back here")
+            latest = max(record.created for _, record in there)
+            together = [(one, record) for one, record in there if record.created == latest]
+            together.sort(
+                key=lambda part: part[1].leaf_before is not None
+            )  # who moves the conversation: last
+            record = together[-1][1]
+            leaf = (info.leaf, record.leaf_before) if record.leaf_before is not None else None
+            parts = [(one, [record]) for one, record in together]
+            return _revert_all(parts, conversation, record.turn, force, leaf)
+
+        return await self._moved(await in_thread(redo), info.leaf)
 
     # ── a folder of its own ───────────────────────────────────────────────────────────────────────
 
@@ -190,7 +194,7 @@ class WayBack:
         if target is None:
             raise BadRequest("there is no place for copies: name one with snapshot_folder")
         tree = await self._tree(conversation)
-        point = point_in(tree, "", [tree[id] for id in tree.children(message)])
+        point = point_in(tree, conversation, "", [tree[id] for id in tree.children(message)])
         history = self._histories.at(workspace.folder)
         limits, skip = self._histories.limits, self._histories.left_out
 
@@ -259,9 +263,11 @@ class WayBack:
 
     async def _revert(self, point: Point, files_only: bool, force: bool) -> Reverted:
         for row in await self._store.turns(point.conversation):
-            if row.live and row.id in point.turns:
+            if row.live and (row.id in {point.turn, *point.turns} or row.message in point.after):
                 raise TurnBusy(row.id)
         info = await self._store.conversation(point.conversation)
+        if not point.after:  # it ended before it did anything
+            return Reverted(point.conversation, leaf=info.leaf)
         moves = not files_only and info.leaf in point.after and point.leaf is not None
         histories = await self._of_conversation(point.conversation)
         if not histories:
@@ -271,13 +277,13 @@ class WayBack:
                 await self._store.set_leaf(point.conversation, point.leaf, 0.0)
             return Reverted(point.conversation, leaf=point.leaf if moves else info.leaf, moved=moves)
         leaf = (info.leaf, point.leaf) if moves else None
-        *others, last = await in_thread(lambda: self._with_records(histories, point))
-        made = [(one, await in_thread(partial(_revert_files, one, point, force, None))) for one in others]
-        made.append((last, await in_thread(lambda: _revert_files(last, point, force, leaf))))
-        done = await self._moved(last, made[-1][1], info.leaf)
-        for _, record in made[:-1]:
-            done.paths.extend(change.path for change in record.changes)
-            done.notes.extend(record.notes)
+
+        def revert() -> list[_InFolder]:
+            found = self._with_records(histories, point)
+            parts = [(one, records_after(point, one.of_conversation(point.conversation))) for one in found]
+            return _revert_all(parts, point.conversation, point.turn, force, leaf)
+
+        done = await self._moved(await in_thread(revert), info.leaf)
         if not files_only and point.leaf is None:
             done.notes.append("it was the first message: the conversation stays where it is")
         return done
@@ -297,15 +303,17 @@ class WayBack:
                 raise BadRequest(f"turn {turn} worked in {other.root}: start in that folder to go back there")
         return found or histories[:1]
 
-    async def _moved(self, history: WorkspaceHistory, record: ChangeRecord, leaf: str | None) -> Reverted:
-        if record.leaf_after is not None:
-            await self._move(history, record)
+    async def _moved(self, made: Sequence[_InFolder], leaf: str | None) -> Reverted:
+        """The last of them says where the conversation goes."""
+        history, last = made[-1]
+        if last.leaf_after is not None:
+            await self._move(history, last)
         return Reverted(
-            record.conversation,
-            [change.path for change in record.changes],
-            list(record.notes),
-            record.leaf_after or leaf,
-            record.leaf_after is not None,
+            last.conversation,
+            [change.path for _, record in made for change in record.changes],
+            [note for _, record in made for note in record.notes],
+            last.leaf_after or leaf,
+            last.leaf_after is not None,
         )
 
     async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> None:
@@ -325,11 +333,30 @@ async def root_of(store: Store, conversation: Conversation) -> str:
     return conversation.id
 
 
-def _revert_files(
-    history: WorkspaceHistory, point: Point, force: bool, leaf: tuple[str | None, str | None] | None
-) -> ChangeRecord:
-    records = records_after(point, history.of_conversation(point.conversation))
-    return history.revert(records, conversation=point.conversation, turn=point.turn, force=force, leaf=leaf)
+def _revert_all(
+    parts: Sequence[tuple[WorkspaceHistory, Sequence[ChangeRecord]]],
+    conversation: str,
+    turn: str,
+    force: bool,
+    leaf: tuple[str | None, str | None] | None,
+) -> list[_InFolder]:
+    """In every folder, or in none; the last one moves the conversation. They have one time, by which they are
+    known to belong together."""
+    plans = [] if force or len(parts) == 1 else [history.plan(records) for history, records in parts]
+    if conflicts := [(one.path, one.why) for plan in plans for one in plan.conflicts]:
+        raise RevertConflict(conflicts)
+    made: list[_InFolder] = []
+    revert = partial(WorkspaceHistory.revert, conversation=conversation, turn=turn)
+    for history, records in parts:
+        moves = leaf if len(made) == len(parts) - 1 else None
+        at = made[0][1].created if made else None
+        try:
+            made.append((history, revert(history, records, force=force, leaf=moves, at=at)))
+        except Exception:
+            for other, record in reversed(made):
+                revert(other, [record], force=True)
+            raise
+    return made
 
 
 def _to_redo(records: Sequence[ChangeRecord]) -> ChangeRecord | None:
@@ -345,5 +372,4 @@ def _to_redo(records: Sequence[ChangeRecord]) -> ChangeRecord | None:
 def _diff(history: WorkspaceHistory, records: Sequence[ChangeRecord]) -> WorkspaceDiff:
     changes: list[FileChange] = [change for record in records for change in record.changes]
     notes = dict.fromkeys(note for record in records for note in record.notes)
-    contents: Callable[..., bytes | None] = history.contents
-    return WorkspaceDiff(diff_of(compose(changes), contents), list(notes))
+    return WorkspaceDiff(diff_of(compose(changes), history.contents), list(notes))

@@ -1,11 +1,11 @@
-"""Bodies as bytes: large ones in pieces, so that a thread that writes one does not stop all others."""
+"""Bodies as bytes: large ones in parts, so that a thread that writes one does not stop all others, and files
+between them, which are read when they are sent."""
 
 from __future__ import annotations
 
-import io
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from pydantic import JsonValue
@@ -13,6 +13,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall
 from dragoman.messages.request import Request
+from dragoman.wire.payload import FileContent, InBase64, Payload, PayloadPart
 from dragoman.wire.surrogates import join_all, join_halves
 
 LARGE = 1 << 20  # characters
@@ -29,8 +30,10 @@ def write(body: Body) -> bytes:
         return to_json(join_all(body), inf_nan_mode="null")
 
 
-def write_large(body: Body) -> bytes:
-    """The same bytes, with long texts written apart from the rest: one call would hold up every thread."""
+def write_large(body: Body, files: Mapping[str, FileContent] | None = None) -> Payload:
+    """The same, with long texts written apart from the rest: one call would hold up every thread. `files` are
+    those whose placeholders stand in the body, in place of their base64."""
+    files = files or {}
     texts: list[str] = []
     mark = secrets.token_hex(16)
 
@@ -38,7 +41,7 @@ def write_large(body: Body) -> bytes:
         match value:
             case str() if len(value) > PIECE:
                 texts.append(value)
-                return f"{mark}{len(texts) - 1}"
+                return f"{mark}{len(texts) - 1}@"
             case dict():
                 return {name: set_apart(one) for name, one in value.items()}
             case list():
@@ -47,14 +50,15 @@ def write_large(body: Body) -> bytes:
                 return value
 
     around = write({name: set_apart(value) for name, value in body.items()})
-    first, *others = re.split(rf'"{mark}(\d+)"'.encode(), around)
-    out = io.BytesIO()  # one `join` of all would hold up every thread, and need the memory twice
-    out.write(first)
-    for number, rest in zip(others[::2], others[1::2], strict=True):
-        out.write(b'"')
-        out.writelines(_written(texts[int(number)]))
-        out.write(b'"' + rest)
-    return out.getvalue()
+    first, *others = re.split(f"({'|'.join([mark, *files])})(?:(\\d+)@)?".encode(), around)
+    parts: list[PayloadPart] = [first]
+    for name, number, rest in zip(others[::3], others[1::3], others[2::3], strict=True):
+        if number is None:
+            parts.append(InBase64(files[name.decode()]))
+        else:
+            parts += _written(texts[int(number)])
+        parts.append(rest)
+    return Payload(parts)
 
 
 def is_large(request: Request) -> bool:

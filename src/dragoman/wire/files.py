@@ -11,18 +11,24 @@ from dragoman.messages.media import in_words, is_text, media_type, text_inside
 from dragoman.messages.parts import File, Part, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.lowering import result_files
+from dragoman.wire.payload import FileContent
 
 
 @dataclass(slots=True, frozen=True)
 class Attachments:
-    """The blobs of one request, coded: text files as text, all others as base64 or as an id."""
+    """The blobs of one request, coded: text files as text, all others as base64 or as an id.
+
+    In place of the base64 of a larger file stands a placeholder, and what is sent there is in `contents`.
+    """
 
     base64: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     ids: Mapping[str, str] = field(default_factory=dict)  # of those that were uploaded, at the provider
+    contents: Mapping[str, FileContent] = field(default_factory=dict)  # by their placeholders
 
     @property
     def size(self) -> int:
+        """Characters that stand in the body itself."""
         return sum(map(len, self.base64.values())) + sum(map(len, self.texts.values()))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random as randomness
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -16,15 +16,15 @@ from urllib.parse import urlencode
 
 from pydantic import JsonValue
 
-from dragoman.errors import ConfigError, ProviderError
+from dragoman.errors import ConfigError, DragomanError, ProviderError
 from dragoman.extras import describe_missing
 from dragoman.messages.events import Event, FileAdded, Notice, StepRetry
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.redaction import redact_text
-from dragoman.trace_context import trace_headers
+from dragoman.trace_context import attempt_headers
 from dragoman.wire.attachments import AttachmentReader
-from dragoman.wire.auth.auth import Outgoing
+from dragoman.wire.auth.auth import Outgoing, outgoing_to
 from dragoman.wire.bodies import is_large, write, write_large
 from dragoman.wire.body_fields import fields_of
 from dragoman.wire.downloads import LARGEST, fetch_made
@@ -35,6 +35,7 @@ from dragoman.wire.forms import write_form
 from dragoman.wire.learned import Learned, may_teach
 from dragoman.wire.network import environment_proxy, exact_url, is_link_local, trust
 from dragoman.wire.options import Extra, check_options, own_fields, with_extra, with_tool_choice
+from dragoman.wire.payload import Payload
 from dragoman.wire.pictures import NO_LIMITS, FileLimits, has_pillow, is_too_large
 from dragoman.wire.request_files import NO_ROOM, RequestFiles
 from dragoman.wire.strict import restore_calls
@@ -47,8 +48,7 @@ if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done w
 
 TOKEN_SECONDS = 30.0  # for an access token: those who give them are quick
 MACHINE_SECONDS = 3.0  # for one from this machine's own link: whoever is not there does not answer
-PIECE = 1 << 18  # bytes of a large body that are written at once
-LARGE_BODY = 1 << 20  # above this aiohttp wants something it can read in pieces
+LARGE_BODY = 1 << 20  # above this aiohttp wants something it can read in pieces, and writing takes a while
 
 
 @dataclass(slots=True, frozen=True)
@@ -122,7 +122,7 @@ class HttpClient:
             self._session = None
 
     async def post(
-        self, url: str, *, headers: Mapping[str, str], body: bytes, exact: bool = False
+        self, url: str, *, headers: Mapping[str, str], body: bytes | Payload, exact: bool = False
     ) -> aiohttp.ClientResponse:
         """Send a body. The response is the caller's to close; raises what aiohttp raises.
 
@@ -131,25 +131,43 @@ class HttpClient:
         return await self.send("POST", url, headers=headers, body=body, exact=exact)
 
     async def send(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes, exact: bool = False
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | Payload, exact: bool = False
     ) -> aiohttp.ClientResponse:
         """The same with another verb."""
-        return await self._pool().request(
-            method,
-            exact_url(url) if exact else url,
-            data=body if len(body) < LARGE_BODY else _pieces(body),
-            headers=headers if len(body) < LARGE_BODY else {**headers, "Content-Length": str(len(body))},
-            proxy=self._proxy_for(url),
-            allow_redirects=False,  # a key must not follow a redirect to somebody else
-        )
+        if isinstance(body, bytes) and len(body) >= LARGE_BODY:
+            body = Payload([body])  # what aiohttp has for bytes copies all of them first, while others wait
+        try:
+            return await self._pool().request(
+                method,
+                exact_url(url) if exact else url,
+                data=body.pieces() if isinstance(body, Payload) else body,
+                headers={**headers, "Content-Length": str(body.size)}
+                if isinstance(body, Payload)
+                else headers,
+                proxy=self._proxy_for(url),
+                allow_redirects=False,  # a key must not follow a redirect to somebody else
+            )
+        except client_error() as error:
+            if isinstance(error.__cause__, DragomanError):  # a file could not be read to its end
+                raise error.__cause__ from None
+            raise
 
-    def exchange(self, endpoint: Endpoint, model: str, *, body: bytes, decoder: Decoder) -> Exchange:
-        """One attempt at a reply. Nothing is sent before it is opened."""
+    def exchange(
+        self,
+        endpoint: Endpoint,
+        model: str,
+        *,
+        body: bytes | Payload,
+        decoder: Decoder,
+        trace: Mapping[str, str] | None = None,
+    ) -> Exchange:
+        """One attempt at a reply. Nothing is sent before it is opened. `trace` are headers, too."""
         url, auth = endpoint.url(model), endpoint.auth
 
         async def send() -> aiohttp.ClientResponse:
-            signed = await auth.headers(Outgoing(url, body), self)  # each attempt anew: it holds the time
-            headers = {**signed, **endpoint.headers}
+            outgoing = await outgoing_to(url, body, auth)
+            signed = await auth.headers(outgoing, self)  # each attempt anew: it holds the time
+            headers = {**signed, **endpoint.headers, **(trace or {})}
             return await self.post(url, headers=headers, body=body, exact=auth.exact)
 
         return Exchange(
@@ -243,14 +261,6 @@ class HttpClient:
         return proxy
 
 
-async def _pieces(body: bytes) -> AsyncIterator[memoryview]:
-    """A large body bit by bit: what aiohttp has for bytes copies all of them first, while others wait."""
-    whole = memoryview(body)
-    for at in range(0, len(whole), PIECE):
-        yield whole[at : at + PIECE]
-        await asyncio.sleep(0)  # a reader who is quick would not let anybody else in between
-
-
 class HttpModel:
     """A model at an endpoint: satisfies `wire.Model`.
 
@@ -305,10 +315,12 @@ class HttpModel:
         retry = self._client.retry
         attempt = 1
         while True:
-            if trace := trace_headers("attempt", attempt):
-                endpoint = replace(endpoint, headers={**endpoint.headers, **trace})
             exchange = self._client.exchange(
-                endpoint, self.model, body=body, decoder=self._wire.decoder(reply)
+                endpoint,
+                self.model,
+                body=body,
+                decoder=self._wire.decoder(reply),
+                trace=attempt_headers(),
             )
             failure: ProviderError
             try:
@@ -323,7 +335,7 @@ class HttpModel:
                 failure = self._for_people(error)
                 if not exchange.began and uploaded and is_unknown_file(error):
                     assert self._files.uploads is not None
-                    self._files.uploads.forget(uploaded)
+                    await self._files.uploads.forget(uploaded)
                     endpoint, body, _ = await self._addressed(request)
                     uploaded = frozenset()  # once
                     continue
@@ -342,27 +354,27 @@ class HttpModel:
         """What lies at an address in a reply. The key does not go there."""
         return await self._client.get(url, largest=LARGEST)
 
-    async def _addressed(self, request: Request) -> tuple[Endpoint, bytes, frozenset[str]]:
-        """The request as bytes, where they go, and the blobs that are named by an id in it. What takes long
-        is done in a thread."""
+    async def _addressed(self, request: Request) -> tuple[Endpoint, bytes | Payload, frozenset[str]]:
+        """The request as it is sent, where it goes, and the blobs that are named by an id in it. What takes
+        long is done in a thread."""
         self.check_options(request.options)
         request = self._complete(request)
         attachments = await self._files.read(request)
         ids = frozenset(attachments.ids)
         if attachments.size > LARGE_BODY or is_large(request):
-            return *await asyncio.to_thread(self._written, request, attachments, write_large), ids
-        return *self._written(request, attachments, write), ids
+            return *await asyncio.to_thread(self._written, request, attachments), ids
+        return *self._written(request, attachments), ids
 
-    def _written(
-        self, request: Request, attachments: Attachments, writer: Callable[[dict[str, JsonValue]], bytes]
-    ) -> tuple[Endpoint, bytes]:
+    def _written(self, request: Request, attachments: Attachments) -> tuple[Endpoint, bytes | Payload]:
         body = self._encode(request, attachments)
         endpoint = self._endpoint.with_headers_of(body)
         if isinstance(self._wire, MediaWire):
             endpoint = self._wire.endpoint(request, endpoint)
+        files = attachments.contents
         if not endpoint.form:
-            return endpoint, writer(body)
-        data, type = write_form(body)
+            large = files or attachments.size > LARGE_BODY or is_large(request)
+            return endpoint, write_large(body, files) if large else write(body)
+        data, type = write_form(body, files)
         return replace(endpoint, headers={**endpoint.headers, "Content-Type": type}), data
 
     def _complete(self, request: Request) -> Request:

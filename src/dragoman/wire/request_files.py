@@ -12,7 +12,7 @@ from dragoman.messages.request import Request
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.files import Attachments, beyond_room, without_files
 from dragoman.wire.pictures import NO_LIMITS, FileLimits, has_pillow
-from dragoman.wire.uploads import SERVICES, Uploads
+from dragoman.wire.uploads import SERVICES, KeepsProviderFiles, Uploads
 from dragoman.wire.wire import Wire
 
 NO_ROOM = "there is no room for it in one request"
@@ -54,7 +54,9 @@ class RequestFiles:
         """The id of a file that is kept at the provider; None where it goes into the body."""
         if self.uploads is None or not self._is_uploaded(file):
             return None
-        return await self.uploads.id_of(file, self.reader.bytes_of)
+        content, place = await self.reader.find(file.blob or "")
+        store = place if isinstance(place, KeepsProviderFiles) and self.uploads.lasting else None
+        return await self.uploads.id_of(file, content, store)
 
     def _is_uploaded(self, file: File) -> bool:
         above = self.limits.upload_above

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from pydantic_core import from_json
@@ -16,12 +17,14 @@ from pydantic_core import from_json
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.messages.media import media_type, modality
 from dragoman.messages.parts import File
+from dragoman.messages.provider_files import ProviderFile
 from dragoman.redaction import redact_text
 from dragoman.wire.anthropic_messages.shapes import FILES_BETA
-from dragoman.wire.auth.auth import Outgoing
+from dragoman.wire.auth.auth import outgoing_to
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import client_error, read_bounded
 from dragoman.wire.forms import write_related, write_upload
+from dragoman.wire.payload import FileContent, Payload
 
 if TYPE_CHECKING:
     from dragoman.wire.http import HttpClient
@@ -64,19 +67,45 @@ def is_unknown_file(error: ProviderError) -> bool:
     return error.status in (400, 403, 404) and re.search(r"\bfile", error.message, re.IGNORECASE) is not None
 
 
-class Uploads:
-    """The files of one account at a provider. They are remembered as long as this process runs; those that
-    would stay for ever are deleted when it ends."""
+@runtime_checkable
+class KeepsProviderFiles(Protocol):
+    """What a store knows of files that lie at providers (`store/provider_files.py`)."""
 
-    def __init__(self, client: HttpClient, endpoint: Endpoint, wire: str) -> None:
+    async def add_provider_file(self, file: ProviderFile, now: float) -> None: ...
+
+    async def provider_file(self, account: str, blob: str, now: float) -> ProviderFile | None: ...
+
+    async def forget_provider_file(self, file: ProviderFile) -> None: ...
+
+    async def unwanted_provider_files(self, now: float) -> list[ProviderFile]: ...
+
+
+@runtime_checkable
+class DeletesProviderFiles(Protocol):
+    """Models that can delete what a store says nobody needs: a runtime tells them to, now and then."""
+
+    async def delete_unwanted_files(self, store: KeepsProviderFiles) -> None: ...
+
+
+class Uploads:
+    """The files of one account at a provider. A store that keeps their ids outlives this process. Without
+    one, they are known as long as it runs, and those that would stay for ever are deleted when it ends."""
+
+    def __init__(
+        self, client: HttpClient, endpoint: Endpoint, wire: str, provider: str = "", *, lasting: bool = True
+    ) -> None:
         self._client = client
         self._endpoint = endpoint
         self._service = SERVICES[wire]
-        self._known: dict[str, tuple[str, float | None]] = {}  # blob → its id, and until when
+        self.lasting = lasting  # stores may be told of them
+        self.account = f"{provider}:{_fingerprint(endpoint)}"
+        self._known: dict[str, tuple[ProviderFile, KeepsProviderFiles | None]] = {}  # by blob
         self._paused_until = 0.0
         self._uploading = asyncio.Lock()
 
-    async def id_of(self, file: File, read: Callable[[str], Awaitable[bytes]]) -> str | None:
+    async def id_of(
+        self, file: File, content: FileContent, store: KeepsProviderFiles | None = None
+    ) -> str | None:
         """The id of a file at the provider, uploaded if it is not there. None where that does not work: then
         it goes into the body, as a small one does."""
         assert file.blob is not None
@@ -84,47 +113,92 @@ class Uploads:
             return None
         async with self._uploading:  # two requests of one conversation upload it once
             now = self._client.clock()
-            id, until = self._known.get(file.blob, (None, None))
-            if id is not None and (until is None or now < until):
-                return id
+            if (found := await self._find(file.blob, store, now)) is not None:
+                return found.id
             if now < self._paused_until:
                 return None
             try:
-                id = await self._upload(file, await read(file.blob))
+                id = await self._upload(file, content)
             except (OSError, client_error(), DragomanError, ValueError, LookupError, TypeError) as error:
                 self._paused_until = now + PAUSE
                 why = redact_text(str(error), self._endpoint.secrets) or type(error).__name__
                 _log.warning("a file is not uploaded, and goes with each request: %s", why)
                 return None
             lifetime = self._service.lifetime
-            self._known[file.blob] = (id, None if lifetime is None else now + lifetime - _MARGIN)
-            return id
+            expires = None if lifetime is None else now + lifetime - _MARGIN
+            kept = await self._keep(ProviderFile(self.account, file.blob, id, expires), store)
+            self._known[file.blob] = kept, store
+            return kept.id
 
-    def forget(self, blobs: Iterable[str]) -> None:
+    async def forget(self, blobs: Iterable[str]) -> None:
         """The provider does not know them any more."""
         for blob in blobs:
-            self._known.pop(blob, None)
+            file, store = self._known.pop(blob, (None, None))
+            if file is not None and store is not None:
+                await store.forget_provider_file(file)
+
+    async def delete(self, files: Iterable[ProviderFile], store: KeepsProviderFiles) -> None:
+        """Those that nobody needs. What cannot be deleted now is tried another time."""
+        for file in files:
+            try:
+                await self._delete(file)
+            except (OSError, client_error(), DragomanError, ValueError) as error:
+                why = redact_text(str(error), self._endpoint.secrets) or type(error).__name__
+                _log.warning("a file that nobody needs stays at its provider for now: %s", why)
+                return
+            self._known.pop(file.blob, None)
+            await store.forget_provider_file(file)
 
     async def close(self) -> None:
-        """Delete what would stay for ever, as far as that goes quickly."""
+        """Delete what would stay for ever and no store knows of, as far as that goes quickly."""
         known, self._known = self._known, {}
-        if self._service.lifetime is None and known:
-            with suppress(OSError, client_error(), DragomanError):  # a timeout is an OSError
+        left = [file for file, store in known.values() if store is None]
+        if self._service.lifetime is None and left:
+            with suppress(OSError, client_error(), DragomanError, ValueError):  # a timeout is an OSError
                 async with asyncio.timeout(_DELETE_SECONDS):
-                    for id, _ in known.values():
-                        await self._ask(f"files/{id}", method="DELETE")
+                    for file in left:
+                        await self._delete(file)
 
-    async def _upload(self, file: File, data: bytes) -> str:
+    async def _find(self, blob: str, store: KeepsProviderFiles | None, now: float) -> ProviderFile | None:
+        found, holder = self._known.get(blob, (None, None))
+        if found is None and store is not None:
+            found, holder = await store.provider_file(self.account, blob, now), store
+        if found is None or (found.expires is not None and now >= found.expires):
+            return None
+        if holder is None and store is not None:  # it was uploaded before anybody could remember it
+            await store.add_provider_file(found, now)
+            holder = store
+        self._known[blob] = found, holder
+        return found
+
+    async def _keep(self, file: ProviderFile, store: KeepsProviderFiles | None) -> ProviderFile:
+        """The file that counts: where another process uploaded the same meanwhile, the first one's."""
+        if store is None:
+            return file
+        now = self._client.clock()
+        await store.add_provider_file(file, now)
+        first = await store.provider_file(self.account, file.blob, now)
+        if first is None or first.id == file.id:
+            return file
+        await self.delete([file], store)
+        return first
+
+    async def _delete(self, file: ProviderFile) -> None:
+        try:
+            await self._ask(f"files/{file.id.rpartition('/')[2]}", method="DELETE")
+        except _NotThere:
+            pass
+
+    async def _upload(self, file: File, content: FileContent) -> str:
         name = file.name or f"{(file.blob or '')[:16]}.{media_type(file).partition('/')[2]}"
         if self._service.related:
-            return await self._upload_related(name, media_type(file), data)
-        fields = self._service.fields(file)
-        body, type = await asyncio.to_thread(write_upload, fields, name, media_type(file), data)
+            return await self._upload_related(name, media_type(file), content)
+        body, type = write_upload(self._service.fields(file), name, media_type(file), content)
         return str((await self._ask("files", body=body, type=type))["id"])
 
-    async def _upload_related(self, name: str, kind: str, data: bytes) -> str:
+    async def _upload_related(self, name: str, kind: str, content: FileContent) -> str:
         """The address of a file at Google, once it can be used: films are looked at for a while."""
-        body, type = await asyncio.to_thread(write_related, {"file": {"displayName": name}}, kind, data)
+        body, type = write_related({"file": {"displayName": name}}, kind, content)
         found = (await self._ask("files", body=body, type=type, before="/upload"))["file"]
         for _ in range(_LOOKS):
             if found.get("state", "ACTIVE") != "PROCESSING":
@@ -139,21 +213,33 @@ class Uploads:
         self,
         path: str,
         *,
-        body: bytes = b"",
+        body: bytes | Payload = b"",
         type: str = "application/json",
         method: str = "POST",
         before: str = "",
     ) -> dict[str, Any]:
         address = urlsplit(self._endpoint.sibling_url(path))
         url = address._replace(path=f"{before}{address.path}").geturl()
-        signed = await self._endpoint.auth.headers(Outgoing(url, body, method=method), self._client)
+        outgoing = await outgoing_to(url, body, self._endpoint.auth, method=method)
+        signed = await self._endpoint.auth.headers(outgoing, self._client)
         headers = {**signed, **self._endpoint.headers, **self._service.headers}
         headers |= {"Content-Type": type, "Accept": "application/json"}
         async with asyncio.timeout(self._client.timeouts.first_byte):  # others wait for what this one holds
             response = await self._client.send(method, url, headers=headers, body=body)
             async with response:
                 answer = await read_bounded(response)
+        if response.status == 404:
+            raise _NotThere("404")
         if response.status // 100 != 2:
             raise ValueError(f"{response.status} {answer[:200].decode(errors='replace')}")
-        found: dict[str, Any] = from_json(answer)
+        found: dict[str, Any] = from_json(answer or b"{}")
         return found
+
+
+class _NotThere(ValueError):
+    """The provider has no such file."""
+
+
+def _fingerprint(endpoint: Endpoint) -> str:
+    """Which account it is, without a way back to its key."""
+    return hashlib.sha256("\n".join((endpoint.base_url, *endpoint.auth.secrets)).encode()).hexdigest()[:16]

@@ -229,10 +229,12 @@ class WorkspaceHistory:
         turn: str,
         force: bool = False,
         leaf: tuple[str | None, str | None] | None = None,
+        at: float | None = None,
         on_step: Callable[[int], None] = lambda _: None,
     ) -> ChangeRecord:
         """Take these records back, whole or not at all. `leaf`: where the conversation stands, and where it
-        is to go. RevertConflict where something is not as they left it, unless `force` says to go on."""
+        is to go; `at`: the time of the same revert in another folder. RevertConflict where something is not
+        as they left it, unless `force` says to go on."""
         with self._exclusive() as (file, records):
             plan = self._plan(file, records, reverted)
             if plan.conflicts and not force:
@@ -248,7 +250,7 @@ class WorkspaceHistory:
                 notes=tuple(f"{one.path}: {one.why}" for one in plan.left),
                 leaf_before=before,
                 leaf_after=after,
-                created=self._clock(),
+                created=self._clock() if at is None else at,
             )
             number = write_journal(file, record, moves=leaf is not None)
             try:

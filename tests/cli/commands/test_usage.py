@@ -68,6 +68,18 @@ async def test_the_terminal_prints_a_table_csv_and_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+async def test_where_no_price_is_known_no_number_stands_for_it(tmp_path: Path) -> None:
+    """O3: nothing is not unknown, in a table, in a spreadsheet and for programs."""
+    async with runtime_with(tmp_path, [says("hi", usage=Usage(50, 5))]) as runtime:
+        await (await runtime.send("go")).result()
+    assert "unknown" in (await _usage(tmp_path, "--by", "model")).out
+    (row,) = csv.DictReader(io.StringIO((await _usage(tmp_path, "--by", "model", "--csv")).out))
+    assert (row["cost"], row["unpriced"]) == ("", "1")
+    (told,) = json.loads((await _usage(tmp_path, "--by", "model", "--json")).out)
+    assert (told["cost"], told["unpriced"]) == (None, 1)
+
+
+@pytest.mark.slow
 async def test_people_see_what_they_spent_and_whoever_runs_the_server_sees_all(tmp_path: Path) -> None:
     """O3, U2"""
     await _spend(tmp_path)

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.wire.auth.auth import Outgoing
+from dragoman.wire.auth.auth import Outgoing, outgoing_to
 from dragoman.wire.auth.aws import AwsAuth, sign
+from dragoman.wire.payload import FileContent, InBase64, Payload
 
 AUTH = AwsAuth(
     "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", region="us-east-1", service="service"
@@ -54,6 +55,13 @@ def test_body_address_time_and_session_are_all_signed() -> None:
         ]
     }
     assert len(signatures) == 6
+
+
+async def test_a_body_with_files_in_it_is_signed_as_the_bytes_it_is_sent_as() -> None:
+    body = Payload([b"before ", InBase64(FileContent.of(b"a picture")), b" after"])
+    request = await outgoing_to("https://a.example/x", body, AUTH)
+    same = Outgoing("https://a.example/x", b"before YSBwaWN0dXJl after")
+    assert sign(AUTH, request, AT) == sign(AUTH, same, AT)
 
 
 @pytest.mark.parametrize("spoiled", [{"secret_key": "abc\n"}, {"session_token": "a\r\nb"}])

@@ -234,6 +234,9 @@ export interface components {
             because: components["schemas"]["Because"] | null;
             limit: string | null;
             opened: string | null;
+            usage: components["schemas"]["Usage"] | null;
+            /** @default false */
+            copied: boolean;
             runs: components["schemas"]["ToolRun"][];
             waits: components["schemas"]["Wait"][];
         };
@@ -305,6 +308,7 @@ export interface components {
             started: number;
             ended: number | null;
             usage: components["schemas"]["Usage"] | null;
+            error: string | null;
         };
         ConfirmedServer: {
             /** @example files */
@@ -1368,6 +1372,8 @@ export interface components {
             built: number;
             /** @default 1 */
             sent: number;
+            /** @default false */
+            copied: boolean;
         };
         /** @description How an answer is made once more. What is left out is as it was for the one it repeats. */
         Rerun: {
@@ -2047,6 +2053,7 @@ export interface components {
             live: boolean;
             started: number;
             retrying: string | null;
+            arriving: components["schemas"]["FilePartial"] | null;
         };
         UploadLimits: {
             upload: number;

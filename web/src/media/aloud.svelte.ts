@@ -4,6 +4,8 @@ import { fileAddress } from "../api/calls";
 import { catalog } from "../state/catalog.svelte";
 import { tell } from "../state/toasts.svelte";
 import { askAside } from "./aside";
+import { soundAddress } from "./listening.svelte";
+import { byElement, playLive } from "./live-sound";
 import { optionsOf } from "./options";
 import { sentences, spoken } from "./spoken";
 import { m } from "./words.svelte";
@@ -13,6 +15,8 @@ const PATIENCE = 1500; // milliseconds until a browser has found its voices
 class Aloud {
   /** The answer that is read. */
   reading = $state<string | null>(null);
+  /** Something is to be heard of it, by a model. */
+  sounds = $state(false);
   private stopped = new AbortController();
 
   async toggle(id: string, text: string): Promise<void> {
@@ -28,42 +32,43 @@ class Aloud {
     } catch (error) {
       if (!signal.aborted) tell(error instanceof Error ? error.message : String(error), "error");
     } finally {
-      if (!signal.aborted) this.reading = null;
+      if (!signal.aborted) this.stop();
     }
   }
 
   stop(): void {
     this.stopped.abort();
     this.reading = null;
+    this.sounds = false;
   }
 }
 
 export const aloud = new Aloud();
 
+/** It is heard as it comes; where that cannot be, when all of it is here. */
 async function byModel(model: string, text: string, signal: AbortSignal): Promise<void> {
-  const sound = await askAside(
-    model,
-    [{ type: "text", text }],
-    optionsOf(model),
-    async ({ parts }) => {
-      const file = parts.find((part) => part.type === "file");
-      if (file?.type !== "file") throw new Error(m().cannotRead);
-      return (await fetch(fileAddress(file), { signal })).blob(); // before it is deleted
-    },
-    signal,
-  );
-  const address = URL.createObjectURL(sound);
-  const player = new Audio(address);
+  const over = new AbortController();
+  const either = AbortSignal.any([signal, over.signal]);
+  let heard: Promise<boolean> = Promise.resolve(false);
   try {
-    await new Promise<void>((resolve, reject) => {
-      signal.addEventListener("abort", () => resolve(), { once: true });
-      player.onended = () => resolve();
-      player.onerror = () => reject(new Error(m().soundFailed));
-      player.play().catch(reject);
-    });
+    const sound = await askAside(
+      model,
+      [{ type: "text", text }],
+      optionsOf(model),
+      async ({ parts }) => {
+        const file = parts.find((part) => part.type === "file");
+        if (file?.type !== "file") throw new Error(m().cannotRead);
+        return (await fetch(fileAddress(file), { signal })).blob(); // before it is deleted
+      },
+      signal,
+      (turn) => (heard = playLive(soundAddress(turn), either, () => (aloud.sounds = !signal.aborted)).ended),
+    );
+    if (await heard) return;
+    const address = URL.createObjectURL(sound);
+    const whole = await byElement(new Audio(address), either).ended.finally(() => URL.revokeObjectURL(address));
+    if (!whole) throw new Error(m().soundFailed);
   } finally {
-    player.pause();
-    URL.revokeObjectURL(address);
+    over.abort();
   }
 }
 

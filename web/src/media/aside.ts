@@ -9,12 +9,13 @@ import { list } from "../state/list.svelte";
 const EVERY = 250; // milliseconds
 
 /** The answer, from a conversation that is deleted when it has been read. */
-export async function askAside<T>(model: string, parts: api.Said, options: JsonObject, read: (answer: Message) => Promise<T> | T, signal: AbortSignal): Promise<T> {
+export async function askAside<T>(model: string, parts: api.Said, options: JsonObject, read: (answer: Message) => Promise<T> | T, signal: AbortSignal, begun: (turn: string) => void = () => {}): Promise<T> {
   const made = await api.create({ model });
   list.hidden.set(made.id, true);
   try {
-    const begun = await api.send(made.id, parts, { options });
-    while ((await get<TurnInfo>(`/api/turns/${encodeURIComponent(begun.turn)}`, signal)).live) await pause(signal);
+    const { turn } = await api.send(made.id, parts, { options });
+    begun(turn);
+    while ((await get<TurnInfo>(`/api/turns/${encodeURIComponent(turn)}`, signal)).live) await pause(signal);
     const { messages } = await api.tree(made.id);
     const answer = messages.findLast(({ role }) => role === "assistant");
     const error = answer?.parts.find((part) => part.type === "error");

@@ -181,6 +181,7 @@ export class ConversationView {
     for (const turn of tree.turns) {
       const retry = turn.retrying === null ? null : { at: 0, reason: turn.retrying };
       this.turns.set(turn.id, { ...turn, retry });
+      if (turn.arriving) this.arrives(turn.id, turn.arriving);
     }
     for (const question of tree.questions) this.questions.set(question.id, question);
     this.queue = tree;
@@ -300,6 +301,7 @@ export class ConversationView {
       live: true,
       started: Date.now() / 1000,
       retrying: null,
+      arriving: null,
       ...this.turns.get(turn),
     });
     this.changeTurn(turn, { live: true });
@@ -324,7 +326,7 @@ export class ConversationView {
   }
 
   /** A newer picture takes the place of the one before; a piece of sound adds to what is here. */
-  private arrives(turn: string, { file, index, offset }: EventOf<"file.partial">): void {
+  private arrives(turn: string, { file, index, offset }: Pick<EventOf<"file.partial">, "file" | "index" | "offset">): void {
     const others = (this.arriving.get(turn) ?? []).filter((one) => one.index !== index);
     const bytes = offset === null ? null : offset + (file.size ?? 0);
     this.arriving.set(turn, [...others, { index, file, bytes }].sort((one, other) => one.index - other.index));

@@ -45,7 +45,8 @@ export function rowsOf(view: TraceView, words: Words): Row[] {
   });
   const rows: Row[] = [];
   (trace.compactions ?? []).forEach((one, place) => {
-    rows.push({ ...row(`compaction ${place}`, "compaction", words.traceCompaction, one.started, one.ended), about: [one.reason] });
+    const made = row(`compaction ${place}`, "compaction", words.traceCompaction, one.started, one.ended);
+    rows.push({ ...made, about: [one.reason], state: one.error ? "bad" : made.state });
   });
   for (const step of trace.steps ?? []) {
     rows.push(row(`step ${step.number}`, "step", words.traceStep(step.number), step.started, step.ended));

@@ -89,6 +89,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
         if not message.strip() and not flags.attach and not flags.conversation:
             raise ConfigError("the message is blank: say something, or attach a file")
         chosen = await choose_run_model(flags, settings)
+        chosen.models.uploads.lasting = not flags.forget
         chosen.models(None)  # a missing key is an error before anything is stored
         built = build_runtime(
             settings,

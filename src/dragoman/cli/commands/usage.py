@@ -8,8 +8,8 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -42,11 +42,11 @@ def show_usage(settings: Settings, *, by: str, since: str | None, person: str | 
     rows = group(asyncio.run(read()) if store_of(settings).is_there else [], names)
     columns = [*names, *(_CALLS if "tool" in names else _NUMBERS)]
     if form == "json":
-        print_json([{name: asdict(row)[name] for name in columns} for row in rows], indent=2)
+        print_json([{name: _value(row, name) for name in columns} for row in rows], indent=2)
     elif form == "csv":
         writer = csv.writer(sys.stdout)
         writer.writerow(columns)
-        writer.writerows([_cell(getattr(row, name)) for name in columns] for row in rows)
+        writer.writerows([_cell(_value(row, name)) for name in columns] for row in rows)
     else:
         _print_table(rows, names, columns)
 
@@ -60,6 +60,10 @@ def parse_since(text: str) -> float:
     except ValueError as error:
         raise BadRequest(f"--since {text}: write a day such as 2026-11-01, or 7d, 2w, 12h") from error
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _value(row: Spending, name: str) -> Any:
+    return row.known_cost if name == "cost" else getattr(row, name)
 
 
 def _cell(value: object) -> object:
@@ -90,9 +94,9 @@ def _print_table(rows: Sequence[Spending], names: Sequence[Dimension], columns: 
 
 
 def _shown(row: Spending, name: str) -> str:
-    value = getattr(row, name)
+    value = _value(row, name)
     if name == "cost":
-        return f"${value:.4f}" if row.replies > row.unpriced or not row.unpriced else "unknown"
+        return f"${value:.4f}" if value is not None else "unknown"
     if isinstance(value, str):
         return plain(value)
     return "–" if value is None else str(value)

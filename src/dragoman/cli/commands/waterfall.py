@@ -76,7 +76,8 @@ def _head(trace: TurnTrace, now: float) -> Iterator[str]:
 
 def _rows(trace: TurnTrace) -> Iterator[_Row]:
     for compaction in trace.compactions:
-        yield _Row("compaction", 0, "compaction", compaction.started, compaction.ended, compaction.reason)
+        about = f"{compaction.reason}; {compaction.error}" if compaction.error else compaction.reason
+        yield _Row("compaction", 0, "compaction", compaction.started, compaction.ended, about)
     for step in trace.steps:
         yield _Row("step", 0, f"step {step.number}", step.started, step.ended)
         for request in step.requests:
@@ -91,7 +92,9 @@ def _rows(trace: TurnTrace) -> Iterator[_Row]:
 
 def _about_request(request: RequestTrace) -> str:
     parts = [request.model]
-    if request.error:
+    if request.copied:
+        parts.append("copied from an earlier version")
+    elif request.error:
         status = f"HTTP {request.status}: " if request.status else ""
         parts.append(f"{status}{request.error}")
         if request.wait:

@@ -109,7 +109,7 @@ def usage(
 ) -> None:
     """What was spent: replies, tokens, and what they cost as far as prices are known. Days are in UTC.
 
-    By tool, it is calls that are counted. Of conversations that were deleted nothing is known any more.
+    By tool, it is calls that are counted. What was spent in deleted conversations is counted.
     """
     from dragoman.cli.commands.usage import show_usage
 

@@ -32,6 +32,7 @@ from dragoman.wire.bodies import write_large
 from dragoman.wire.media_options import check_media_options
 from dragoman.wire.openai_audio.speech import OpenAISpeech
 from dragoman.wire.openai_audio.transcription import OpenAITranscription
+from dragoman.wire.payload import Payload
 
 LONGEST_TEXT = 20_000  # characters: some twenty minutes
 LONGEST_LINE = 1 << 20  # bytes of one frame
@@ -105,7 +106,7 @@ class SpeechModel:
         wire = self._program.wire
         request = wire.select(request)
         attachments = await self._attachments.read(request, wire)
-        body = await asyncio.to_thread(lambda: write_large(_bounded(wire.encode(request, attachments))))
+        body = write_large(_bounded(wire.encode(request, attachments)), attachments.contents)
         decoder = wire.decoder(reply)
         async with _child(body) as child, aclosing(_frames(child)) as frames:
             async for frame in frames:
@@ -121,7 +122,7 @@ def _bounded(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 @asynccontextmanager
-async def _child(body: bytes) -> AsyncIterator[Process]:
+async def _child(body: Payload) -> AsyncIterator[Process]:
     """A process that answers this body. It is gone when the block is left, however that comes."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "dragoman.providers.local.speech_child"),  # nothing out of this folder
@@ -133,8 +134,9 @@ async def _child(body: bytes) -> AsyncIterator[Process]:
     try:
         assert process.stdin is not None
         with suppress(ConnectionError):  # it has died: that is seen when it is read
-            process.stdin.write(body)
-            await process.stdin.drain()
+            async for piece in body.pieces():
+                process.stdin.write(piece)
+                await process.stdin.drain()
             process.stdin.close()
         yield process
     finally:

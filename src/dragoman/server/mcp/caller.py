@@ -17,7 +17,7 @@ from dragoman.messages.media import ModelType
 from dragoman.messages.parts import Arguments, Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
-from dragoman.wire.attachments import UsesBlobs
+from dragoman.wire.attachments import BlobReader, UsesBlobs
 from dragoman.wire.wire import Model, call_id
 
 CALLER = "mcp/caller"  # the model of conversations in which another program calls tools
@@ -78,7 +78,7 @@ class WithCaller:
         find: Callable[[ModelType], list[str]] = getattr(self._models, "of_type", lambda _: [])
         return find(type)
 
-    def use_blobs(self, read: object) -> None:
+    def use_blobs(self, blobs: BlobReader) -> None:
         models: object = self._models
         if isinstance(models, UsesBlobs):
-            models.use_blobs(read)  # type: ignore[arg-type]  # it is handed on as it came
+            models.use_blobs(blobs)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import AsyncIterator
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.parts import File
@@ -40,12 +41,11 @@ async def upload(
     name: Name = None,
 ) -> File:
     """The bytes are the body. What comes back is a part to send with a message."""
-    data = await request.body()
-    if not data:
+    blob, size = await context.runtime.store.put_blob_pieces(request.stream())
+    if not size:
         raise BadRequest("the file is empty")
-    blob = await context.runtime.store.put_blob(data)
     await context.runtime.store.add_upload(blob, person, time.time())
-    return File(type, blob=blob, name=name, size=len(data))
+    return File(type, blob=blob, name=name, size=size)
 
 
 @router.get(
@@ -64,19 +64,36 @@ async def download(  # noqa: PLR0917 - FastAPI calls it by name
     if not re.fullmatch(r"[0-9a-f]{64}", blob):
         raise NotFound("file", blob)
     await context.check_blob(blob, person)
-    data = await context.runtime.store.blob(blob)
+    store = context.runtime.store
+    size = await store.blob_size(blob)
     shown = not download and _SHOWN.fullmatch(type) is not None
     headers = {**_HEADERS, "content-disposition": _disposition("inline" if shown else "attachment", name)}
     kind = type if shown else "application/octet-stream"
     wanted = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", (range or "").strip())
     if wanted is None or not any(wanted.groups()):  # no range, or one that we may ignore
-        return Response(data, media_type=kind, headers=headers)
-    piece = _piece(*wanted.groups(), size=len(data))
+        headers["content-length"] = str(size)
+        return await _streamed(store.blob_pieces(blob), kind, headers)
+    piece = _piece(*wanted.groups(), size=size)
     if piece is None:
-        return Response(status_code=416, headers={"content-range": f"bytes */{len(data)}"})
+        return Response(status_code=416, headers={"content-range": f"bytes */{size}"})
     first, last = piece
-    headers["content-range"] = f"bytes {first}-{last}/{len(data)}"
-    return Response(data[first : last + 1], 206, media_type=kind, headers=headers)
+    headers |= {"content-range": f"bytes {first}-{last}/{size}", "content-length": str(last + 1 - first)}
+    return await _streamed(store.blob_pieces(blob, first, last + 1), kind, headers, status=206)
+
+
+async def _streamed(
+    pieces: AsyncIterator[bytes], kind: str, headers: dict[str, str], status: int = 200
+) -> Response:
+    """A file as it is read. What is wrong with it at once is an error like any other; what is found to be
+    wrong later breaks it off."""
+    first = await anext(pieces, b"")
+
+    async def body() -> AsyncIterator[bytes]:
+        yield first
+        async for piece in pieces:
+            yield piece
+
+    return StreamingResponse(body(), status, headers, kind)
 
 
 def _disposition(how: str, name: str | None) -> str:

@@ -45,7 +45,9 @@ async def tools(
     review = unchecked(settings).get("review")
 
     def view(tool: Tool) -> shapes.ToolView:
-        return _tool_view(tool, offered.get(id(tool)), rules, review_of(tool, services.review, review))
+        name = offered.get(id(tool))
+        reviewed = review_of(tool, services.review, review, offered_as=name or "")
+        return _tool_view(tool, name, rules, reviewed)
 
     return shapes.GroupList(
         [_group_view(group, [*map(view, group.tools)], states, problems) for group in services.toolbox.groups]

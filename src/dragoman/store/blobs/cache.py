@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 
-from dragoman.store.blobs.blobs import Blobs
+from dragoman.store.blobs.blobs import Blobs, in_pieces
 
 _ROOM = 64 * 2**20  # bytes
+LARGE_HERE = 1 << 20  # bytes of one that is not worth it, where blobs are files of this machine
+LARGE_AFAR = 16 << 20  # where each is fetched over a network
 
 
 class CachedBlobs:
     """Other blobs behind a bounded cache. What a key stands for never changes, so nothing in it grows old."""
 
-    def __init__(self, blobs: Blobs, *, room: int = _ROOM) -> None:
+    def __init__(self, blobs: Blobs, *, room: int = _ROOM, large: int = LARGE_AFAR) -> None:
         self._blobs = blobs
         self._room = room
+        self._large = large
         self._used: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
 
@@ -24,6 +27,9 @@ class CachedBlobs:
         self._remember(key, data)
         return key
 
+    async def put_pieces(self, pieces: AsyncIterable[bytes]) -> tuple[str, int]:
+        return await self._blobs.put_pieces(pieces)
+
     async def read(self, key: str) -> bytes:
         if (data := self._used.get(key)) is not None:
             self._used.move_to_end(key)
@@ -31,6 +37,18 @@ class CachedBlobs:
         data = await self._blobs.read(key)
         self._remember(key, data)
         return data
+
+    async def size(self, key: str) -> int:
+        data = self._used.get(key)
+        return await self._blobs.size(key) if data is None else len(data)
+
+    async def pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        if await self.size(key) > self._large:
+            found = self._blobs.pieces(key, start, end)
+        else:
+            found = in_pieces(await self.read(key), start, end)
+        async for piece in found:
+            yield piece
 
     async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
         self._forget(key)
@@ -41,6 +59,8 @@ class CachedBlobs:
 
     def _remember(self, key: str, data: bytes) -> None:
         self._forget(key)
+        if len(data) > self._large:
+            return
         self._used[key] = data
         self._size += len(data)
         while self._size > self._room:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 
 from dragoman.errors import NotFound
 from dragoman.store.blobs.blobs import Blobs
+
+T = TypeVar("T")
 
 
 class FallbackBlobs:
@@ -18,12 +21,30 @@ class FallbackBlobs:
     async def put(self, data: bytes) -> str:
         return await self._first.put(data)
 
+    async def put_pieces(self, pieces: AsyncIterable[bytes]) -> tuple[str, int]:
+        return await self._first.put_pieces(pieces)
+
     async def read(self, key: str) -> bytes:
+        return await self._where_it_is(lambda blobs: blobs.read(key))
+
+    async def size(self, key: str) -> int:
+        return await self._where_it_is(lambda blobs: blobs.size(key))
+
+    async def pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        async def holds(blobs: Blobs) -> Blobs:
+            await blobs.size(key)
+            return blobs
+
+        place = await self._where_it_is(holds)
+        async for piece in place.pieces(key, start, end):
+            yield piece
+
+    async def _where_it_is(self, ask: Callable[[Blobs], Awaitable[T]]) -> T:
         try:
-            return await self._first.read(key)
+            return await ask(self._first)
         except NotFound as missing:
             try:
-                return await self._second.read(key)
+                return await ask(self._second)
             except NotFound:
                 raise missing from None  # it says what to do about the place that is used now
 

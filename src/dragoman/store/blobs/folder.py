@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dragoman.errors import ConfigError, NotFound, StoreUnavailable
 from dragoman.messages.ids import new_id
-from dragoman.store.blobs.blobs import checked_data, checked_key, key_of
+from dragoman.store.blobs.blobs import PIECE, checked_data, checked_key, key_of
+from dragoman.store.blobs.files import BlobFileReader, BlobFileWriter
 
 _OWNER = "owner"  # the file that says whose blobs these are, where any store could name the folder
 _GONE = "restore its file from a copy of the store's folder, or send the message again without it"
@@ -37,6 +38,34 @@ class FolderBlobs:
     async def read(self, key: str) -> bytes:
         return await asyncio.to_thread(self.read_blocking, key)
 
+    async def put_pieces(self, pieces: AsyncIterable[bytes]) -> tuple[str, int]:
+        try:
+            with await asyncio.to_thread(self._begin) as writer:
+                held = bytearray()
+                async for piece in pieces:
+                    held += piece
+                    if len(held) >= PIECE:
+                        await asyncio.to_thread(writer.write, bytes(held))
+                        held.clear()
+                await asyncio.to_thread(writer.write, bytes(held))
+                await asyncio.to_thread(writer.keep_as, self.path(writer.key))
+                return writer.key, writer.size
+        except OSError as error:
+            raise _unavailable("an attachment cannot be stored", error) from error
+
+    async def size(self, key: str) -> int:
+        with _reading(key):
+            return (await asyncio.to_thread(self.path(key).stat)).st_size
+
+    async def pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        with _reading(key):
+            reader = await asyncio.to_thread(BlobFileReader, self.path(key), key, start, end)
+            try:
+                while piece := await asyncio.to_thread(reader.read):
+                    yield piece
+            finally:
+                reader.close()
+
     async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
         return await asyncio.to_thread(self._delete, key, unused_for)
 
@@ -56,13 +85,8 @@ class FolderBlobs:
 
     def read_blocking(self, key: str) -> bytes:
         """For threads, and for the last caller that reads on the event loop."""
-        try:
-            data = self.path(key).read_bytes()
-        except FileNotFoundError:
-            raise NotFound("blob", key, _GONE) from None
-        except OSError as error:
-            raise _unavailable(f"blob {key} cannot be read", error) from error
-        return checked_data(key, data)
+        with _reading(key):
+            return checked_data(key, self.path(key).read_bytes())
 
     def old_files(self, before: float) -> list[Path]:
         """Files that were written before then and not touched since, half-written ones too."""
@@ -94,9 +118,13 @@ class FolderBlobs:
             raise _unavailable("an attachment cannot be stored", error) from error
         return key
 
+    def _begin(self) -> BlobFileWriter:
+        self._make_ours()
+        return BlobFileWriter(_partial(self.path("0" * 64)))
+
     def _write(self, target: Path, data: bytes) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_suffix(f".{new_id('part')}")  # nobody else's, also for the same bytes
+        partial = _partial(target)
         try:
             with partial.open("wb") as file:
                 file.write(data)
@@ -170,6 +198,21 @@ class FolderBlobs:
                     if not since or file.stat().st_mtime >= since:
                         found.append(name)
         return found
+
+
+def _partial(target: Path) -> Path:
+    """A file to write to until it is whole: nobody else's, also for the same bytes."""
+    return target.with_suffix(f".{new_id('part')}")
+
+
+@contextmanager
+def _reading(key: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise NotFound("blob", key, _GONE) from None
+    except OSError as error:
+        raise _unavailable(f"blob {key} cannot be read", error) from error
 
 
 def _unavailable(what: str, error: OSError) -> StoreUnavailable:

@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dragoman.errors import ConfigError, EngineError, NotFound, StoreUnavailable, Unreadable
 from dragoman.messages.ids import new_id
-from dragoman.store.blobs.blobs import checked_data, checked_key, key_of
+from dragoman.store.blobs.blobs import checked_data, checked_key, in_pieces, joined, key_of
 from dragoman.store.blobs.object_faults import names_no_bucket, translate
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class _Copy:
     at: float  # when it was put, by the clock of whoever is later: who put it, or who stored it
     key: str
     name: str
+    size: int
 
 
 class ObjectBlobs:
@@ -81,6 +82,10 @@ class ObjectBlobs:
         await self._remove(older)  # one is enough
         return key
 
+    async def put_pieces(self, pieces: AsyncIterable[bytes]) -> tuple[str, int]:
+        data = await joined(pieces)  # an object is named after its content, and cannot be renamed
+        return await self.put(data), len(data)
+
     async def read(self, key: str) -> bytes:
         """The newest that has its bytes. Who puts it again removes the older ones: then it is looked for
         once more."""
@@ -99,6 +104,16 @@ class ObjectBlobs:
             if not copies:
                 break
         raise NotFound("blob", key, _GONE)
+
+    async def size(self, key: str) -> int:
+        copies = await self._copies(checked_key(key))
+        if not copies:
+            raise NotFound("blob", key, _GONE)
+        return max(copies).size
+
+    async def pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        async for piece in in_pieces(await self.read(key), start, end):
+            yield piece
 
     async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
         ours = await self._is_ours()
@@ -241,7 +256,7 @@ class ObjectBlobs:
             for found in page:
                 if (name := _NAME.fullmatch(found["path"])) is not None:
                     at = max(float(name[3]) + _PERIOD, found["last_modified"].timestamp())
-                    yield _Copy(at, name[1] + name[2], found["path"])
+                    yield _Copy(at, name[1] + name[2], found["path"], found["size"])
 
 
 async def _begin(store: ObjectStore, prefix: str) -> AsyncIterator[Sequence[ObjectMeta]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from dragoman.errors import NotFound, Unreadable
@@ -14,6 +15,15 @@ from dragoman.store.conformance.scene import refused
 async def keys_in(blobs: Blobs) -> list[str]:
     found = blobs.keys()
     return [key async for key in found]
+
+
+async def all_of(pieces: AsyncIterator[bytes]) -> bytes:
+    return b"".join([piece async for piece in pieces])
+
+
+async def arriving(data: bytes, size: int = 65_536) -> AsyncIterator[bytes]:
+    for at in range(0, len(data), size):
+        yield data[at : at + size]
 
 
 class BlobConformance:
@@ -37,6 +47,33 @@ class BlobConformance:
         assert await other.put(b"hello") == keys[1]
         assert sorted(await keys_in(other)) == sorted(keys)
 
+    async def test_large_ones_come_and_go_in_pieces(self, tmp_path: Path) -> None:
+        """S4: the same bytes under the same key as at once, and any part of them."""
+        one, other = await self.make(tmp_path), await self.make(tmp_path)
+        data = bytes(range(251)) * 5000
+        for kind in (data, b"short", b""):
+            key, size = await one.put_pieces(arriving(kind))
+            assert (key, size) == (hashlib.sha256(kind).hexdigest(), len(kind))
+            assert await one.put(kind) == key
+            assert await other.size(key) == size
+            assert await all_of(other.pieces(key)) == kind
+        key = hashlib.sha256(data).hexdigest()
+        for start, end in ((0, 1), (7, 7), (300_000, 900_001), (len(data) - 1, len(data)), (5, None)):
+            assert await all_of(other.pieces(key, start, end)) == data[start:end]
+        assert len(await keys_in(other)) == 3
+
+    async def test_what_breaks_off_while_it_comes_is_not_there(self, tmp_path: Path) -> None:
+        """S4: nor is anything left of it."""
+
+        async def broken() -> AsyncIterator[bytes]:
+            yield bytes(1_000_000)
+            raise EOFError("the connection is gone")
+
+        blobs = await self.make(tmp_path)
+        with refused(EOFError, "the connection is gone"):
+            await blobs.put_pieces(broken())
+        assert await keys_in(blobs) == []
+
     async def test_many_may_put_the_same_bytes_at_once(self, tmp_path: Path) -> None:
         """S4"""
         blobs = [await self.make(tmp_path) for _ in range(3)]
@@ -51,6 +88,10 @@ class BlobConformance:
         for wrong in ("", "0" * 64, "../../secret", "/etc/passwd", key.upper(), key + "\n", key[:63] + "g"):
             with refused(NotFound, "blob"):
                 await blobs.read(wrong)
+            with refused(NotFound, "blob"):
+                await blobs.size(wrong)
+            with refused(NotFound, "blob"):
+                await all_of(blobs.pieces(wrong))
 
     async def test_what_was_altered_is_not_given_out(self, tmp_path: Path) -> None:
         """S4: and putting the right bytes again mends it."""
@@ -58,6 +99,8 @@ class BlobConformance:
         await self.alter(tmp_path, key)
         with refused(Unreadable, "blob", key, "changed"):
             await (await self.make(tmp_path)).read(key)
+        with refused(Unreadable, "blob", key, "changed"):
+            await all_of((await self.make(tmp_path)).pieces(key))
         await (await self.make(tmp_path)).put(b"as it was")
         assert await (await self.make(tmp_path)).read(key) == b"as it was"
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import Fenced, NotFound
 from dragoman.messages.parts import File
+from dragoman.messages.provider_files import ProviderFile
 from dragoman.messages.questions import Answer, Grant, Rule
 from dragoman.store.conformance import scene
 from dragoman.store.conformance.scene import refused
@@ -102,6 +104,27 @@ class DeletionConformance(Suite):
             )
             await store.delete_conversation("conv_1")
             assert await store.blob(key) == b"a picture"
+
+    async def test_files_at_providers_are_known_until_nobody_needs_them(self, tmp_path: Path) -> None:
+        """M3 × S1: by every process; of two uploads of the same the first counts; none after its end."""
+        now = time.time()
+        end = now + 1000.0
+        mine, other = (ProviderFile("acme:key", "a" * 64, f"file-{n}", expires=end) for n in (1, 2))
+        for_ever = ProviderFile("acme:key", "b" * 64, "file-3")
+        async with self.opened(tmp_path) as store, self.opened(tmp_path) as second:
+            files = tuple(File("image/png", blob=one.blob) for one in (mine, for_ever))
+            await store.add_conversation(scene.CONVERSATION, [scene.user("msg_1", parts=files)])
+            for number, file in enumerate((mine, other, for_ever)):
+                await store.add_provider_file(file, now + number)
+            assert await second.provider_file("acme:key", mine.blob, end - 1) == mine
+            assert await second.provider_file("acme:key", mine.blob, end) is None
+            assert await second.provider_file("acme:another key", mine.blob, now) is None
+            assert await second.unwanted_provider_files(now) == []
+            await second.forget_provider_file(mine)
+            assert await store.provider_file("acme:key", mine.blob, now) == other
+            await store.delete_conversation("conv_1")
+            assert await second.unwanted_provider_files(now) == [other, for_ever]
+            assert await second.unwanted_provider_files(end) == [for_ever]
 
     async def test_what_nobody_touched_is_found_and_deleted(self, tmp_path: Path) -> None:
         """S1: the oldest first, with what its calls opened; what is newer stays."""

@@ -64,6 +64,18 @@ class PeopleConformance(Suite):
             assert (spent.model, spent.day, spent.usage) == ("m", "1970-01-02", Usage(1, 2, cost=0.5))
             assert await store.spending(user="bob") == []
 
+    async def test_pictures_and_sound_without_a_price_are_counted_as_such(self, tmp_path: Path) -> None:
+        """T11, M1: they may have used no token at all."""
+        picture = replace(scene.user("msg_1", None), model="m", usage=Usage(images=1), created=86_400.0)
+        heard = replace(scene.user("msg_2", "msg_1"), model="m", usage=Usage(seconds=2.5), created=86_401.0)
+        paid = replace(
+            scene.user("msg_3", "msg_2"), model="m", usage=Usage(characters=5, cost=0.5), created=86_402.0
+        )
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(scene.CONVERSATION, [picture, heard, paid])
+            (spent,) = await store.spending(user="ada")
+            assert (spent.replies, spent.unpriced, spent.cost) == (3, 2, 0.5)
+
     async def test_what_was_spent_is_told_by_day_person_model_and_tool(self, tmp_path: Path) -> None:
         """T11, O3: what has no price is counted, and does not spoil the sum."""
         day = 86_400.0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from dragoman.errors import NotFound
-from dragoman.store.blobs.blobs import checked_data, checked_key, key_of
+from dragoman.store.blobs.blobs import checked_data, checked_key, in_pieces, joined, key_of
 
 _GONE = "restore it from a copy of the database, or send the message again without it"
 
@@ -20,15 +21,29 @@ class TableBlobs:
         self._rows = rows
 
     async def put(self, data: bytes) -> str:
-        key = key_of(data)
+        key = await asyncio.to_thread(key_of, data)
         await self._run("put_blob", key=key, now=time.time(), data=data)
         return key
+
+    async def put_pieces(self, pieces: AsyncIterable[bytes]) -> tuple[str, int]:
+        data = await joined(pieces)
+        return await self.put(data), len(data)
 
     async def read(self, key: str) -> bytes:
         rows = await self._rows("blob", key=checked_key(key))
         if not rows:
             raise NotFound("blob", key, _GONE)
-        return checked_data(key, rows[0]["data"])
+        return await asyncio.to_thread(checked_data, key, rows[0]["data"])
+
+    async def size(self, key: str) -> int:
+        rows = await self._rows("blob_size", key=checked_key(key))
+        if not rows:
+            raise NotFound("blob", key, _GONE)
+        return int(rows[0]["size"])
+
+    async def pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        async for piece in in_pieces(await self.read(key), start, end):
+            yield piece
 
     async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
         before = time.time() - unused_for

@@ -11,6 +11,7 @@ from dragoman.store.postgres.blobs import TableBlobs
 from dragoman.store.postgres.search import PostgresSearch
 from dragoman.store.sql.attachments import SqlAttachments
 from dragoman.store.sql.events import SqlEvents
+from dragoman.store.sql.provider_files import SqlProviderFiles
 from dragoman.store.sql.queue import SqlQueue
 from dragoman.store.sql.raw import SqlRaw
 from dragoman.store.sql.retention import SqlRetention
@@ -19,7 +20,9 @@ _SWEEP = 3600.0  # seconds between looks for what may be removed by now
 _log = logging.getLogger("dragoman.store")
 
 
-class PostgresStore(PostgresSearch, SqlQueue, SqlRaw, SqlEvents, SqlRetention, SqlAttachments):
+class PostgresStore(
+    PostgresSearch, SqlQueue, SqlRaw, SqlEvents, SqlRetention, SqlAttachments, SqlProviderFiles
+):
     """Implements `store.Store`. Any number of processes, on any machines, may use one database. `blobs` is
     where new attachments go, such as `s3://bucket/prefix`; else into a table."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable, AsyncIterator
+
 from dragoman.store.blobs.blobs import Blobs
-from dragoman.store.blobs.cache import CachedBlobs
+from dragoman.store.blobs.cache import LARGE_AFAR, LARGE_HERE, CachedBlobs
 from dragoman.store.blobs.fallback import FallbackBlobs
+from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.blobs.place import NamedBlobs
 from dragoman.store.sql.database import SqlDatabase
 from dragoman.store.store import Mention
@@ -14,7 +17,8 @@ class SqlAttachments(SqlDatabase):
     def _place_blobs(self, own: Blobs, named: NamedBlobs | None) -> None:
         """Where they are named to be; what was stored before that is still among the database's own."""
         self._named_blobs = named
-        self._blobs = CachedBlobs(own if named is None else FallbackBlobs(named, own))
+        large = LARGE_HERE if isinstance(named or own, FolderBlobs) else LARGE_AFAR
+        self._blobs = CachedBlobs(own if named is None else FallbackBlobs(named, own), large=large)
 
     async def check_blobs(self) -> None:
         """StoreUnavailable where the place that is named for them cannot be used."""
@@ -31,6 +35,9 @@ class SqlAttachments(SqlDatabase):
     async def put_blob(self, data: bytes) -> str:
         return await self._blobs.put(data)
 
+    async def put_blob_pieces(self, pieces: AsyncIterable[bytes]) -> tuple[str, int]:
+        return await self._blobs.put_pieces(pieces)
+
     async def add_upload(self, blob: str, user: str, now: float) -> None:
         await self._run("add_upload", blob=blob, user=user, created=now)
 
@@ -40,3 +47,9 @@ class SqlAttachments(SqlDatabase):
 
     async def blob(self, key: str) -> bytes:
         return await self._blobs.read(key)
+
+    async def blob_size(self, key: str) -> int:
+        return await self._blobs.size(key)
+
+    def blob_pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        return self._blobs.pieces(key, start, end)

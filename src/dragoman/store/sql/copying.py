@@ -31,6 +31,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "blob_references": ("blob", "noun", "owner"),
     "uploads": ("blob", "user"),
     "past_spending": ("day", "person", "model", "agent", "tool"),
+    "provider_files": ("account", "id"),
     "unwanted_blobs": ("blob",),
     "texts": ("id",),
 }

@@ -17,6 +17,9 @@ _STEP = 0.008  # seconds after which a step lets others write
 _ROWS = 20  # removed between two looks at the clock
 _UNUSED = 3600.0  # seconds in which a message that mentions a blob may still be on its way
 _UPLOADED = 24 * 3600.0  # the same for a blob that nothing has mentioned yet
+_OUT_OF_REACH = (
+    90 * 24 * 3600.0
+)  # after which a file at a provider is given up that nobody could delete there
 _AT_ONCE = 500  # blobs that are asked about in one query
 
 _log = logging.getLogger("dragoman.store")
@@ -83,6 +86,8 @@ class SqlDeletion(SqlPeople):
             await self._remove(row["id"])
         await self._sweep_blobs([row["blob"] for row in await self._all("unwanted_blobs")])
         await self._sweep_uploads()
+        now = time.time()
+        await self._run("drop_provider_files", now=now, before=now - _OUT_OF_REACH)
 
     async def _remove(self, conversation: str) -> list[str]:
         """Returns the blobs that nothing mentions any more."""

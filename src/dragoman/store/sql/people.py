@@ -71,8 +71,9 @@ class SqlPeople(SqlDatabase):
         """In conversations that are there."""
         key = {"since": since, "user": user, "conversation": conversation}
         replies = db.execute(self._sql["spending"], key).fetchall()
+        asked = db.execute(self._sql["spending_on_models"], key).fetchall()
         calls = db.execute(self._sql["spending_on_tools"], key).fetchall()
-        return [*map(_reply_spending, replies), *map(_tool_spending, calls)]
+        return [*map(_reply_spending, [*replies, *asked]), *map(_tool_spending, calls)]
 
 
 def _reply_spending(row: Row) -> Spending:

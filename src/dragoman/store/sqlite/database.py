@@ -54,7 +54,7 @@ class SqliteDatabase(SqlDatabase):
 
     def __getattr__(self, name: str) -> NoReturn:
         """Reached only for what `open` makes."""
-        if name in ("_writer", "_readers", "_watch", "_owner", "_owner_name", "_upkeep"):
+        if name in ("_writer", "_readers", "_watch", "_owner", "_owner_name", "_upkeep", "_file"):
             raise ConfigError("the store is not open: use the runtime with `async with`")
         raise AttributeError(name)
 
@@ -62,7 +62,7 @@ class SqliteDatabase(SqlDatabase):
         writer, watch, self._owner = await asyncio.to_thread(self._connect)
         self._owner_name = self._owner.name
         self._writer = Writer(writer, self.path)
-        self._readers = Readers(self._connection, self.path)
+        self._readers = Readers(self._reader, self.path)
         self._watch = watch
         await self.has_new_writes()
 
@@ -108,11 +108,19 @@ class SqliteDatabase(SqlDatabase):
     def _connection(self) -> sqlite3.Connection:
         return connect(self.path, busy_timeout=self._busy_timeout)
 
+    def _reader(self) -> sqlite3.Connection:
+        """To the file that was opened, and no other in its place, with which SQLite would mix our log."""
+        if _file_at(self.path) != self._file:
+            what = f"the store {self.path}: its file was moved, deleted or replaced while it was open"
+            raise StoreUnavailable(what, "put it back, or end this program and start it again")
+        return self._connection()
+
     def _connect(self) -> tuple[sqlite3.Connection, sqlite3.Connection, Owner]:
         with self._opening():
             if not self._migrates:
                 refuse_missing(look(self.path))
             self._make_file()
+            self._file = _file_at(self.path)
             with ExitStack() as undo:
                 writer = undo.enter_context(closing(self._connection()))
                 if self._migrates:
@@ -189,3 +197,12 @@ class SqliteDatabase(SqlDatabase):
             minutes = int(time.time()) // 60
             db.execute(f"PRAGMA user_version = {minutes}")
         return minutes * 60.0
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Which file lies there: None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

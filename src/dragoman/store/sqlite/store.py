@@ -7,13 +7,14 @@ from pathlib import Path
 from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.blobs.place import named_blobs
 from dragoman.store.sql.attachments import SqlAttachments
+from dragoman.store.sql.provider_files import SqlProviderFiles
 from dragoman.store.sql.queue import SqlQueue
 from dragoman.store.sql.raw import SqlRaw
 from dragoman.store.sql.retention import SqlRetention
 from dragoman.store.sqlite.upkeep import SqliteUpkeep
 
 
-class SqliteStore(SqliteUpkeep, SqlQueue, SqlRaw, SqlRetention, SqlAttachments):
+class SqliteStore(SqliteUpkeep, SqlQueue, SqlRaw, SqlRetention, SqlAttachments, SqlProviderFiles):
     """Implements `store.Store`. Any number of processes may use one file. `blobs` is where new attachments
     go, such as `s3://bucket/prefix`; else into the folder beside the file."""
 

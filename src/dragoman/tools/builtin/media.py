@@ -112,7 +112,7 @@ def _made(reply: Message, words: str, context: ToolContext) -> ToolOutput:
 
 
 def _metadata(reply: Message) -> dict[str, JsonValue]:
-    """Who did it, and what it cost: that is not part of what the turn's own model used."""
+    """Who did it, and what it cost, which is part of what the turn used."""
     usage = asdict(reply.usage) if reply.usage is not None else {}
     known: dict[str, JsonValue] = {"model": reply.model, "usage": usage}
     return {**known, **_given(transcript=reply.metadata.get("transcript"))}

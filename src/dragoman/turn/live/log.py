@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from dragoman.store.store import Change, Store, TurnRow, Unread
 from dragoman.trace_context import TraceContext
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.live.events import EventLog
+from dragoman.turn.live.observed import Observed, Observer, Written
 from dragoman.turn.live.timing import ReplyTiming
 from dragoman.turn.machine import State, Turn, advance, replay
 
@@ -52,16 +53,6 @@ class Snapshot:
 
 
 Listener = Callable[[Snapshot], None]
-
-
-@dataclass(slots=True, frozen=True)
-class Written:
-    """A write of a turn that ended: which facts, when it began and ended, and what it failed with."""
-
-    facts: tuple[Fact, ...]
-    began: float
-    ended: float
-    error: BaseException | None = None
 
 
 class TurnLog:
@@ -94,7 +85,8 @@ class TurnLog:
         self.draft_seen: Appending | None = None  # whole, as the plugins have left it so far
         self.loaded = tuple(facts)  # those it began with here
         self.trace: TraceContext | None = None  # where somebody traces it
-        self.observers: list[Callable[[Written], None]] = []
+        self.observers: list[Observer] = []
+        self.asides = 0  # requests beside the conversation that were begun here
         self.timing = ReplyTiming()  # of the reply that is awaited, or came last
         self.cancelled: str | None = None  # the reason, once somebody wants it stopped
         self.broken = False  # something was recorded here that is not in the store: only that counts
@@ -226,24 +218,12 @@ class TurnLog:
         self._count += len(change.facts)
         self.revision += bool(change.messages or change.calls)
         self._last_write = self.store.append(self.id, self.epoch, seq, change, sync=sync)
-        self._last_write.add_done_callback(self._written)
         if self.observers:
-            self._observe(self._last_write)
+            facts, self._unseen = self._unseen, []
+            self._last_write.add_done_callback(partial(self._observed, facts, self.now()))
+        else:
+            self._last_write.add_done_callback(self._written)
         return self._last_write
-
-    def _observe(self, write: asyncio.Future[None]) -> None:
-        """Tell of the write when it has ended, as it ended."""
-        facts, self._unseen, began = tuple(self._unseen), [], self.now()
-
-        def tell(done: asyncio.Future[None]) -> None:
-            written = Written(facts, began, self.now(), done.exception())
-            for observe in self.observers:
-                try:
-                    observe(written)
-                except Exception:
-                    _log.warning("an observer of turn %s failed", self.id, exc_info=True)
-
-        write.add_done_callback(tell)
 
     def _newest(self, change: Change) -> None:
         """A call that changed in the moment its message came is written once, as it is now."""
@@ -256,6 +236,11 @@ class TurnLog:
         error = write.exception()
         self.broken = self.broken or not isinstance(error, Unread | None)
         self.events.let_go(stored=error is None)
+
+    def _observed(self, facts: Sequence[Fact], began: float, write: asyncio.Future[None]) -> None:
+        """The same, told to those who observe."""
+        self._written(write)
+        self.tell(Written(facts, began, self.now(), write.exception()))
 
     def _grow(self, messages: Sequence[Message]) -> tuple[str | None, str] | None:
         before = self.tip
@@ -272,6 +257,14 @@ class TurnLog:
         self.path[place] = replace_fast(message, parts=parts)
 
     # ── who is told ───────────────────────────────────────────────────────────────────────────────
+
+    def tell(self, observed: Observed) -> None:
+        """Those who observe the turn. What one of them raises is logged, and hurts nobody."""
+        for observe in self.observers:
+            try:
+                observe(observed)
+            except Exception:
+                _log.warning("an observer of turn %s failed", self.id, exc_info=True)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call it now and on every change. Returns the way to end that. What it raises is dropped."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dragoman.errors import ProviderError
-from dragoman.messages.events import Event, StepRetry
+from dragoman.messages.events import Event, StepModel, StepRetry
+from dragoman.trace_context import next_attempt
 from dragoman.turn.facts import Retried
 from dragoman.wire.wire import begins_reply
 
@@ -17,10 +18,11 @@ class ReplyTiming:
 
     first: float = 0.0
     retries: list[Retried] = field(default_factory=list)
+    chosen: bool = False  # a model of a chain was asked
 
     def begin(self, attempt: int) -> None:
         """A request goes out. Those of one step are told together."""
-        self.first = 0.0
+        self.first, self.chosen = 0.0, False
         if attempt == 1:
             self.retries.clear()
 
@@ -31,7 +33,15 @@ class ReplyTiming:
             return
         for event in events:
             if isinstance(event, StepRetry):
-                self.retries.append(Retried(now(), event.seconds, event.reason, event.status))
+                self._failed(Retried(now(), event.seconds, event.reason, event.status))
+            elif isinstance(event, StepModel):
+                if self.chosen:  # the one before it failed, and this one is asked at once
+                    self._failed(Retried(now(), 0.0, event.reason))
+                self.chosen = True
+
+    def _failed(self, retry: Retried) -> None:
+        self.retries.append(retry)
+        next_attempt()
 
     def failed(self, error: ProviderError, at: float) -> None:
         """A plugin took away the cause: it is asked again at once."""

@@ -244,7 +244,7 @@ class CallRun:
     async def _execute(self, call: ToolCall, tool: Tool, permit: Permit) -> Outcome:
         """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
         context = CallContext(self._prepared, tool, self._id, self._grants)
-        with within(self._log.trace and self._log.trace.child("call", self._id)):
+        with within(self._log.trace, "call", self._id):
             task = asyncio.create_task(execute(tool, call, permit, context.for_tool()))
         self._lanes.detached.add(task)
         task.add_done_callback(self._lanes.detached.discard)
@@ -274,7 +274,7 @@ class CallRun:
     ) -> None:
         result = await self._prepared.hooks.see_result(call, outcome.result, self._prepared.view)
         failed = outcome.state is CallState.FAILED
-        review = self._prepared.review(tool)
+        review = self._prepared.review(tool, call.tool)
         if review == "always" or (review == "on_error" and failed):
             self._withdraw_questions()
             result = replace(result, metadata={**result.metadata, "failed": failed})

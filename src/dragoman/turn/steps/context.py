@@ -16,9 +16,11 @@ from dragoman.messages.media import ModelType
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, File, Part
 from dragoman.messages.questions import Answer, Question, Rule
+from dragoman.messages.request import Request
 from dragoman.store.store import Change
 from dragoman.tools.authorize import Ask, Authority, Refuse, authorize, may_be_shown
 from dragoman.tools.tool import Tool, ToolContext
+from dragoman.trace_context import within
 from dragoman.turn.authority import load_authority
 from dragoman.turn.facts import QuestionAnswered, QuestionWithdrawn, ToolAsked
 from dragoman.turn.steps.ask import question_of_tool, question_on_the_way
@@ -51,7 +53,7 @@ class CallContext:
             put_file=self._put_file,
             permits=lambda pattern: may_be_shown(self._tool, pattern, self._known_authority()),
             require_permission=self._require_permission,
-            complete=self._prepared.view.complete,
+            complete=self._complete,
             ask_model=self._ask_model,
             files=lambda: files_of_conversation(log),
             seen_version=self._seen_version,
@@ -142,6 +144,11 @@ class CallContext:
         return Authority(rules=rules, bounds=prepared.bounds, outer=prepared.outer, grants=self._grants)
 
     # ── other models ──────────────────────────────────────────────────────────────────────────────
+
+    async def _complete(self, request: Request) -> Message:
+        """A server that asks for it does so in a task of its own, which knows nothing of the call."""
+        with within(self._log.trace, "call", self._call):
+            return await self._prepared.view.complete(request, purpose="tool")
 
     async def _ask_model(
         self, type: ModelType, parts: Sequence[Part], options: dict[str, JsonValue]

@@ -17,6 +17,8 @@ from dragoman.messages.media import ModelType
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, ToolCall
 from dragoman.messages.request import Request, RequestMessage
+from dragoman.turn.facts import ModelAsked
+from dragoman.turn.live.aside import asking_aside
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.services import Services
 from dragoman.turn.steps.made_files import store_made
@@ -43,18 +45,24 @@ async def ask_model(
         model.check_options(options)
         if (check := getattr(model, "check_message", None)) is not None:  # one's own may have none
             check(parts)
-        async with aclosing(model.stream(request, draft.id)) as replies:
-            async for events in replies:
-                for event in events:
-                    if isinstance(event, FileAdded | FilePartial):
-                        await store_made(event, log.store, log.conversation.owner, log.now())
-                    if isinstance(event, FilePartial):
-                        log.publish(CallProgress(call, {"partial": _FILE.to_json(event.file)}))
-                    elif isinstance(event, StepRetry):
-                        log.publish(event)
-                    draft.apply(event)
+        with asking_aside(log, "tool", request) as aside:
+            async with aclosing(model.stream(request, draft.id)) as replies:
+                async for events in replies:
+                    for event in events:
+                        if isinstance(event, FileAdded | FilePartial):
+                            await store_made(event, log.store, log.conversation.owner, log.now())
+                        if isinstance(event, FilePartial):
+                            log.publish(CallProgress(call, {"partial": _FILE.to_json(event.file)}))
+                        elif isinstance(event, StepRetry):
+                            aside.retry(event, log.now())
+                            log.publish(event)
+                        draft.apply(event)
+            aside.reply = draft.message
     except (ProviderError, BadRequest) as error:
         raise ToolFailed(f"{model.name}: {error}") from error
+    usage = draft.message.usage
+    if usage is not None and not usage.is_empty:
+        await log.record(ModelAsked(call, model.name, usage))  # it is paid for, whatever becomes of the call
     return draft.message
 
 

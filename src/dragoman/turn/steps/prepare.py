@@ -71,9 +71,9 @@ class PreparedTurn:
     def bounds(self) -> list[Rule]:
         return bounds_in(self.services, self.workspace)
 
-    def review(self, tool: Tool) -> Review:
+    def review(self, tool: Tool, offered_as: str) -> Review:
         """Which of its results a person sees first: by the strictest of tool, settings and conversation."""
-        return review_of(tool, self.services.review, _setting(self.log, "review"))
+        return review_of(tool, self.services.review, _setting(self.log, "review"), offered_as=offered_as)
 
 
 @dataclass(slots=True, frozen=True)

@@ -64,7 +64,7 @@ async def stream(ready: RequestReady) -> Streamed:
     log.publish(StepStart(ready.step, ready.attempt, draft.id, log.tip, model))
     end = MessageEnd("unknown")
     take = _taker(prepared, draft)
-    with within(log.trace and log.trace.child("request", ready.step, ready.attempt)):
+    with within(log.trace, "request", ready.step, ready.attempt):
         async with aclosing(prepared.model.stream(ready.request, ready.reply)) as replies:
             async for events in replies:
                 if not timing.first:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from dragoman.wire.payload import Payload
+
 
 @dataclass(slots=True, frozen=True)
 class Outgoing:
@@ -14,6 +16,7 @@ class Outgoing:
     url: str
     body: bytes = field(default=b"", repr=False)
     method: str = "POST"
+    digest: str | None = None  # the SHA-256 of a body that is not at hand as a whole
 
 
 class TokenClient(Protocol):
@@ -55,3 +58,12 @@ class ProviderAuth(Protocol):
 
     async def headers(self, request: Outgoing, client: TokenClient) -> dict[str, str]:
         """What goes into the request. ProviderError where an access token cannot be had."""
+
+
+async def outgoing_to(
+    url: str, body: bytes | Payload, auth: ProviderAuth, *, method: str = "POST"
+) -> Outgoing:
+    """A request that is about to be sent. A large body is read only for those who have to sign it."""
+    if not isinstance(body, Payload):
+        return Outgoing(url, body, method)
+    return Outgoing(url, method=method, digest=await body.sha256() if auth.exact else None)

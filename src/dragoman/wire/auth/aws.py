@@ -75,7 +75,7 @@ def _canonical(request: Outgoing, signed: dict[str, str], names: str) -> str:
     query = "&".join(sorted(pair if "=" in pair else f"{pair}=" for pair in parts.query.split("&") if pair))
     headers = "".join(f"{name}:{' '.join(signed[name].split())}\n" for name in sorted(signed))
     path = quote(parts.path or "/", safe="/-_.~")
-    return "\n".join((request.method, path, query, headers, names, _hash(request.body)))
+    return "\n".join((request.method, path, query, headers, names, request.digest or _hash(request.body)))
 
 
 def _host(url: str) -> str:

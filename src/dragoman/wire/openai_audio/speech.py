@@ -22,10 +22,8 @@ from dragoman.wire.selection import prompt_of, select
 
 NAME = "openai_speech"
 VOICE = "alloy"  # where nobody says which
-FIRST, LATER = (
-    24 << 10,
-    192 << 10,
-)  # bytes of a piece that is told of: the first comes soon
+FIRST = 24 << 10  # bytes of the first piece that is told of: it comes soon
+LARGEST = 192 << 10  # of a later one. Each comes before who listens has heard those before it
 
 _TYPES = {
     "mp3": "audio/mpeg",
@@ -96,7 +94,7 @@ class SoundDecoder:
         self._rest = data[whole:]
         self._coded.append(_base64(data[:whole]))
         self._piece += frame
-        if len(self._piece) < (LATER if self._told else FIRST):
+        if len(self._piece) < min(LARGEST, max(FIRST, self._told // 2)):
             return ()
         piece = File(self._type, url=self._address(_base64(bytes(self._piece))), name="piece")
         event = FilePartial(piece, offset=self._told)

@@ -17,6 +17,8 @@ export const media = {
   pictureComes: "The picture is being made…",
   soundComes: (size: string) => `The sound is coming: ${size} so far`,
   // sound
+  listenNow: "Listen while it comes",
+  stopListening: "Stop listening",
   play: "Play",
   pause: "Pause",
   position: "Position",

@@ -74,3 +74,29 @@ WHERE r.blob = :blob AND c.deleted = 0 AND coalesce(c."user", 'local') = :user;
 
 -- name: unwanted_blobs
 SELECT blob FROM unwanted_blobs;
+
+-- name: add_provider_file
+INSERT INTO provider_files (account, id, blob, expires, created)
+VALUES (:account, :id, :blob, :expires, :created) ON CONFLICT DO NOTHING;
+
+-- name: provider_file
+-- Of several, which were uploaded at the same time, everybody uses the first.
+SELECT account, id, blob, expires FROM provider_files
+WHERE blob = :blob AND account = :account AND (expires IS NULL OR expires > :now)
+ORDER BY created, id LIMIT 1;
+
+-- name: forget_provider_file
+DELETE FROM provider_files WHERE account = :account AND id = :id;
+
+-- name: unwanted_provider_files
+-- Those that only deleted conversations mentioned, the oldest first.
+SELECT account, id, blob, expires FROM provider_files f
+WHERE (expires IS NULL OR expires > :now) AND NOT EXISTS (
+  SELECT 1 FROM blob_references r JOIN conversations c ON c.id = r.conversation
+  WHERE r.blob = f.blob AND c.deleted = 0)
+ORDER BY created, id LIMIT 100;
+
+-- name: drop_provider_files
+-- Those that have expired; and those that nobody can delete any more, since the key is another one.
+DELETE FROM provider_files WHERE expires < :now OR (created < :before AND NOT EXISTS (
+  SELECT 1 FROM blob_references r WHERE r.blob = provider_files.blob));

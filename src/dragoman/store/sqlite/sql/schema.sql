@@ -68,6 +68,9 @@ CREATE TABLE facts (
   PRIMARY KEY (turn, seq)
 ) WITHOUT ROWID;
 
+-- What was paid for models that tools asked is found without looking at every fact.
+CREATE INDEX facts_of_models ON facts (turn) WHERE instr(body, '"model_asked"') > 0 AND seq > 1;
+
 CREATE TABLE questions (
   id            TEXT PRIMARY KEY,
   conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
@@ -179,6 +182,17 @@ CREATE TABLE past_spending (
   failed     INTEGER NOT NULL,
   PRIMARY KEY (day, person, model, agent, tool)
 ) WITHOUT ROWID;
+
+-- Blobs that were uploaded to a provider, and their names there: no process uploads one again.
+CREATE TABLE provider_files (
+  account  TEXT NOT NULL,
+  id       TEXT NOT NULL,
+  blob     TEXT NOT NULL,
+  expires  REAL,
+  created  REAL NOT NULL,
+  PRIMARY KEY (account, id)
+) WITHOUT ROWID;
+CREATE INDEX provider_files_of_blob ON provider_files (blob);
 
 -- Blobs of deleted conversations whose bytes are still to be removed.
 CREATE TABLE unwanted_blobs (blob TEXT PRIMARY KEY) WITHOUT ROWID;

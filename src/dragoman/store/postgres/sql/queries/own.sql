@@ -34,7 +34,7 @@ FROM json_array_elements_text(:ids::text::json) AS c (id);
 -- of turns that are not here were copied: they were paid for where they were written.
 SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
   sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
-  count(*) FILTER (WHERE cost IS NULL AND input + output > 0) AS unpriced
+  count(*) FILTER (WHERE cost IS NULL AND input + output + units > 0) AS unpriced
 FROM (
   SELECT person, created, model, agent,
     to_char(to_timestamp(created) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day,
@@ -42,7 +42,10 @@ FROM (
     CASE WHEN json_typeof(usage -> 'output') = 'number' THEN (usage ->> 'output')::double precision END AS output,
     CASE WHEN json_typeof(usage -> 'cached') = 'number' THEN (usage ->> 'cached')::double precision END AS cached,
     CASE WHEN json_typeof(usage -> 'reasoning') = 'number' THEN (usage ->> 'reasoning')::double precision END AS reasoning,
-    CASE WHEN json_typeof(usage -> 'cost') = 'number' THEN (usage ->> 'cost')::double precision END AS cost
+    CASE WHEN json_typeof(usage -> 'cost') = 'number' THEN (usage ->> 'cost')::double precision END AS cost,
+    CASE WHEN json_typeof(usage -> 'images') = 'number' THEN (usage ->> 'images')::double precision ELSE 0 END
+      + CASE WHEN json_typeof(usage -> 'seconds') = 'number' THEN (usage ->> 'seconds')::double precision ELSE 0 END
+      + CASE WHEN json_typeof(usage -> 'characters') = 'number' THEN (usage ->> 'characters')::double precision ELSE 0 END AS units
   FROM (
     SELECT coalesce(c."user", 'local') AS person, b.body ->> 'model' AS model, b.body -> 'usage' AS usage,
       (b.body ->> 'created')::double precision AS created,
@@ -54,6 +57,31 @@ FROM (
     WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
       AND (:conversation IS NULL OR c.id = :conversation) AND (m.turn IS NULL OR f.body IS NOT NULL)) replies
   WHERE json_typeof(usage) = 'object' AND created >= :since) used
+GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
+
+-- name: spending_on_models
+-- What models used that tools asked, beside those who talk: each was paid for, whatever became of the call.
+SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
+  sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
+  count(*) FILTER (WHERE cost IS NULL) AS unpriced
+FROM (
+  SELECT coalesce(c."user", 'local') AS person, b.body ->> 'model' AS model,
+    (b.body ->> 'at')::double precision AS created,
+    to_char(to_timestamp((b.body ->> 'at')::double precision) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day,
+    coalesce(o.body #>> '{options,agent}', o.body #>> '{options,settings,agent}') AS agent,
+    (b.body #>> '{usage,input}')::double precision AS input, (b.body #>> '{usage,output}')::double precision AS output,
+    (b.body #>> '{usage,cached}')::double precision AS cached,
+    (b.body #>> '{usage,reasoning}')::double precision AS reasoning,
+    (b.body #>> '{usage,cost}')::double precision AS cost
+  FROM facts f
+    JOIN turns t ON t.id = f.turn
+    JOIN conversations c ON c.id = t.conversation
+    CROSS JOIN LATERAL (SELECT json_or_empty(f.body) AS body) b
+    CROSS JOIN LATERAL (SELECT json_or_empty(body) AS body FROM facts WHERE turn = f.turn AND seq = 1) o
+  WHERE position('"model_asked"' IN f.body) > 0 AND f.seq > 1 AND b.body ->> 'type' = 'model_asked'
+    AND c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+    AND (:conversation IS NULL OR c.id = :conversation)) asked
+WHERE created >= :since
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
 
 -- name: spending_on_tools
@@ -163,6 +191,9 @@ ON CONFLICT (key) DO UPDATE SET put = excluded.put, data = excluded.data;
 
 -- name: blob
 SELECT data FROM blobs WHERE key = :key;
+
+-- name: blob_size
+SELECT octet_length(data) AS size FROM blobs WHERE key = :key;
 
 -- name: delete_blob
 DELETE FROM blobs WHERE key = :key AND put <= :before

@@ -40,14 +40,16 @@ FROM json_each(:ids) c;
 -- of turns that are not here were copied: they were paid for where they were written.
 SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
   sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
-  sum(cost IS NULL AND input + output > 0) AS unpriced
+  sum(cost IS NULL AND input + output + units > 0) AS unpriced
 FROM (
   SELECT person, date(json_extract(body, '$.created'), 'unixepoch') AS day, json_extract(body, '$.created') AS created,
     json_extract(body, '$.model') AS model,
     coalesce(json_extract(first, '$.options.agent'), json_extract(first, '$.options.settings.agent')) AS agent,
     json_extract(body, '$.usage.input') AS input, json_extract(body, '$.usage.output') AS output,
     json_extract(body, '$.usage.cached') AS cached, json_extract(body, '$.usage.reasoning') AS reasoning,
-    json_extract(body, '$.usage.cost') AS cost, json_extract(body, '$.usage') AS used
+    json_extract(body, '$.usage.cost') AS cost, json_extract(body, '$.usage') AS used,
+    coalesce(json_extract(body, '$.usage.images'), 0) + coalesce(json_extract(body, '$.usage.seconds'), 0)
+      + coalesce(json_extract(body, '$.usage.characters'), 0) AS units
   FROM (
     SELECT coalesce(c."user", 'local') AS person, CASE WHEN json_valid(m.body) THEN m.body ELSE '{}' END AS body,
       CASE WHEN json_valid(f.body) THEN f.body ELSE '{}' END AS first
@@ -55,6 +57,29 @@ FROM (
     WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
       AND (:conversation IS NULL OR c.id = :conversation) AND (m.turn IS NULL OR f.turn IS NOT NULL)))
 WHERE used IS NOT NULL AND created >= :since
+GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
+
+-- name: spending_on_models
+-- What models used that tools asked, beside those who talk: each was paid for, whatever became of the call.
+SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
+  sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost, sum(cost IS NULL) AS unpriced
+FROM (
+  SELECT person, date(json_extract(body, '$.at'), 'unixepoch') AS day, json_extract(body, '$.at') AS created,
+    json_extract(body, '$.model') AS model,
+    coalesce(json_extract(first, '$.options.agent'), json_extract(first, '$.options.settings.agent')) AS agent,
+    json_extract(body, '$.usage.input') AS input, json_extract(body, '$.usage.output') AS output,
+    json_extract(body, '$.usage.cached') AS cached, json_extract(body, '$.usage.reasoning') AS reasoning,
+    json_extract(body, '$.usage.cost') AS cost
+  FROM (
+    SELECT coalesce(c."user", 'local') AS person, CASE WHEN json_valid(f.body) THEN f.body ELSE '{}' END AS body,
+      CASE WHEN json_valid(o.body) THEN o.body ELSE '{}' END AS first
+    FROM facts f JOIN turns t ON t.id = f.turn JOIN conversations c ON c.id = t.conversation
+      JOIN facts o ON o.turn = f.turn AND o.seq = 1
+    WHERE instr(f.body, '"model_asked"') > 0 AND f.seq > 1
+      AND c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+      AND (:conversation IS NULL OR c.id = :conversation))
+  WHERE json_extract(body, '$.type') = 'model_asked')
+WHERE created >= :since
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
 
 -- name: spending_on_tools

@@ -1,0 +1,99 @@
+"""Dragoman without and with tracing, turn by turn in one process, so that a busy moment hits both.
+
+Prints, in seconds of CPU for a turn, what it costs without, and how much more with: of the thread that
+everything waits for, and of the whole process, with what makes and sends spans and metrics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from statistics import median, quantiles
+
+from contest import model, url
+
+from dragoman import Runtime, tool
+from dragoman.telemetry.observer import Telemetry
+from dragoman.telemetry.start import telemetry_from_environment
+from dragoman.wire.auth.key import KeyAuth
+from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.openai_chat import WIRE
+
+PUT_OFF = 20  # turns after which what was put off is done: some seconds of them, as in a server
+SENDING = 0.05  # seconds, enough for the thread that sends
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def turn(runtime: Runtime) -> tuple[float, float]:
+    """Seconds of CPU, of the process and of this thread."""
+    cpu, loop = time.process_time(), time.thread_time()
+    handle = await runtime.send("go")
+    async for _ in handle.events():
+        pass
+    await handle.result()
+    return time.process_time() - cpu, time.thread_time() - loop
+
+
+async def put_off(telemetry: Telemetry) -> float:
+    cpu = time.process_time()
+    await telemetry.tell()
+    await asyncio.sleep(SENDING)
+    return (time.process_time() - cpu) / PUT_OFF
+
+
+async def measure(plain: Runtime, traced: Runtime, telemetry: Telemetry, pairs: int) -> None:
+    for runtime in (plain, traced) * 3:
+        await turn(runtime)
+    await put_off(telemetry)
+    off, more, later = [], [], []
+    for number in range(1, pairs + 1):
+        if number % 2:
+            one, two = await turn(plain), await turn(traced)
+        else:
+            two, one = await turn(traced), await turn(plain)
+        off.append(one)
+        more.append((two[0] - one[0], two[1] - one[1]))
+        if number % PUT_OFF == 0:
+            later.append(await put_off(telemetry))
+    told = {}
+    for place, (name, added) in enumerate((("cpu", median(later)), ("loop", 0.0))):
+        low, middle, high = quantiles([one[place] for one in more])
+        error = 0.93 * (high - low) / pairs**0.5  # of a median, as a standard error
+        told[name] = {"off": median(one[place] for one in off), "more": middle + added, "error": error}
+    print(json.dumps(told))
+
+
+async def main() -> None:
+    os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = url().removesuffix("/v1")
+    os.environ["OTEL_BSP_SCHEDULE_DELAY"] = "1"  # what is put off is sent at once, and counted
+    endpoint = replace(ENDPOINTS["openai_chat"], base_url=url(), auth=KeyAuth("secret"))
+    client = HttpClient(use_environment=False)
+    served = HttpModel(client, WIRE(), endpoint, model=model())
+    telemetry = telemetry_from_environment()
+    assert telemetry is not None
+    telemetry.moment = 3600.0  # not by itself: what it costs belongs to the turns with it
+    with tempfile.TemporaryDirectory() as folder:
+
+        def runtime(name: str, telemetry: Telemetry | None = None) -> Runtime:
+            store = f"{folder}/{name}.db"
+            return Runtime(
+                store, model=served, tools=[add], allow=["*"], max_rounds=1000, telemetry=telemetry
+            )
+
+        async with runtime("plain") as plain, runtime("traced", telemetry) as traced:
+            await measure(plain, traced, telemetry, int(sys.argv[3]))
+    await client.close()
+
+
+asyncio.run(main())

@@ -1,0 +1,63 @@
+"""The files that lie at providers, of all accounts that models are asked with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from dragoman.errors import ConfigError
+from dragoman.messages.provider_files import ProviderFile
+from dragoman.providers.catalog import Provider
+from dragoman.wire.endpoint import Endpoint
+from dragoman.wire.http import HttpClient
+from dragoman.wire.uploads import SERVICES, KeepsProviderFiles, Uploads
+
+
+class ProviderUploads:
+    """One `Uploads` for each provider that keeps files. `reach` finds its address and key.
+
+    With `lasting`, the store of a conversation remembers what was uploaded for it, longer than this process.
+    """
+
+    def __init__(self, client: HttpClient, reach: Callable[[Provider], Endpoint]) -> None:
+        self.lasting = True
+        self._client = client
+        self._reach = reach
+        self._present: dict[str, Uploads] = {}  # by provider
+        self._former: list[Uploads] = []  # of keys and addresses that are others by now
+
+    def of(self, provider: Provider) -> Uploads | None:
+        """The files that lie there, of all its models; None where it keeps none."""
+        if provider.files.upload_above is None or provider.wire not in SERVICES:
+            return None
+        if provider.name not in self._present:
+            self._present[provider.name] = Uploads(
+                self._client, self._reach(provider), provider.wire, provider.name, lasting=self.lasting
+            )
+        return self._present[provider.name]
+
+    def forget(self, provider: str) -> None:
+        """Its key or address is another one by now."""
+        if (uploads := self._present.pop(provider, None)) is not None:
+            self._former.append(uploads)
+
+    async def delete_unwanted(
+        self, store: KeepsProviderFiles, find: Callable[[str], Provider | None]
+    ) -> None:
+        """Delete what was uploaded for conversations that are gone, as far as its account can be reached."""
+        by_account: dict[str, list[ProviderFile]] = {}
+        for file in await store.unwanted_provider_files(self._client.clock()):
+            by_account.setdefault(file.account, []).append(file)
+        for account, files in by_account.items():
+            provider = find(account.partition(":")[0])
+            with suppress(ConfigError):  # it has no key any more
+                if provider is not None:
+                    self.of(provider)
+            for uploads in (*self._present.values(), *self._former):
+                if uploads.account == account:
+                    await uploads.delete(files, store)
+                    break
+
+    async def close(self) -> None:
+        for uploads in (*self._present.values(), *self._former):
+            await uploads.close()

@@ -1,0 +1,20 @@
+"""A turn that is not over, as a snapshot shows it to who comes late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dragoman.messages.events import FilePartial
+
+
+@dataclass(slots=True)
+class UnfinishedTurn:
+    """A turn that is not over. `interrupted`: nobody runs it; it can be continued, or cancelled."""
+
+    id: str
+    message: str
+    state: str
+    live: bool
+    started: float
+    retrying: str | None = None  # why its model is asked again, while that is waited for
+    arriving: FilePartial | None = None  # how far a file has come that is being made
