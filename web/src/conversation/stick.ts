@@ -8,6 +8,8 @@ const ABOVE = 12; // pixels that stay free above the card
 const ASKING = "[data-call]:has([data-testid=question])";
 
 export interface StickOptions {
+  /** Whether it is read from its beginning: there is nothing yet to follow. */
+  fromTop: () => boolean;
   onAway: (away: boolean) => void;
   /** `leave`: the end is not followed any more. */
   onReady: (jump: () => void, leave: () => void) => void;
@@ -24,6 +26,7 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
     };
     const end = (): number => element.scrollHeight - element.clientHeight;
     const target = (): number => {
+      if (options.fromTop()) return 0;
       const card = element.querySelector(ASKING);
       if (!card) return end();
       const top = card.getBoundingClientRect().top - element.getBoundingClientRect().top + element.scrollTop;
@@ -40,7 +43,7 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
       if (top > target() - NEAR) stick(true);
       else if (top < last) stick(false);
       last = top;
-      options.onAway(end() - element.scrollTop > element.clientHeight * 0.6);
+      options.onAway(!options.fromTop() && end() - element.scrollTop > element.clientHeight * 0.6);
     };
     // Sizes settle late: lazy blocks, images, formulas. Whatever grows, the end stays in view.
     const sizes = new ResizeObserver(() => {
