@@ -380,8 +380,6 @@ allow = ["add", "secret", "look", "nap", "count", "picture", "big", "task", "bro
 title = "Stage"
 base_url = "{url}"
 local = true
-models.model.context = 20_000
-models.model.modalities = ["text", "image", "audio", "video", "file"]
 
 [agents.helper]
 description = "writes notes"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from playwright.async_api import expect
+from pathlib import Path
 
-from tests.browser.stage import MARKS, Person
+from playwright.async_api import Browser, expect
+
+from tests.browser.plays import furnish, obey
+from tests.browser.stage import MARKS, Person, Server, at_the_page, free_port
 from tests.browser.test_setup import violations
+from tests.loopback import loopback
 
 pytestmark = MARKS
 
@@ -46,13 +50,23 @@ async def test_the_waterfall_fits_on_a_phone_in_either_light(person: Person) -> 
     await expect(person.by("trace")).to_have_count(0)
 
 
-async def test_what_fills_the_context_is_told(person: Person) -> None:
-    """O3: by who brought it, the largest first."""
-    await person.say("big")
-    await person.sees("That was much.")
-    await person.by("context").click()
-    use = person.by("context-use")
-    await expect(use.get_by_test_id("context-share").first).to_contain_text("big")
-    await expect(use).to_contain_text("System prompts")
-    await expect(use).to_contain_text("What you said")
-    assert await violations(person) == []
+async def test_what_fills_the_context_is_told(browser: Browser, tmp_path: Path) -> None:
+    """O3: by who brought it, the largest first, where it is known what the model takes."""
+    async with loopback(obey) as model:
+        config = furnish(tmp_path, model.url)
+        known = config.read_text("utf-8") + "\n[providers.stage.models.model]\ncontext = 20_000\n"
+        config.write_text(known, "utf-8")
+        server = Server(config, free_port())
+        await server.start()
+        try:
+            async with at_the_page(browser, server) as person:
+                await person.say("big")
+                await person.sees("That was much.")
+                await person.by("context").click()
+                use = person.by("context-use")
+                await expect(use.get_by_test_id("context-share").first).to_contain_text("big")
+                await expect(use).to_contain_text("System prompts")
+                await expect(use).to_contain_text("What you said")
+                assert await violations(person) == []
+        finally:
+            await server.stop()

@@ -69,7 +69,7 @@ def test_one_can_go_back_copy_and_change_conversations(stage: Path) -> None:
     somebody.says("think")
     somebody.sees("I have thought about it.")
     somebody.says("/context")
-    somebody.sees("of 20,000")
+    somebody.sees("tokens for stage/model")
     somebody.sees("descriptions of tools")
     somebody.says("/undo")
     somebody.sees("back before “think”")
