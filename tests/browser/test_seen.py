@@ -87,6 +87,7 @@ async def test_what_was_decided_stays_on_the_card(person: Person) -> None:
     await person.sees("It is 5.")
     await person.page.reload()
     await person.sees("It is 5.")
+    await expect(person.by("call")).to_have_count(2)
     for card in await person.by("call").all():
         await card.get_by_role("button").first.click()
     await expect(person.by("decided").first).to_contain_text("Allowed by you", timeout=60_000)
