@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from playwright.async_api import Page, async_playwright
 from rich.console import Console
 from rich.table import Table
@@ -85,7 +86,7 @@ class Row:
 # ── a model ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _frame(delta: dict[str, Any], finish: str | None = None) -> bytes:
+def chunk_of(delta: dict[str, Any], finish: str | None = None) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     return b"data: " + json.dumps({"id": "1", "choices": [choice]}).encode() + b"\n\n"
 
@@ -94,9 +95,12 @@ def _pieces(said: str, results: int) -> list[bytes]:
     if said == "calls" and results < ROUNDS:
         function = {"name": "calculator", "arguments": json.dumps({"expression": f"{results} + 1"})}
         call = {"index": 0, "id": f"call_{results}", "function": function}
-        return [_frame({"tool_calls": [call]}, "tool_calls")]
+        return [chunk_of({"tool_calls": [call]}, "tool_calls")]
     text = {"long": ANSWER, "code": CODE}.get(said, "Done.")
-    return [*(_frame({"content": piece}) for piece in re.findall(r"[\s\S]{1,24}", text)), _frame({}, "stop")]
+    return [
+        *(chunk_of({"content": piece}) for piece in re.findall(r"[\s\S]{1,24}", text)),
+        chunk_of({}, "stop"),
+    ]
 
 
 async def _answer(request: web.Request) -> web.StreamResponse:
@@ -114,9 +118,10 @@ async def _answer(request: web.Request) -> web.StreamResponse:
 
 
 @asynccontextmanager
-async def _model() -> AsyncIterator[str]:
+async def model_that(answers: Handler) -> AsyncIterator[str]:
+    """Its address."""
     app = web.Application()
-    app.router.add_post("/chat/completions", _answer)
+    app.router.add_post("/chat/completions", answers)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -130,9 +135,9 @@ async def _model() -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def _served(folder: Path, model: str) -> AsyncIterator[str]:
+async def served(folder: Path, config: str) -> AsyncIterator[str]:
     """The link to sign in with."""
-    (folder / "dragoman.toml").write_text(CONFIG.format(url=model), "utf-8")
+    (folder / "dragoman.toml").write_text(config, "utf-8")
     command = (sys.executable, "-m", "dragoman", "serve", "--port", "0", "--trust")
     process = await asyncio.create_subprocess_exec(*command, cwd=folder, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
@@ -162,7 +167,7 @@ async def _say(page: Page, text: str) -> None:
     await page.get_by_test_id("composer-text").press("Enter")
 
 
-async def _longest_frame(page: Page, said: str, end: str) -> float:
+async def _longestchunk_of(page: Page, said: str, end: str) -> float:
     """In milliseconds, until the answer has ended."""
     await page.goto(page.url.partition("#")[0].rsplit("/c/", 1)[0])
     await page.get_by_test_id("composer-text").wait_for()
@@ -200,7 +205,7 @@ async def _measure(page: Page, link: str, folder: Path) -> AsyncIterator[Row]:
         ("a code block of 3,000 lines, longest frame", "code", "line 2999"),
         (f"{ROUNDS} calls as fast as they come, longest frame", "calls", "Done."),
     ):
-        yield Row(what, f"{await _longest_frame(page, said, end):.0f} ms", "100 ms")
+        yield Row(what, f"{await _longestchunk_of(page, said, end):.0f} ms", "100 ms")
 
 
 async def main() -> None:
@@ -208,7 +213,11 @@ async def main() -> None:
     table = Table("", "found", "aim", title="the page")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        async with _model() as model, _served(folder, model) as link, async_playwright() as playwright:
+        async with (
+            model_that(_answer) as model,
+            served(folder, CONFIG.format(url=model)) as link,
+            async_playwright() as playwright,
+        ):
             browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             page = await browser.new_page(viewport={"width": 1200, "height": 800})
             async for row in _measure(page, link, folder):

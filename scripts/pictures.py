@@ -1,4 +1,4 @@
-"""`python scripts/pictures.py`: makes the pictures of README and docs anew. Needs Chromium.
+"""`python -m scripts.pictures`: makes the pictures of README and docs anew. Needs Chromium.
 
 A real server and a real browser; the model is a play on loopback, in which a bug is found and mended.
 """
@@ -9,19 +9,15 @@ import asyncio
 import io
 import json
 import re
-import shutil
-import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from benchmarks.page import CHROMIUM, chunk_of, model_that, served
 from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SIZE = {"width": 1180, "height": 820}
 PHONE = {"width": 390, "height": 780}
@@ -65,14 +61,11 @@ Done. `parse` was right to refuse an empty line; `total` should not have given i
 # ── the play ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _frame(delta: dict[str, Any], finish: str | None = None) -> bytes:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return b"data: " + json.dumps({"id": "1", "choices": [choice]}).encode() + b"\n\n"
-
-
 def _call(tool: str, **arguments: object) -> list[bytes]:
     function = {"name": tool, "arguments": json.dumps(arguments)}
-    return [_frame({"tool_calls": [{"index": 0, "id": f"call_{tool}", "function": function}]}, "tool_calls")]
+    return [
+        chunk_of({"tool_calls": [{"index": 0, "id": f"call_{tool}", "function": function}]}, "tool_calls")
+    ]
 
 
 def _usage(letters: int) -> bytes:
@@ -83,13 +76,16 @@ def _usage(letters: int) -> bytes:
 def _line(done: int, version: str) -> list[bytes]:
     """What the model says after so many results."""
     if done == 0:
-        return [_frame({"content": "I look at it first."}), *_call("read_file", path="parser.py")]
+        return [chunk_of({"content": "I look at it first."}), *_call("read_file", path="parser.py")]
     if done == 1:
         old = MENDED.replace(" if line.strip()", "")
         return _call("edit_file", path="parser.py", edits=[{"old": old, "new": MENDED}], version=version)
     if done == 2:
         return _call("shell", command=CHECK)
-    return [*(_frame({"content": piece}) for piece in re.findall(r"[\s\S]{1,6}", ANSWER)), _frame({}, "stop")]
+    return [
+        *(chunk_of({"content": piece}) for piece in re.findall(r"[\s\S]{1,6}", ANSWER)),
+        chunk_of({}, "stop"),
+    ]
 
 
 async def _answer(request: web.Request) -> web.StreamResponse:
@@ -105,37 +101,11 @@ async def _answer(request: web.Request) -> web.StreamResponse:
     return response
 
 
-@asynccontextmanager
-async def _model() -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_post("/chat/completions", _answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
-
-
-@asynccontextmanager
-async def _served(folder: Path, model: str) -> AsyncIterator[str]:
-    """The link to sign in with."""
+def _workspace(folder: Path) -> Path:
     work = folder / "shop"
-    work.mkdir()
+    work.mkdir(parents=True)
     (work / "parser.py").write_text(PARSER, "utf-8")
-    (work / "dragoman.toml").write_text(CONFIG.format(url=model, store=folder / "chat.db"), "utf-8")
-    command = (sys.executable, "-m", "dragoman", "serve", "--port", "0", "--trust")
-    process = await asyncio.create_subprocess_exec(*command, cwd=work, stdout=asyncio.subprocess.PIPE)
-    assert process.stdout is not None
-    try:
-        async for line in process.stdout:
-            if found := re.search(rb"http://\S+token=\S+", line):
-                yield found.group().decode()
-                break
-    finally:
-        process.terminate()
-        await process.wait()
+    return work
 
 
 # ── the camera ────────────────────────────────────────────────────────────────────────────────────
@@ -204,7 +174,7 @@ async def _end(page: Page, film: Film) -> None:
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as name:
-        async with _model() as model, async_playwright() as playwright:
+        async with model_that(_answer) as model, async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             for picture, look in (
                 ("page-dark", {"viewport": SIZE, "color_scheme": "dark", "device_scale_factor": 2}),
@@ -212,8 +182,8 @@ async def main() -> None:
                 ("page", {"viewport": SIZE, "device_scale_factor": 2}),
             ):
                 folder = Path(name) / picture
-                folder.mkdir()
-                async with _served(folder, model) as link:
+                config = CONFIG.format(url=model, store=folder / "chat.db")
+                async with served(_workspace(folder), config) as link:
                     page = await _signed_in(browser, link, **look)
                     film = Film(page) if picture == "page" else None
                     await _play(page, film)
