@@ -9,7 +9,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages.request import Request, ToolSpec, example_of
-from dragoman.wire.anthropic_messages.history import RoleBlocks, turns_of
+from dragoman.wire.anthropic_messages.history import turns_of
 from dragoman.wire.anthropic_messages.hosted import MCP_BETA, hosted_of
 from dragoman.wire.anthropic_messages.shapes import (
     BUDGETS,
@@ -26,6 +26,7 @@ from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.lowering import description
 from dragoman.wire.options import with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
+from dragoman.wire.role_blocks import RoleBlocks
 from dragoman.wire.schema_fit import fits
 from dragoman.wire.schemas import Schema, inlined, one_object, without_limits
 

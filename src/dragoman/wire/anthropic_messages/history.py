@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -33,17 +32,10 @@ from dragoman.wire.lowering import (
     result_text,
     safe_name,
 )
+from dragoman.wire.role_blocks import RoleBlocks
 
 OPENING = "(The assistant spoke first.)"
 GO_ON = "Go on."
-
-
-@dataclass(slots=True)
-class RoleBlocks:
-    """One message as the API has it. The roles must alternate, and the user's comes first."""
-
-    role: Role
-    blocks: list[Block]
 
 
 def turns_of(request: Request, attachments: Attachments) -> list[RoleBlocks]:

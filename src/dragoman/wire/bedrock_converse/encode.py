@@ -11,13 +11,14 @@ from pydantic import JsonValue
 from dragoman.messages.request import Request
 from dragoman.wire.anthropic_messages.shapes import family as claude_family
 from dragoman.wire.anthropic_messages.strict import StrictRoom
-from dragoman.wire.bedrock_converse.history import RoleBlocks, turns_of
+from dragoman.wire.bedrock_converse.history import turns_of
 from dragoman.wire.bedrock_converse.model_fields import with_model_fields
 from dragoman.wire.bedrock_converse.shapes import TIERS, family
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.lowering import description
 from dragoman.wire.options import with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
+from dragoman.wire.role_blocks import RoleBlocks
 from dragoman.wire.schemas import Schema, inlined, one_object, schema_name, without_limits
 
 Body: TypeAlias = dict[str, JsonValue]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -22,19 +21,12 @@ from dragoman.wire.lowering import (
     result_text,
     safe_name,
 )
+from dragoman.wire.role_blocks import RoleBlocks
 
 OPENING = "(The assistant spoke first.)"
 GO_ON = "Go on."
 ATTACHED = "(Documents are attached.)"  # these may not come without a word
 SEEN = "I have the results."  # what stands between results and words, where these may not stand together
-
-
-@dataclass(slots=True)
-class RoleBlocks:
-    """One message as the API has it. The roles must alternate, and the user's comes first."""
-
-    role: Role
-    blocks: list[Block]
 
 
 def turns_of(request: Request, attachments: Attachments) -> list[RoleBlocks]:

@@ -17,8 +17,8 @@ from dragoman.wire.anthropic_messages.shapes import (
     SMALLEST_BUDGET,
 )
 from dragoman.wire.anthropic_messages.shapes import family as claude_family
-from dragoman.wire.bedrock_converse.history import RoleBlocks
 from dragoman.wire.bedrock_converse.shapes import family
+from dragoman.wire.role_blocks import RoleBlocks
 
 Body: TypeAlias = dict[str, JsonValue]
 
