@@ -56,8 +56,8 @@ def test_what_cannot_be_is_refused_at_construction(options: dict[str, Any], says
         ({"mode": "Manual"}, "mode 'Manual'"),
         ({"colour": "red"}, "no setting 'colour'"),
         ({"colour": None}, "no setting 'colour'"),
-        ({"model": 5}, "the setting model is a str"),
-        ({"tools": "clock"}, "the setting tools is a dict"),
+        ({"model": 5}, "the setting model is a text"),
+        ({"tools": "clock"}, "the setting tools is a table"),
         ({"tools": {"clock": "off"}}, "true or false"),
     ],
 )

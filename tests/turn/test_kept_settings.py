@@ -179,8 +179,8 @@ async def test_a_watch_that_fails_is_told_and_begun_again(
     ("said", "match"),
     [
         ({"model": ScriptedModel([])}, "a function from names to models"),
-        ({"system": 5}, "system is a str, not 5"),
-        ({"options": [1]}, "options is a dict"),
+        ({"system": 5}, "system is a text, not 5"),
+        ({"options": [1]}, "options is a table"),
         ({"tools": {"files": "false"}}, "true or false"),
         ({"disable": "titles"}, "a list of names of plugins"),
     ],

@@ -68,7 +68,9 @@ async def _past_calls(services: Services, user: str | None) -> list[tuple[str, P
         messages, _ = await services.store.messages(conversation.id)
         for call in reversed([call for message in messages for call in message.calls]):
             meant = offer.find(call.tool)
-            if meant is None or len(found) >= _CALLS:
+            if len(found) == _CALLS:
+                return found
+            if meant is None:
                 continue
             try:
                 patterns = tuple(meant[1].patterns(call.arguments))

@@ -31,6 +31,12 @@ _KINDS: dict[str, type | UnionType] = {
     "dialect": str,
     "workspace": str,
 }
+_WORDS: dict[type | UnionType, str] = {
+    str: "text",
+    dict: "table",
+    int: "whole number of 0 or more",
+    str | dict: "text or a table",
+}
 AUTO = "auto"
 
 
@@ -92,7 +98,7 @@ def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     for name, value in known(settings).items():
         kind = _KINDS[name]
         if not _is(value, kind):
-            raise BadRequest(f"the setting {name} is a {getattr(kind, '__name__', kind)}, not {value!r}")
+            raise BadRequest(f"the setting {name} is a {_WORDS[kind]}, not {value!r}")
     if settings.get("mode", "auto") not in MODES:
         raise BadRequest(f"mode {settings['mode']!r}: it is one of {', '.join(MODES)}")
     if wrong := wrong_with(settings.get("review", "never")):
