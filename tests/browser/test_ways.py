@@ -199,9 +199,9 @@ async def test_the_main_way_with_the_keyboard_alone(person: Person) -> None:
 
     await expect(person.by("composer-text")).to_be_focused()
     await seen()
-    await keys.type("hello")
+    await keys.type("hands off the mouse")  # said nowhere else in the list
     await keys.press("Enter")
-    await person.sees("How can I help?")
+    await person.sees("You said: hands off the mouse")
     first = page.url
 
     await keys.press("Control+Shift+O")
@@ -228,7 +228,7 @@ async def test_the_main_way_with_the_keyboard_alone(person: Person) -> None:
     await expect(person.by("open-settings").first).to_be_focused()  # back where one was
 
     await tab_to("search", "Shift+Tab")
-    await keys.type("hello")
+    await keys.type("hands off")
     row = person.by("conversation").filter(has=page.locator("mark"))
     await expect(row.first).to_be_visible()
     while await page.evaluate("!document.activeElement?.closest('[data-testid=conversation]')"):
@@ -236,4 +236,4 @@ async def test_the_main_way_with_the_keyboard_alone(person: Person) -> None:
         await seen()
     await keys.press("Enter")
     await page.wait_for_url(first)
-    await person.sees("How can I help?")
+    await person.sees("You said: hands off the mouse")

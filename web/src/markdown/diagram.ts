@@ -34,11 +34,12 @@ async function draw(image: HTMLImageElement, source: string): Promise<boolean> {
   const { width, height } = svg;
   if (width && height) Object.assign(image, { width: Math.ceil(width), height: Math.ceil(height) });
   image.style.height = "auto";
-  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg.text)}`;
-  return image.decode().then(
-    () => true,
-    () => false,
-  );
+  // Not decode(): it fails also where the browser has just no place to paint it.
+  return new Promise((resolve) => {
+    image.onload = () => resolve(true);
+    image.onerror = () => resolve(false);
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg.text)}`;
+  });
 }
 
 export async function showDiagram(pre: HTMLElement): Promise<void> {

@@ -21,11 +21,15 @@ function openFrame(): Promise<Draw> {
     element.addEventListener("load", () => {
       const inside = element.contentWindow as (Window & { draw?: Draw }) | null;
       const script = element.contentDocument?.createElement("script");
-      if (!inside || !script) return reject(new Error("no frame to draw in"));
+      const fail = (why: string): void => {
+        element.remove();
+        reject(new Error(why));
+      };
+      if (!inside || !script) return fail("no frame to draw in");
       script.type = "module";
       script.src = new URL(address, location.href).href;
-      script.addEventListener("load", () => (inside.draw ? resolve(inside.draw) : reject(new Error("nothing to draw with"))));
-      script.addEventListener("error", () => reject(new Error("nothing to draw with")));
+      script.addEventListener("load", () => (inside.draw ? resolve(inside.draw) : fail("nothing to draw with")));
+      script.addEventListener("error", () => fail("nothing to draw with"));
       element.contentDocument?.body.append(script);
     });
     document.body.append(element);
@@ -36,8 +40,12 @@ let last: Promise<unknown> = Promise.resolve();
 
 /** One at a time: Mermaid keeps its settings for all. */
 export function drawSvg(source: string, dark: boolean): Promise<Drawing> {
-  frame ??= openFrame();
-  const drawing = last.then(async () => (await frame)!(source, dark));
+  frame ??= openFrame().catch((reason: unknown) => {
+    frame = null; // the server may be back for the next diagram
+    throw reason;
+  });
+  const opened = frame;
+  const drawing = last.then(async () => (await opened)(source, dark));
   last = drawing.catch(() => null);
   return drawing;
 }
