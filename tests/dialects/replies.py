@@ -1724,6 +1724,19 @@ LOOSE = [
         (),
         "It is 3.",
     ),
+    Reply(
+        "HyperCLOVA X",
+        "/think\nHm.<|im_end|>\n<|im_start|>assistant\nIt is 3.<|im_end|><|endofturn|>",
+        (),
+        "It is 3.",
+    ),
+    Reply(
+        "HyperCLOVA X with a call, and one it thinks of",
+        '/think\n-> tool/function_call\n[{"name": "get_time", "arguments": {}}]<|im_end|>\n'
+        '<|im_start|>assistant -> tool/function_call\n[{"name": "read_file", "arguments": {"path": "a"}}]<|im_end|>',
+        (_read("a"),),
+    ),
+    Reply("a header in the midst", "Write\n/think\nfor it.", (), "Write\n/think\nfor it."),
     Reply("an answer that is marked", "<think>Hm.</think>\n<answer>\nIt is 3.\n</answer>\n", (), "It is 3."),
     Reply(
         "a response that is marked", "Hm.\n</think>\n\n<response>\nIt is 3.\n</response>\n", (), "It is 3."

@@ -93,6 +93,7 @@ def test_every_pattern_can_be_reached_by_some_name(catalog: Catalog) -> None:
         ("vllm/ibm-granite/granite-20b-functioncalling", Traits(spills="llama_json")),
         ("vllm/ServiceNow-AI/Apriel-1.5-15b-Thinker", Traits(spills="llama_json")),
         ("vllm/fireworks-ai/firefunction-v2", Traits(spills="llama_json")),
+        ("vllm/naver-hyperclovax/HyperCLOVAX-SEED-Think-14B", Traits(spills="llama_json")),
         ("vllm/acme/of-which-nobody-knows", Traits(spills="any")),
         ("ollama/functiongemma:270m", Traits(spills="functiongemma")),
         ("vllm/allenai/Olmo-3-7B-Instruct", Traits(spills="olmo")),

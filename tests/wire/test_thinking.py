@@ -63,6 +63,8 @@ TAGGED: dict[str, tuple[Part, ...]] = {
     "<|channel>thought\nhm<channel|>yes": (thought("hm"), Text("yes")),
     "<|START_THINKING|>hm<|END_THINKING|>yes": (thought("hm"), Text("yes")),
     "hm, well.[/THINK]yes": (Reasoning("hm, well."), Text("yes")),
+    "/think\nhm<|im_end|>\n<|im_start|>assistant\nyes<|im_end|><|endofturn|>": (thought("hm"), Text("yes")),
+    "/think\nnever closed": (thought("never closed"),),
     "yes<eos>": (Text("yes"),),
     "<think>hm</think>yes<|im_end|>\n<|endoftext|>\n": (thought("hm"), Text("yes")),
     "<think>hm</think><answer>yes</answer>": (thought("hm"), Text("yes")),
@@ -76,6 +78,9 @@ TAGGED: dict[str, tuple[Part, ...]] = {
 
 LEFT_ALONE = [
     "plain",
+    "/think harder",
+    "/thin",
+    "Write\n/think\nto think.",
     "<s>old</s> new, and </s> `<eos>`",
     "[x] a [THIN] [link](http://x.y)",
     "  indented, 1 < 2, <b>bold</b>, <thi",

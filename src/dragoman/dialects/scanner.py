@@ -24,7 +24,7 @@ from dragoman.dialects.cursor import BLANK, TICKS, TILDES, WORD, Cursor, Form, M
 from dragoman.dialects.visible import Piece, VisibleText, Voice
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
-from dragoman.wire.thinking import ANSWERS, CLOSING, END_TOKENS, OPENING, THOUGHTS, thought_ends
+from dragoman.wire.thinking import ANSWERS, CLOSING, END_TOKENS, HEADERS, OPENING, THOUGHTS, thought_ends
 
 Tools: TypeAlias = Sequence[ToolSpec]
 
@@ -99,6 +99,7 @@ class Scanner:
         self._grammar = grammar
         self._tools = tools
         self._cursor = Cursor()
+        self._headers = HEADERS if thinking else {}
         self._thoughts = {**(THOUGHTS if thinking else {}), **grammar.thoughts}
         self._thought_ends = frozenset(self._thoughts.values()).intersection(CLOSING)
         calls = (one for one in grammar.opens if one not in self._thoughts)
@@ -134,6 +135,8 @@ class Scanner:
         cursor, grammar = self._cursor, self._grammar
         if inside:
             yield from self._thought("")
+        elif self._headers and (header := (yield from cursor.sees(*self._headers))):
+            yield from self._thought(header)
         while True:
             if self.tagged and self._shown.unsaid and not self._answer_end:
                 yield from self._marked_answer()
@@ -240,7 +243,7 @@ class Scanner:
             opener = yield from cursor.sees(*OPENING)
         self.tagged = bool(opener)
         wanted = marks(
-            *(thought_ends(opener) if opener in THOUGHTS or not opener else (self._thoughts[opener],))
+            *((self._thoughts[opener],) if opener in self._grammar.thoughts else thought_ends(opener))
         )
         cursor.at += len(opener)
         yield from cursor.space()

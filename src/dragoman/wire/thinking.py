@@ -46,10 +46,16 @@ THOUGHTS: Mapping[str, str] = MappingProxyType(
 )
 """What begins a thought in the text of some model, and what ends it."""
 OPENING, CLOSING = tuple(THOUGHTS), tuple(THOUGHTS.values())
+HEADERS: Mapping[str, str] = MappingProxyType(
+    {
+        "/think\n": "<|im_end|>\n<|im_start|>assistant"
+    }  # HyperCLOVA X: the prompt ends in the midst of a header
+)
+"""The same for thoughts that begin a reply: anywhere else these words mean nothing."""
 END_TOKENS = (
     *("</s>", "<eos>", "<|eos|>", "<end_of_turn>", "<turn|>", "<|im_end|>", "<|endoftext|>"),
     *("<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>"),
-    *("<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "<|endofturn|>", "[EOS]"),
+    *("<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "<|endofturn|>", "<|stop|>", "[EOS]"),
     "[END FINAL RESPONSE]",
 )
 """What some server leaves at the end of a reply, whatever the model."""
@@ -70,6 +76,7 @@ class Thinking:
     def __init__(self, *, inside: bool = False) -> None:
         self.lone_end = False
         self.no_end = False
+        self._fresh = not inside  # nothing has come yet
         self._inside = inside  # reasoning is open, and nothing has come yet
         self._assumed: list[str] | None = [] if inside else None  # what came while no tag has proved it
         self._thinking = False
@@ -117,10 +124,23 @@ class Thinking:
 
     def _take(self, piece: str) -> Iterator[Event]:
         text, self._held = self._held + piece, ""
-        if self._inside:
+        if self._fresh:
+            text = self._begin_with_header(text)
+        elif self._inside:
             text = self._begin_inside(text)
         while text:
             text = yield from self._read_thought(text) if self._thinking else self._read_text(text)
+
+    def _begin_with_header(self, text: str) -> str:
+        header = _tag(text, 0, tuple(HEADERS))
+        if header is None:
+            self._held = text
+            return ""
+        self._fresh = False
+        if header:
+            self._thinking = self._tagged = True
+            self._ends = thought_ends(header)
+        return text[len(header) :]
 
     def _begin_inside(self, text: str) -> str:
         """The prompt has opened the reasoning; some replies open it once more."""
@@ -255,10 +275,11 @@ def thought_ends(opening: str) -> tuple[str, ...]:
     """What ends a thought that began so. Any end does, if it began in the prompt."""
     if opening in ("<think>", "<thinking>"):  # models that were trained on both confuse them
         return "</think>", "</thinking>"
-    return (THOUGHTS[opening],) if opening in THOUGHTS else CLOSING
+    end = THOUGHTS.get(opening) or HEADERS.get(opening)
+    return (end,) if end else CLOSING
 
 
-_LONGEST = max(map(len, OPENING + CLOSING))
+_LONGEST = max(map(len, (*OPENING, *CLOSING, *HEADERS.values())))
 _FIRST = re.compile(f"[{re.escape(''.join({tag[0] for tag in OPENING + CLOSING}))}]")
 
 
