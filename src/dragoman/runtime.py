@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, overload
@@ -52,6 +51,7 @@ from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.drivers.jobs import Role, TurnLimits, make_driver
 from dragoman.turn.forks import fork_conversation
 from dragoman.turn.handles import Engine, TurnHandle
+from dragoman.turn.layers import today_by
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.panel import panel_tool
@@ -190,7 +190,7 @@ class Runtime:
             deps=deps,
             make_deps=make_deps,
             clock=clock,
-            today=lambda: datetime.fromtimestamp(clock()).astimezone().strftime("%A, %d %B %Y (%Z)"),
+            today=today_by(clock),
         )
         self.background = Background()
         self.bus = EventBus(self.store, self.background)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, JsonValue
+from pydantic_core import to_json
 
 Json: TypeAlias = JsonValue
 Arguments: TypeAlias = dict[str, JsonValue]
@@ -183,6 +184,14 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",
 def canonical(value: Json) -> str:
     """One spelling for equal JSON values."""
     return _CANONICAL.encode(value)
+
+
+def json_text(value: Json) -> str:
+    """The JSON of a value with its keys as they come, for where nothing is compared: far quicker."""
+    try:
+        return to_json(value).decode()
+    except ValueError:  # half a character
+        return canonical(value)
 
 
 def arguments_hash(tool: str, arguments: Arguments) -> str:

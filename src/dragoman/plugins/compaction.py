@@ -31,6 +31,8 @@ class Compaction(Plugin):
     The originals stay in the tree. It makes the request smaller, or says that it cannot.
     """
 
+    answers_only = True
+
     def __init__(
         self,
         threshold: float | None = 0.8,
@@ -55,7 +57,7 @@ class Compaction(Plugin):
 
     async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
         """A reply that filled the context goes on when there is room again, once a turn."""
-        if reply.finish == "context" and reply.text and not reply.calls and self._may_sum_up(turn):
+        if reply.finish == "context" and reply.text and self._may_sum_up(turn):
             await append.and_request("Your reply was cut off. Go on exactly where it stopped.")
 
     async def on_before_request(self, request: Request, turn: TurnView) -> None:

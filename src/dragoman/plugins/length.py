@@ -18,13 +18,15 @@ class Length(Plugin):
     result. One that is still cut off in the end is told to the person.
     """
 
+    answers_only = True
+
     def __init__(self, times: int | None = None) -> None:
         if times is not None and (type(times) is not int or times < 0):
             raise ConfigError(f"continuations is a whole number of 0 or more, or None, not {times!r}")
         self.times = times
 
     async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
-        if reply.finish != "length" or reply.calls or not reply.text:
+        if reply.finish != "length" or not reply.text:
             return
         asked = sum(message.author == self.name for message in turn.messages)
         if asked < self._times(turn):

@@ -14,6 +14,8 @@ class Pause(Plugin):
     on by itself, when they have their results.
     """
 
+    answers_only = True
+
     async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
-        if reply.finish == "pause" and reply.parts and not reply.calls:
+        if reply.finish == "pause" and reply.parts:
             append.request()

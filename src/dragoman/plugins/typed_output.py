@@ -20,13 +20,15 @@ class TypedOutput(Plugin):
     """R8: a reply without calls is the answer. Where it is no value of the type, the model reads why and
     tries again, as often as the caller allows; then the turn fails. A refusal is left as it is."""
 
+    answers_only = True
+
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
         if turn.output is not None:
             request.output = turn.output.spec
 
     async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
         output = turn.output
-        if output is None or reply.calls or reply.finish in INCOMPLETE | REFUSED:
+        if output is None or reply.finish in INCOMPLETE | REFUSED:
             return
         try:
             await output.check(answer_of(turn.messages))

@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from dragoman.errors import ConfigError
-from dragoman.messages.parts import Arguments, canonical
+from dragoman.messages.parts import Arguments, json_text
 from dragoman.tools.docstring import descriptions
 
 _INDESCRIBABLE = (PydanticUserError, NameError)
@@ -44,7 +44,7 @@ class Parameters:
 
     def validate(self, arguments: Arguments) -> BaseModel:
         """The arguments as the function wants them. Strict: what does not fit is a ValidationError."""
-        return self.model.model_validate_json(canonical(arguments), strict=True)
+        return self.model.model_validate_json(json_text(arguments), strict=True)
 
     def default(self, name: str) -> Any:
         """What a parameter is when the model leaves it out; None where it may not, or where that is it."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from pydantic import JsonValue
@@ -67,6 +68,20 @@ def system_layers(
         ("tools", rules),
     ]
     return [(who, text.strip()) for who, text in texts if text and text.strip()]
+
+
+def today_by(clock: Callable[[], float]) -> Callable[[], str]:
+    """The day in words, by this clock and the machine's time zone; put into words once a minute."""
+    said, words = -1, ""
+
+    def today() -> str:
+        nonlocal said, words
+        now = clock()
+        if (minute := int(now // 60)) != said:
+            said, words = minute, datetime.fromtimestamp(now).astimezone().strftime("%A, %d %B %Y (%Z)")
+        return words
+
+    return today
 
 
 def system_of(layers: Sequence[tuple[str, str]]) -> str:

@@ -168,6 +168,7 @@ class Plugin:
 
     required = False  # whether a send may not leave it out of its turn
     tools: Sequence[Tool | Group | Source] = ()  # that it brings to the runtime
+    answers_only = False  # whether replies with calls are of no interest to its `on_after_request`
 
     @property
     def name(self) -> str:

@@ -292,14 +292,15 @@ class HttpModel:
         self._learned = learned or Learned()
         self._client = client
         self._wire = wire
+        self._media = wire if isinstance(wire, MediaWire) else None
         self._endpoint = endpoint
 
     def __repr__(self) -> str:
         return f"HttpModel({self.name!r}, {self._wire.name}, {host_of(self._endpoint.base_url)})"
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
-        if isinstance(self._wire, MediaWire):
-            self._wire.check_options(options, model=self.name, strict=self._extra is not True)
+        if self._media is not None:
+            self._media.check_options(options, model=self.name, strict=self._extra is not True)
         else:
             check_options(options, model=self.name, words=self._wire.options, extra=self._extra)
 
@@ -368,8 +369,8 @@ class HttpModel:
     def _written(self, request: Request, attachments: Attachments) -> tuple[Endpoint, bytes | Payload]:
         body = self._encode(request, attachments)
         endpoint = self._endpoint.with_headers_of(body)
-        if isinstance(self._wire, MediaWire):
-            endpoint = self._wire.endpoint(request, endpoint)
+        if self._media is not None:
+            endpoint = self._media.endpoint(request, endpoint)
         files = attachments.contents
         if not endpoint.form:
             large = files or attachments.size > LARGE_BODY or is_large(request)
@@ -379,8 +380,8 @@ class HttpModel:
 
     def _complete(self, request: Request) -> Request:
         request = with_tool_choice(request)
-        if isinstance(self._wire, MediaWire):
-            request = self._wire.select(request)
+        if self._media is not None:
+            request = self._media.select(request)
         if own := own_fields(request.options, self._wire.options):
             request = replace(request, extra=with_extra(own, request.extra))
         return request

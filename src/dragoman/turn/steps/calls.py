@@ -51,6 +51,8 @@ async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
     appenders: list[tuple[Plugin, Appender]] = []
     if streamed.message is not None:
         for plugin in prepared.hooks.after_request:
+            if plugin.answers_only and streamed.message.calls:
+                continue
             append = Appender(_at_once(prepared, plugin))
             appenders.append((plugin, append))
             work.append(_hook(plugin, streamed.message, prepared, append))

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages.media import is_text, media_type
-from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, canonical
+from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, json_text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
@@ -97,7 +97,7 @@ def _as_they_came(thoughts: list[Reasoning], text: JsonValue) -> Body:
 
 
 def _call(id: str, call: ToolCall, model: str, quirks: Quirks) -> Body:
-    function: Body = {"name": safe_name(call), "arguments": canonical(asked_arguments(call))}
+    function: Body = {"name": safe_name(call), "arguments": json_text(asked_arguments(call))}
     body: Body = {"id": id, "type": "function", "function": function}
     ours = quirks.call_signatures or call.signed_by == model
     if call.signature is not None and ours:  # Gemini's, which refuses a call without it

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages.media import is_text, media_type
-from dragoman.messages.parts import File, Part, ProviderItem, Reasoning, Text, ToolCall, canonical
+from dragoman.messages.parts import File, Part, ProviderItem, Reasoning, Text, ToolCall, json_text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
@@ -106,7 +106,7 @@ def _call(id: str, call: ToolCall, custom: set[str]) -> Body:
     if _is_custom(call, custom):
         text = asked_arguments(call)["input"]
         return {"type": "custom_tool_call", "call_id": id, "name": call.tool, "input": text}
-    arguments = canonical(asked_arguments(call))
+    arguments = json_text(asked_arguments(call))
     return {"type": "function_call", "call_id": id, "name": safe_name(call), "arguments": arguments}
 
 
