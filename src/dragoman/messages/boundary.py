@@ -18,14 +18,19 @@ from dragoman.errors import BadRequest
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, ToolCall
 
-MARGIN = 20  # JSON is read to a depth of 200; a value is stored some levels down
+DEEPEST = 150  # JSON is read to a depth of 200
+MARGIN = 20  # a value is stored some levels down
 LATEST_TIME = 253_402_300_799.0  # the last second of the year 9999
+_STORABLE = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
 
 
 def check_json(value: object, what: str, *, margin: int = MARGIN) -> None:
     """BadRequest, naming what it is, for a value that could be stored and not be read again."""
     try:
-        read_with_margin(json.dumps(value, allow_nan=False, ensure_ascii=False).encode(), margin)
+        text = _STORABLE.encode(value)
+        written = text.encode()
+        if _may_be_deep(text, margin):
+            read_with_margin(written, margin)
     except UnicodeEncodeError as error:
         raise BadRequest(f"{what} holds half a character (a lone surrogate): send it whole") from error
     except RecursionError as error:
@@ -48,13 +53,17 @@ def read_with_margin(text: bytes, margin: int = MARGIN) -> JsonValue:
 
 def is_shallow(text: str) -> bool:
     """Whether a text of JSON can also be read some levels down."""
-    if text.count("[") + text.count("{") < 100:
+    if not _may_be_deep(text, MARGIN):
         return True
     try:
         read_with_margin(text.encode("utf-8", "replace"))
     except ValueError:
         return False
     return True
+
+
+def _may_be_deep(text: str, margin: int) -> bool:
+    return text.count("[") + text.count("{") > DEEPEST - margin
 
 
 # What a browser would run (javascript:) or a provider read from its own disk (file:) is no address of a file.

@@ -1,4 +1,4 @@
-"""`dataclasses.replace` for slotted values, at a fifth of its price."""
+"""`dataclasses.replace` for slotted values, at a tenth of its price."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ from typing import Any, TypeVar
 
 V = TypeVar("V")
 
-_put = object.__setattr__
-
 
 def replace_fast(value: V, **changes: object) -> V:
     """The same but for these fields. Checks in `__post_init__` do not run: for values that have none."""
-    kind = type(value)
-    copy = _COPIERS.get(kind) or _copier(kind)
-    new: V = copy(value)
-    for name, change in changes.items():
-        _put(new, name, change)
+    key = type(value), *changes
+    copy = _COPIERS.get(key) or _copier(key)
+    new: V = copy(value, **changes)
     return new
 
 
-_COPIERS: dict[type, Callable[[Any], Any]] = {}
+_COPIERS: dict[tuple[Any, ...], Callable[..., Any]] = {}  # by kind and changed fields
 
 
-def _copier(kind: type) -> Callable[[Any], Any]:
-    """A function that copies one value of this kind, a statement for each of its slots."""
-    lines = [f"    put(new, {name!r}, value.{name})" for name in kind.__slots__]  # type: ignore[attr-defined]
-    source = "\n".join(["def copy(value):", "    new = make(kind)", *lines, "    return new"])
-    names: dict[str, Any] = {"make": object.__new__, "kind": kind, "put": _put}
-    exec(source, names)  # as dataclasses make their methods
-    _COPIERS[kind] = names["copy"]
-    return _COPIERS[kind]
+def _copier(key: tuple[Any, ...]) -> Callable[..., Any]:
+    """A function that copies one value of this kind with these fields changed, a statement for each slot."""
+    kind, *changed = key
+    slots: tuple[str, ...] = kind.__slots__
+    lines = [f"    set_{name}(new, {name if name in changed else f'value.{name}'})" for name in slots]
+    source = "\n".join([f"def copy(value, {', '.join(changed)}):", "    new = make(kind)", *lines])
+    names: dict[str, Any] = {f"set_{name}": getattr(kind, name).__set__ for name in slots}
+    names |= {"make": object.__new__, "kind": kind}
+    exec(f"{source}\n    return new", names)  # as dataclasses make their methods
+    _COPIERS[key] = names["copy"]
+    return _COPIERS[key]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
+from dragoman.messages.replace_fast import replace_fast
 from dragoman.tools.result import as_json
 from dragoman.tools.tool import ToolContext
 
@@ -29,12 +29,12 @@ class LiveCall:
         self._over = False
 
     def in_loop(self) -> ToolContext:
-        return replace(
+        return replace_fast(
             self._context, progress=self._report, ask=self._ask, require_permission=self._require_permission
         )
 
     def in_thread(self) -> ToolContext:
-        return replace(
+        return replace_fast(
             self._context,
             progress=self._report_from_thread,
             ask=lambda *args, **options: self._from_thread(self._ask(*args, **options)),

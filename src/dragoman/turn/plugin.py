@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any, TypeAlias
 
 from pydantic import JsonValue
@@ -160,7 +161,12 @@ def _messages(given: str | Sequence[Part] | Sequence[str]) -> list[tuple[Part, .
 
 def name_of(kind: type[Plugin]) -> str:
     """What plugins of a class are called, unless they say otherwise: RateLimit is `rate_limit`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind.__name__).lower()
+    return _in_snake_case(kind.__name__)
+
+
+@cache
+def _in_snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 class Plugin:
