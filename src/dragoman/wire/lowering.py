@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from dragoman.messages.boundary import is_address
 from dragoman.messages.media import in_words
@@ -87,10 +88,13 @@ def _step(
         if parts:
             yield RequestMessage(role, tuple(parts))
         return
-    own = tuple(part for part in parts if not isinstance(part, File) or speaks(part))
+    own = tuple(parts)
+    if any(isinstance(part, File) for part in parts):
+        own = tuple(part for part in parts if not isinstance(part, File) or speaks(part))
     if any(isinstance(part, Text | ToolCall) or speaks(part) for part in own):  # no thoughts alone
         yield RequestMessage(role, own)
-    if made := tuple(part for part in parts if isinstance(part, File) and part not in own):
+    if len(own) < len(parts):
+        made = tuple(part for part in parts if isinstance(part, File) and part not in own)
         yield RequestMessage("user", (Text("[Made by the assistant]"), *made))
     for call in own if files_apart else ():
         if isinstance(call, ToolCall) and (files := result_files(call)):
@@ -140,7 +144,7 @@ def result_text(call: ToolCall) -> str:
 def result_files(call: ToolCall) -> tuple[File, ...]:
     """What a call brought back beside its text, if the model may see it."""
     result = _visible(call)
-    if result is None or call.state is CallState.WITHHELD:
+    if result is None or not result.attachments or call.state is CallState.WITHHELD:
         return ()
     return tuple(file for file in result.attachments if _can_be_fetched(file))
 
@@ -160,7 +164,12 @@ def _visible(call: ToolCall) -> ToolResult | None:
 
 def safe_name(call: ToolCall) -> str:
     """The tool's name, or the nearest to what the model made up that a server accepts."""
-    return _UNSAFE.sub("_", call.tool)[:64] or "unknown"
+    return _accepted(call.tool)
+
+
+@lru_cache(1024)
+def _accepted(name: str) -> str:
+    return _UNSAFE.sub("_", name)[:64] or "unknown"
 
 
 def asked_arguments(call: ToolCall) -> Arguments:

@@ -100,8 +100,9 @@ class TurnLog:
         self._last_state = self.turn.state
         self._count = len(facts)
         self._home: dict[str, int] = {}  # where a call of this turn is in the path
-        start = len(path) - len(self.messages)
-        for place in range(start, len(path)):
+        own = sum(1 for _ in takewhile(lambda message: message.turn == self.id, reversed(path)))
+        self._start = len(path) - own  # where the messages of this turn begin
+        for place in range(self._start, len(path)):
             self._home.update({call.id: place for call in path[place].calls})
 
     # ── what was said ─────────────────────────────────────────────────────────────────────────────
@@ -120,8 +121,7 @@ class TurnLog:
     @property
     def messages(self) -> list[Message]:
         """Those of this turn: the end of the path."""
-        own = list(takewhile(lambda message: message.turn == self.id, reversed(self.path)))
-        return own[::-1]
+        return self.path[self._start :]
 
     def call(self, id: str) -> ToolCall:
         if id not in self._home:
