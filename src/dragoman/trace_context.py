@@ -2,14 +2,19 @@
 
 Ids are derived, not drawn: whoever goes on with a turn after a restart, or on another machine, finds the same
 trace and the same spans. While nothing is traced there is no context, and this costs one look-up.
+
+A program that uses OpenTelemetry itself has spans of its own: a turn it starts belongs to the one it is in,
+and what its tools trace belongs to their calls.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from typing import Any
 
 HEADER = "traceparent"
 _HEADER = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
@@ -78,6 +83,16 @@ def current_trace() -> TraceContext | None:
     return None if place is None else place.span
 
 
+def callers_trace() -> TraceContext | None:
+    """The same for who starts something: also a span of the program's own, where it traces itself."""
+    if (ours := current_trace()) is not None or (trace := _opentelemetry()) is None:
+        return ours
+    span = trace.get_current_span().get_span_context()
+    if not span.is_valid:
+        return None
+    return TraceContext(f"{span.trace_id:032x}", f"{span.span_id:016x}", bool(span.trace_flags.sampled))
+
+
 def enter_trace(context: TraceContext | None) -> None:
     """What this task does from now on belongs to this span."""
     _CURRENT.set(None if context is None else _Place(context))
@@ -89,19 +104,37 @@ def within(context: TraceContext | None, *names: object) -> _Within:
 
 
 class _Within:
-    __slots__ = ("_place", "_token")
+    __slots__ = ("_place", "_theirs", "_token")
 
     def __init__(self, place: _Place | None) -> None:
         self._place = place
         self._token: Token[_Place | None] | None = None
+        self._theirs: Any = None
 
     def __enter__(self) -> None:
         if self._place is not None:
             self._token = _CURRENT.set(self._place)
+            if (trace := _opentelemetry()) is not None:
+                self._theirs = _attach(trace, self._place.span)
 
     def __exit__(self, *error: object) -> None:
         if self._token is not None:
             _CURRENT.reset(self._token)
+        if self._theirs is not None:
+            sys.modules["opentelemetry.context"].detach(self._theirs)
+
+
+def _opentelemetry() -> Any:
+    """OpenTelemetry's API, where the program has loaded it."""
+    return sys.modules.get("opentelemetry.trace")
+
+
+def _attach(trace: Any, span: TraceContext) -> Any:
+    """Make it the span that OpenTelemetry takes for the current one."""
+    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED if span.sampled else trace.TraceFlags.DEFAULT)
+    ours = trace.SpanContext(int(span.trace, 16), int(span.span, 16), is_remote=False, trace_flags=flags)
+    context = trace.set_span_in_context(trace.NonRecordingSpan(ours))
+    return sys.modules["opentelemetry.context"].attach(context)
 
 
 def trace_headers() -> dict[str, str]:

@@ -30,7 +30,7 @@ from dragoman.store.codecs import MESSAGE, RESULT
 from dragoman.store.store import Start, Store
 from dragoman.tools.authorize import Refuse, Run, Verdict, authorize
 from dragoman.tools.repair import repair_arguments
-from dragoman.trace_context import current_trace
+from dragoman.trace_context import callers_trace
 from dragoman.turn.answers import check_answer
 from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.drivers.driver import Driver
@@ -212,7 +212,7 @@ class Commands:
             workspace=workspace.path if workspace is not None else None,
             settings=settings,
             started_with=model.name,
-            traceparent=trace.header if (trace := current_trace()) is not None else None,
+            traceparent=trace.header if (trace := callers_trace()) is not None else None,
         )
         return settled, model
 
