@@ -78,6 +78,16 @@ async def test_a_conflict_is_an_error_that_names_the_files(tmp_path: Path, work:
     assert (work / "a.txt").read_text() == "one\ntwo\n"
 
 
+@pytest.mark.parametrize(
+    ("kind", "id"), [("turn", "turn_x"), ("message", "msg_x"), ("call", "call_x"), ("conversation", "conv_x")]
+)
+async def test_what_is_not_there_is_named_by_its_kind(kind: str, id: str, tmp_path: Path, work: Path) -> None:
+    await _changed(tmp_path)
+    ended = await _program(tmp_path, "diff", id)
+    assert ended.status == 1
+    assert f"no {kind} '{id}'" in ended.err
+
+
 async def test_blame_names_the_turn_and_what_it_was_asked(tmp_path: Path, work: Path) -> None:
     """B3"""
     turn = await _changed(tmp_path)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -53,9 +53,10 @@ async def _read_diff(what: str, settings: Settings) -> WorkspaceDiff:
         turn = await _find_turn(store, what)
         if turn is not None:
             return await back.diff_turn(turn)
-        for diff in (back.diff_message, back.diff_call):
-            with suppress(NotFound):
-                return await diff(what)
+        if what.startswith("msg_"):
+            return await back.diff_message(what)
+        if what.startswith("call_"):
+            return await back.diff_call(what)
         return await back.diff_conversation((await find_conversation(store, what)).id)
 
 
@@ -65,11 +66,9 @@ def revert(what: str, settings: Settings, *, files_only: bool, force: bool) -> N
         turn = await _find_turn(store, what)
         if turn is not None:
             return await back.revert_turn(turn, files_only=files_only, force=force)
-        try:
-            message = await store.message(what)
-        except NotFound:
+        if what.startswith("call_"):
             return await back.revert_call(what, files_only=files_only, force=force)
-        return await back.revert_message(message.id, files_only=files_only, force=force)
+        return await back.revert_message(what, files_only=files_only, force=force)
 
     _report(_carry_out(settings, go, force))
 
@@ -162,7 +161,4 @@ async def _find_turn(store: Store, what: str) -> str | None:
         for row in reversed(await store.turns((await find_conversation(store, LAST)).id)):
             return row.id
         raise NotFound("turn", LAST, "nothing was said yet")
-    try:
-        return (await store.turn(what)).id
-    except NotFound:
-        return None
+    return (await store.turn(what)).id if what.startswith("turn_") else None
