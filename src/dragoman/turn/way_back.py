@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
 
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import BadRequest, NotFound, RevertConflict, StoreUnavailable, TurnBusy
@@ -22,11 +21,11 @@ from dragoman.workspace.diff import FileDiff, diff_of, joined
 from dragoman.workspace.histories import Histories
 from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.states import ChangeRecord, FileChange, compose
+from dragoman.workspace.together import InFolder, finish_reverts, revert_together
 from dragoman.workspace.workspaces import OWN, Workspaces
 
 _log = logging.getLogger("dragoman.turn")
 _BLAMED = 5_000_000  # bytes of a file whose lines are told
-_InFolder: TypeAlias = tuple[WorkspaceHistory, ChangeRecord]  # what a revert did in one
 
 
 @dataclass(slots=True, frozen=True)
@@ -164,7 +163,7 @@ class WayBack:
         info = await self._store.conversation(conversation)
         histories = await self._of_conversation(conversation)
 
-        def redo() -> list[_InFolder]:
+        def redo() -> list[InFolder]:
             found = [(one, _to_redo(one.of_conversation(conversation))) for one in histories]
             there = [(one, record) for one, record in found if record is not None]
             if not there:
@@ -177,7 +176,7 @@ class WayBack:
             record = together[-1][1]
             leaf = (info.leaf, record.leaf_before) if record.leaf_before is not None else None
             parts = [(one, [record]) for one, record in together]
-            return _revert_all(parts, conversation, record.turn, force, leaf)
+            return revert_together(parts, conversation=conversation, turn=record.turn, force=force, leaf=leaf)
 
         return await self._moved(await in_thread(redo), info.leaf)
 
@@ -213,6 +212,10 @@ class WayBack:
     async def open(self) -> None:
         """Finish what another program did not live to do, and drop what is too old. What is wrong with the
         records keeps nobody from talking."""
+        try:
+            await in_thread(partial(finish_reverts, self._histories))
+        except (OSError, ValueError, sqlite3.Error, RevertConflict, StoreUnavailable) as error:
+            _log.warning("a revert in several folders was not finished, nor taken back: %s", error)
         for history in self._opened(*self._workspaces.copies()):
             if not history.is_there:
                 continue
@@ -278,10 +281,12 @@ class WayBack:
             return Reverted(point.conversation, leaf=point.leaf if moves else info.leaf, moved=moves)
         leaf = (info.leaf, point.leaf) if moves else None
 
-        def revert() -> list[_InFolder]:
+        def revert() -> list[InFolder]:
             found = self._with_records(histories, point)
             parts = [(one, records_after(point, one.of_conversation(point.conversation))) for one in found]
-            return _revert_all(parts, point.conversation, point.turn, force, leaf)
+            return revert_together(
+                parts, conversation=point.conversation, turn=point.turn, force=force, leaf=leaf
+            )
 
         done = await self._moved(await in_thread(revert), info.leaf)
         if not files_only and point.leaf is None:
@@ -303,7 +308,7 @@ class WayBack:
                 raise BadRequest(f"turn {turn} worked in {other.root}: start in that folder to go back there")
         return found or histories[:1]
 
-    async def _moved(self, made: Sequence[_InFolder], leaf: str | None) -> Reverted:
+    async def _moved(self, made: Sequence[InFolder], leaf: str | None) -> Reverted:
         """The last of them says where the conversation goes."""
         history, last = made[-1]
         if last.leaf_after is not None:
@@ -331,32 +336,6 @@ async def root_of(store: Store, conversation: Conversation) -> str:
     while conversation.parent is not None:
         conversation = await store.conversation(conversation.parent)
     return conversation.id
-
-
-def _revert_all(
-    parts: Sequence[tuple[WorkspaceHistory, Sequence[ChangeRecord]]],
-    conversation: str,
-    turn: str,
-    force: bool,
-    leaf: tuple[str | None, str | None] | None,
-) -> list[_InFolder]:
-    """In every folder, or in none; the last one moves the conversation. They have one time, by which they are
-    known to belong together."""
-    plans = [] if force or len(parts) == 1 else [history.plan(records) for history, records in parts]
-    if conflicts := [(one.path, one.why) for plan in plans for one in plan.conflicts]:
-        raise RevertConflict(conflicts)
-    made: list[_InFolder] = []
-    revert = partial(WorkspaceHistory.revert, conversation=conversation, turn=turn)
-    for history, records in parts:
-        moves = leaf if len(made) == len(parts) - 1 else None
-        at = made[0][1].created if made else None
-        try:
-            made.append((history, revert(history, records, force=force, leaf=moves, at=at)))
-        except Exception:
-            for other, record in reversed(made):
-                revert(other, [record], force=True)
-            raise
-    return made
 
 
 def _to_redo(records: Sequence[ChangeRecord]) -> ChangeRecord | None:

@@ -55,7 +55,7 @@ class WorkspaceHistory:
         name = sha256(os.fsencode(self.root)).hexdigest()[:16]
         self.file = folder / f"{name}.db"
         self.limits = limits
-        self._clock = clock
+        self.clock = clock
         self._skip = [*paths_inside(self.root, [folder, *skip])]
         self._guard = threading.Lock()
         self._opened: SnapshotFile | None = None
@@ -115,7 +115,7 @@ class WorkspaceHistory:
                 running = self._running.get(turn)
                 if running is None:
                     self._settle(file, records, turn)
-                    running = RunningCalls(records.open(conversation, turn, step, self._clock()))
+                    running = RunningCalls(records.open(conversation, turn, step, self.clock()))
                     self._running[turn] = running
                 record = running.record
                 if wide and record.wide is None:
@@ -250,7 +250,7 @@ class WorkspaceHistory:
                 notes=tuple(f"{one.path}: {one.why}" for one in plan.left),
                 leaf_before=before,
                 leaf_after=after,
-                created=self._clock() if at is None else at,
+                created=self.clock() if at is None else at,
             )
             number = write_journal(file, record, moves=leaf is not None)
             try:
@@ -316,7 +316,7 @@ class WorkspaceHistory:
         with self._exclusive() as (file, records):
             with file.transaction():
                 gone = records.forget(conversations)
-                gone += records.forget_before(self._clock() - self.limits.days * 86_400)
+                gone += records.forget_before(self.clock() - self.limits.days * 86_400)
                 file.drop_deltas()
                 swept, packs = file.sweep() if gone else (0, frozenset[int]())
                 drop_from_packs(file, packs)

@@ -1,0 +1,101 @@
+"""A revert in several folders: in all of them or in none, also where the program dies between two.
+
+Each folder has a journal of its own (`journal.py`). That they belong together is written down before the
+first is touched, beside their records, under a lock that its program holds until the last is done. Who finds
+such a note that nobody holds takes back what was done in some of the folders.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from dragoman.errors import RevertConflict, StoreUnavailable
+from dragoman.workspace.histories import Histories
+from dragoman.workspace.history import WorkspaceHistory
+from dragoman.workspace.lock import locked
+from dragoman.workspace.states import ChangeRecord
+
+InFolder: TypeAlias = tuple[WorkspaceHistory, ChangeRecord]
+"""What a revert did in one."""
+_NOTE, _LOCK = "together.json", "together.lock"
+
+
+def revert_together(
+    parts: Sequence[tuple[WorkspaceHistory, Sequence[ChangeRecord]]],
+    *,
+    conversation: str,
+    turn: str,
+    force: bool,
+    leaf: tuple[str | None, str | None] | None,
+) -> list[InFolder]:
+    """The last folder moves the conversation to `leaf`. All have one time, by which they are known to belong
+    together. RevertConflict where one of them is not as it was left, before any is touched."""
+    revert = partial(WorkspaceHistory.revert, conversation=conversation, turn=turn)
+    if len(parts) == 1:
+        ((history, records),) = parts
+        return [(history, revert(history, records, force=force, leaf=leaf))]
+    plans = [] if force else [history.plan(records) for history, records in parts]
+    if conflicts := [(one.path, one.why) for plan in plans for one in plan.conflicts]:
+        raise RevertConflict(conflicts)
+    at = parts[0][0].clock()
+    made: list[InFolder] = []
+    with _noted([history for history, _ in parts], conversation, at):
+        for history, records in parts:
+            moves = leaf if len(made) == len(parts) - 1 else None
+            try:
+                made.append((history, revert(history, records, force=force, leaf=moves, at=at)))
+            except Exception:
+                _take_back(made)
+                raise
+    return made
+
+
+def finish_reverts(histories: Histories) -> None:
+    """Take back what a program did in some folders, and did not live to do in the others."""
+    if histories.folder is None or not (note := histories.folder / _NOTE).exists():
+        return
+    try:
+        with locked(histories.folder / _LOCK, 0.0):
+            if not note.exists():
+                return
+            told = json.loads(note.read_text())
+            folders = [histories.at(Path(folder)) for folder in told["folders"]]
+            made = [
+                (history, record)
+                for history in folders
+                if history is not None
+                for record in history.of_conversation(told["conversation"])
+                if record.kind == "revert" and record.created == told["at"]
+            ]
+            if len(made) < len(folders):
+                _take_back(made)
+            note.unlink()
+    except StoreUnavailable:
+        return  # its program lives, and is at it
+
+
+@contextmanager
+def _noted(histories: Sequence[WorkspaceHistory], conversation: str, at: float) -> Iterator[None]:
+    place = histories[0].file.parent
+    folders = [str(history.root) for history in histories]
+    with locked(place / _LOCK, histories[0].limits.longest_wait):
+        with (place / f"{_NOTE}.new").open("w") as file:
+            json.dump({"at": at, "conversation": conversation, "folders": folders}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        (place / f"{_NOTE}.new").replace(place / _NOTE)
+        try:
+            yield
+        finally:
+            (place / _NOTE).unlink()
+
+
+def _take_back(made: Sequence[InFolder]) -> None:
+    for history, record in reversed(made):
+        history.revert([record], conversation=record.conversation, turn=record.turn, force=True)
