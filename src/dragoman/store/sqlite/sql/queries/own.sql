@@ -28,6 +28,12 @@ FROM signals WHERE kind <> 'follow' OR turn IN (SELECT value FROM json_each(:own
 -- name: revisions
 SELECT id, revision FROM conversations WHERE id IN (SELECT value FROM json_each(:ids)) AND deleted = 0;
 
+-- name: list_changes
+SELECT seq, conversation, owner FROM list_changes WHERE seq > :after ORDER BY seq;
+
+-- name: last_list_change
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'list_changes'), 0) AS seq;
+
 -- name: busy_conversations
 -- What the list shows beside a conversation: whether a turn is alive in it, and how much waits for a person.
 SELECT c.value AS id,
