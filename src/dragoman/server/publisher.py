@@ -23,6 +23,7 @@ from dragoman.server.tree import Trees, TreeSnapshot
 from dragoman.server.views import QUEUE, queue_of
 from dragoman.store.codecs import QUESTION
 from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.set_aside import SET_ASIDE
 
 _REMEMBERED = 1000  # turns
 _GLANCE = 1.0  # seconds between looks at conversations in which another process may be at work
@@ -54,6 +55,7 @@ class Publisher:
         self._stirred = asyncio.Event()  # another process has written something
         runtime.bus.watchers.append(self._listen)
         runtime.bus.elsewhere.append(self._begin_elsewhere)
+        runtime.bus.elsewhere.append(self._expect)
         runtime.bus.writes.append(self._stirred.set)
         for live in runtime.bus.turns():  # adopted when the store was opened
             self._listen(live.log)
@@ -227,6 +229,16 @@ class Publisher:
             follow = partial(self._follow_other, turn, conversation)
             self._background.run(f"following turn {turn}", follow)
 
+    def _expect(self, turn: str, conversation: str) -> None:
+        """It was asked for here. Who reads its conversation is shown if it has to wait for a place."""
+        if conversation in self._conversations:
+            self._background.run(f"waiting for turn {turn}", partial(self._show_waiting, turn, conversation))
+
+    async def _show_waiting(self, turn: str, conversation: str) -> None:
+        await asyncio.sleep(_GLANCE)
+        if turn not in self._published and self._runtime.bus.here(turn) is None:
+            await self._publish_snapshot(conversation)
+
     async def _follow_other(self, turn: str, conversation: str) -> None:
         """What a turn of another process publishes, as if it ran here."""
         store = self._runtime.store
@@ -247,6 +259,8 @@ class Publisher:
                     self._note_published(turn, event)
                     if _changes_list(event):
                         self.changed(conversation)
+                    if isinstance(event, e.Notice) and event.kind == SET_ASIDE:
+                        await self._publish_snapshot(conversation)  # it is interrupted
         finally:
             self._followed.discard(turn)
         await self._publish_snapshot(conversation)  # and whatever it did not live to publish
