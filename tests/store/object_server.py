@@ -129,9 +129,10 @@ class ObjectServer:
         headers = {"ETag": f'"{hashlib.md5(held.data).hexdigest()}"', "Last-Modified": _date(held.modified)}
         if wanted is None:
             return web.Response(body=held.data, headers=headers)
-        first = int(wanted.removeprefix("bytes=").partition("-")[0])
-        headers["Content-Range"] = f"bytes {first}-{len(held.data) - 1}/{len(held.data)}"
-        return web.Response(body=held.data[first:], status=206, headers=headers)
+        first, _, last = wanted.removeprefix("bytes=").partition("-")
+        part = held.data[int(first) : int(last) + 1 if last else None]
+        headers["Content-Range"] = f"bytes {first}-{int(first) + len(part) - 1}/{len(held.data)}"
+        return web.Response(body=part, status=206, headers=headers)
 
     def _list(self, prefix: str, after: str, page: int = 3) -> web.Response:
         names = sorted(name for name in self.objects if name.startswith(prefix) and name > after)

@@ -192,6 +192,10 @@ ON CONFLICT (key) DO UPDATE SET put = excluded.put, data = excluded.data;
 -- name: blob
 SELECT data FROM blobs WHERE key = :key;
 
+-- name: part_of_blob
+-- Only what is asked for is read: the column is not packed.
+SELECT substring(data FROM :start::integer FOR :count::integer) AS data FROM blobs WHERE key = :key;
+
 -- name: blob_size
 SELECT octet_length(data) AS size FROM blobs WHERE key = :key;
 
