@@ -254,9 +254,9 @@ async def test_an_altered_copy_is_passed_over_for_a_sound_one(
     key = await blobs.put(b"sound")
     (name,) = server.copies(key)
     newer = f"{name.rpartition('/')[0]}/{int(time.time()) + 600}"
-    server._put(newer, b"altered")
+    server.put(newer, b"altered")
     assert await blobs.read(key) == b"sound"
-    server._put(name, b"altered, too")
+    server.put(name, b"altered, too")
     with pytest.raises(Unreadable, match="changed"):
         await blobs.read(key)
 
@@ -266,9 +266,9 @@ async def test_what_is_not_ours_is_neither_listed_nor_removed(
 ) -> None:
     """N1: other objects under the same prefix."""
     key = await blobs.put(b"ours")
-    server._put("team/chat/notes.txt", b"somebody's")
-    server._put(f"team/chat/{key[:2]}/{key[2:]}/notes", b"somebody's")
-    server._put("team/chatter/x", b"somebody's")
+    server.put("team/chat/notes.txt", b"somebody's")
+    server.put(f"team/chat/{key[:2]}/{key[2:]}/notes", b"somebody's")
+    server.put("team/chatter/x", b"somebody's")
     assert await keys_in(blobs) == [key]
     await blobs.delete(key)
     assert len(server.objects) == 4  # the fourth says whose they are
