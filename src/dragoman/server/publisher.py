@@ -20,7 +20,7 @@ from dragoman.server.lists import Lists, drop_unread, publish_typed
 from dragoman.server.pace import Pace
 from dragoman.server.stream import OpenStreams, Subject
 from dragoman.server.tree import Trees, TreeSnapshot
-from dragoman.server.views import QUEUE, queue_of
+from dragoman.server.views import QUEUE, QUEUED, queue_of, state_of
 from dragoman.store.codecs import QUESTION
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.set_aside import SET_ASIDE
@@ -236,8 +236,11 @@ class Publisher:
 
     async def _show_waiting(self, turn: str, conversation: str) -> None:
         await asyncio.sleep(_GLANCE)
-        if turn not in self._published and self._runtime.bus.here(turn) is None:
-            await self._publish_snapshot(conversation)
+        if turn in self._published or conversation not in self._conversations:
+            return  # it has begun, or nobody reads it any more
+        with suppress(NotFound):
+            if await state_of(self._runtime, await self._runtime.store.turn(turn)) == QUEUED:
+                await self._publish_snapshot(conversation)
 
     async def _follow_other(self, turn: str, conversation: str) -> None:
         """What a turn of another process publishes, as if it ran here."""
