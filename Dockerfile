@@ -2,7 +2,7 @@
 FROM python:3.13-slim
 RUN useradd --create-home dragoman && mkdir /work && chown dragoman /work
 COPY . /src
-RUN pip install --no-cache-dir '/src[programs,postgres]' && rm -rf /src
+RUN pip install --no-cache-dir '/src[programs,postgres,objects]' && rm -rf /src
 USER dragoman
 WORKDIR /work
 CMD ["dragoman", "serve", "--host", "0.0.0.0"]

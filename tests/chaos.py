@@ -64,6 +64,7 @@ class Chaos:
     streams: dict[tuple[str, int], list[tuple[int, str]]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     attacks: Counter[str] = field(default_factory=Counter)
+    peace: asyncio.Event = field(default_factory=asyncio.Event)  # no more attacks
 
     async def start(self, webs: int, workers: int, tree: Path | None = None) -> None:
         for _ in range(webs):
@@ -140,17 +141,21 @@ class Chaos:
     # ── what happens to nodes ─────────────────────────────────────────────────────────────────────
 
     async def attack(self, every: float) -> None:
+        """Until there is peace. What has begun is carried out: whoever is down comes back."""
         ways: list[tuple[str, Callable[[], Awaitable[None]]]] = [
             ("killed", lambda: self._end(signal.SIGKILL)),
             ("told to stop", lambda: self._end(signal.SIGTERM)),
             ("paused", self._pause),
             ("cut", self._cut),
         ]
-        while True:
-            await asyncio.sleep(every * (0.5 + self.random.random()))
+        while not self.peace.is_set():
             name, way = self.random.choice(ways)
-            self.attacks[name] += 1
-            await way()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(every * (0.5 + self.random.random())):
+                    await self.peace.wait()
+            if not self.peace.is_set():
+                self.attacks[name] += 1
+                await way()
 
     async def restart_database(self) -> None:
         self.attacks["database crashed"] += 1
@@ -260,16 +265,16 @@ async def run(
                 await asyncio.wait([talking], timeout=10)
                 over = time.monotonic() - began
                 say(f"{over:4.0f} s: {len(chaos.promised)} of {turns} turns begun; {dict(chaos.attacks)}")
-                if attacking.done() and not attacking.cancelled():
+                if attacking.done():
                     attacking.result()
-                if len(chaos.promised) >= turns and not attacking.done():
-                    attacking.cancel()  # and now let everything come to its end
+                if len(chaos.promised) >= turns:
+                    chaos.peace.set()  # and now let everything come to its end
                 if over > PATIENCE:
                     talking.cancel()
-            attacking.cancel()
+            chaos.peace.set()
             with suppress(asyncio.CancelledError):
                 await talking
-            await asyncio.wait([attacking])
+            await attacking
             return await chaos.check()
         finally:
             await chaos.stop()

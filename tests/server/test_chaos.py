@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from pathlib import Path
 
 import pytest
 
+from dragoman.wire.scripted import says
 from tests import chaos
+from tests.fleet import Fleet, until
+from tests.loopback import loopback
+from tests.patience import PATIENCE
 from tests.postgres import Server, schema_of
 
 pytestmark = pytest.mark.slow
@@ -28,3 +34,19 @@ async def test_a_fleet_survives_what_happens_to_fleets(tmp_path: Path, postgres:
         crashes=1,
     )
     assert wrong == []
+
+
+async def test_whoever_is_down_when_the_attacks_end_comes_back(tmp_path: Path, postgres: Server) -> None:
+    """The test's own promise: what is wrong in the end is not what an attack left behind."""
+    async with loopback(says("x")) as model, asyncio.timeout(PATIENCE):
+        fleet = Fleet(tmp_path, postgres.url(schema_of(tmp_path)), model.url)
+        attacked = chaos.Chaos(fleet, postgres, random.Random(2))
+        try:
+            await attacked.start(webs=1, workers=0)
+            attacking = asyncio.create_task(attacked.attack(every=0.0))
+            await until(lambda: attacked.attacks.total() > 0)
+            attacked.peace.set()
+            await attacking
+            await attacked.ask("GET", "/api/me", tries=1)
+        finally:
+            await attacked.stop()

@@ -40,6 +40,7 @@ class ObjectServer:
     faults: list[tuple[str, Fault]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     refused: str | None = None  # a code, for whoever asks
+    no_bucket = "NoSuchBucket"
 
     def environment(self, **changed: str) -> dict[str, str]:
         return {
@@ -72,8 +73,8 @@ class ObjectServer:
         self.requests.append(f"{request.method} {request.path_qs}")
         if self.refused is not None:
             return error(403, self.refused)
-        if request.headers.get("Authorization") != expected_signature(request, body):
-            return error(403, "SignatureDoesNotMatch", f"<AWSAccessKeyId>{ACCESS}</AWSAccessKeyId>")
+        if (refusal := self.refusal(request, body)) is not None:
+            return refusal
         for at, (method, fault) in enumerate(self.faults):
             if method == request.method:
                 del self.faults[at]
@@ -83,23 +84,29 @@ class ObjectServer:
                 break
         bucket, _, name = request.path.lstrip("/").partition("/")
         if bucket != BUCKET:
-            return error(404, "NoSuchBucket")
-        return self._carry_out(request, name, body)
+            return error(404, self.no_bucket)
+        return self.carry_out(request, name, body)
 
-    def _carry_out(self, request: web.Request, name: str, body: bytes) -> web.Response:
+    def refusal(self, request: web.Request, body: bytes) -> web.Response | None:
+        """For who cannot show that they have the key."""
+        if request.headers.get("Authorization") == expected_signature(request, body):
+            return None
+        return error(403, "SignatureDoesNotMatch", f"<AWSAccessKeyId>{ACCESS}</AWSAccessKeyId>")
+
+    def carry_out(self, request: web.Request, name: str, body: bytes) -> web.Response:
         query = request.query
         match request.method:
             case "GET" if "list-type" in query:
                 return self._list(query.get("prefix", ""), query.get("continuation-token", ""))
             case "GET" | "HEAD":
-                return self._get(name, request.headers.get("Range"))
+                return self.get(name, request.headers.get("Range"))
             case "PUT" if "uploadId" in query:
                 self.parts[query["uploadId"]][int(query["partNumber"])] = body
                 return web.Response(headers={"ETag": f'"{len(body)}"'})
             case "PUT" if request.headers.get("If-None-Match") == "*" and name in self.objects:
                 return error(412, "PreconditionFailed")
             case "PUT":
-                return self._put(name, body)
+                return self.put(name, body)
             case "POST" if "uploads" in query:
                 upload = f"upload-{len(self.parts)}"
                 self.parts[upload] = {}
@@ -107,7 +114,7 @@ class ObjectServer:
                 return xml("InitiateMultipartUploadResult", text)
             case "POST" if "uploadId" in query:
                 parts = self.parts.pop(query["uploadId"])
-                self._put(name, b"".join(parts[number] for number in sorted(parts)))
+                self.put(name, b"".join(parts[number] for number in sorted(parts)))
                 return xml("CompleteMultipartUploadResult", '<ETag>"whole"</ETag>')
             case "POST" if "delete" in query:
                 named = re.findall(r"<Key>([^<]+)</Key>", body.decode())
@@ -119,19 +126,20 @@ class ObjectServer:
                 return web.Response(status=204)
         raise AssertionError(request.method)
 
-    def _put(self, name: str, data: bytes) -> web.Response:
+    def put(self, name: str, data: bytes) -> web.Response:
         self.objects[name] = StoredObject(data, time.time())
         return web.Response(headers={"ETag": f'"{hashlib.md5(data).hexdigest()}"'})
 
-    def _get(self, name: str, wanted: str | None) -> web.Response:
+    def get(self, name: str, wanted: str | None) -> web.Response:
         if (held := self.objects.get(name)) is None:
             return error(404, "NoSuchKey")
         headers = {"ETag": f'"{hashlib.md5(held.data).hexdigest()}"', "Last-Modified": _date(held.modified)}
         if wanted is None:
             return web.Response(body=held.data, headers=headers)
-        first = int(wanted.removeprefix("bytes=").partition("-")[0])
-        headers["Content-Range"] = f"bytes {first}-{len(held.data) - 1}/{len(held.data)}"
-        return web.Response(body=held.data[first:], status=206, headers=headers)
+        first, _, last = wanted.removeprefix("bytes=").partition("-")
+        part = held.data[int(first) : int(last) + 1 if last else None]
+        headers["Content-Range"] = f"bytes {first}-{int(first) + len(part) - 1}/{len(held.data)}"
+        return web.Response(body=part, status=206, headers=headers)
 
     def _list(self, prefix: str, after: str, page: int = 3) -> web.Response:
         names = sorted(name for name in self.objects if name.startswith(prefix) and name > after)
@@ -221,9 +229,9 @@ def expected_signature(request: web.Request, body: bytes) -> str:
 
 
 @asynccontextmanager
-async def object_server() -> AsyncIterator[ObjectServer]:
-    """On a free port, for as long as the block runs."""
-    server = ObjectServer()
+async def object_server(server: ObjectServer | None = None) -> AsyncIterator[ObjectServer]:
+    """On a free port, for as long as the block runs; S3, if no other is given."""
+    server = server or ObjectServer()
     app = web.Application(client_max_size=1 << 26)
     app.router.add_route("*", "/{name:.*}", server.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)

@@ -22,6 +22,7 @@ from dragoman.store.blobs.objects import ObjectBlobs
 from dragoman.store.blobs.place import check_place, named_blobs, shown_place
 from dragoman.store.conformance import BlobConformance
 from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres.blobs import TableBlobs
 from dragoman.store.sql.retention import SqlRetention
 from dragoman.store.store import Store
 from dragoman.wire.scripted import calls, says
@@ -75,7 +76,7 @@ class TestTable(BlobConformance):
         store = PostgresStore(self.server.url(schema_of(folder)), connections=2)
         await store.open()
         self.stores.append(store)
-        return store._blobs
+        return TableBlobs(store._run, store._all)  # without what is remembered of them
 
     async def alter(self, folder: Path, key: str) -> None:
         store = self.stores[0]

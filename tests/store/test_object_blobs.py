@@ -14,7 +14,7 @@ from dragoman.errors import ConfigError, NotFound, StoreUnavailable, Unreadable
 from dragoman.store.blobs.blobs import Blobs, key_of
 from dragoman.store.blobs.objects import ObjectBlobs
 from dragoman.store.conformance import BlobConformance
-from dragoman.store.conformance.blobs import keys_in
+from dragoman.store.conformance.blobs import all_of, keys_in
 from tests.patience import PATIENCE
 from tests.store.object_server import (
     ACCESS,
@@ -68,6 +68,32 @@ async def test_a_long_one_is_sent_in_parts(server: ObjectServer, blobs: ObjectBl
     key = await blobs.put(data)
     assert sum("partNumber" in request for request in server.requests) == 3
     assert await blobs.read(key) == data
+
+
+async def test_a_long_one_is_fetched_in_parts(server: ObjectServer, blobs: ObjectBlobs) -> None:
+    """N1: whoever wants it bit by bit holds no more than a part; who wants a part of it fetches no more."""
+    data = bytes(range(250)) * 40_000
+    key = await blobs.put(data)
+    server.requests.clear()
+    assert await all_of(blobs.pieces(key)) == data
+    assert sum("list-type" not in request for request in server.requests) == 3
+    server.requests.clear()
+    assert await all_of(blobs.pieces(key, 5_000_000, 5_000_010)) == data[5_000_000:5_000_010]
+    assert sum("list-type" not in request for request in server.requests) == 1
+
+
+async def test_a_copy_that_is_removed_while_it_is_read_is_read_on_elsewhere(
+    server: ObjectServer, blobs: ObjectBlobs
+) -> None:
+    """N1: whoever puts the same bytes again removes the older copy."""
+    data = bytes(range(250)) * 40_000
+    key = await blobs.put(data)
+    reading = blobs.pieces(key)
+    got = [await anext(reading)]
+    server.grow_old(HOUR)
+    await blobs.put(data)
+    got += [piece async for piece in reading]
+    assert b"".join(got) == data
 
 
 async def test_what_fails_for_a_moment_is_tried_again(server: ObjectServer, blobs: ObjectBlobs) -> None:
@@ -228,9 +254,9 @@ async def test_an_altered_copy_is_passed_over_for_a_sound_one(
     key = await blobs.put(b"sound")
     (name,) = server.copies(key)
     newer = f"{name.rpartition('/')[0]}/{int(time.time()) + 600}"
-    server._put(newer, b"altered")
+    server.put(newer, b"altered")
     assert await blobs.read(key) == b"sound"
-    server._put(name, b"altered, too")
+    server.put(name, b"altered, too")
     with pytest.raises(Unreadable, match="changed"):
         await blobs.read(key)
 
@@ -240,9 +266,9 @@ async def test_what_is_not_ours_is_neither_listed_nor_removed(
 ) -> None:
     """N1: other objects under the same prefix."""
     key = await blobs.put(b"ours")
-    server._put("team/chat/notes.txt", b"somebody's")
-    server._put(f"team/chat/{key[:2]}/{key[2:]}/notes", b"somebody's")
-    server._put("team/chatter/x", b"somebody's")
+    server.put("team/chat/notes.txt", b"somebody's")
+    server.put(f"team/chat/{key[:2]}/{key[2:]}/notes", b"somebody's")
+    server.put("team/chatter/x", b"somebody's")
     assert await keys_in(blobs) == [key]
     await blobs.delete(key)
     assert len(server.objects) == 4  # the fourth says whose they are

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -91,6 +92,26 @@ async def test_a_read_is_one_statement_and_an_open_transaction_never_goes_back_t
             await connection.execute("UPDATE turns SET state = 'lost'")
             asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the driver tells of it
         assert (await store.turn("turn_1")).state == "preparing"
+    finally:
+        await store.close()
+
+
+async def test_events_are_found_without_a_look_at_all_of_them(tmp_path: Path, postgres: Server) -> None:
+    """N3: also before anybody has counted the table, which is filled and emptied all the time."""
+    store = PostgresStore(postgres.url(schema_of(tmp_path)))
+    await store.open()
+    try:
+        await scene.begun(store)
+        body = "a piece of text " * 8
+        await store.put_events([StoredEvent("turn_1", seq, body) for seq in range(1, 3001)], {"turn_1": 1})
+        after = json.dumps({"turn_1": 2900, **{f"turn_{n}": 0 for n in range(2, 150)}})
+        query = store._sql["events"].replace(":after::", f"'{after}'::").replace(":limit", "1000")
+        async with store._connection() as connection:
+            plan = [row[0].strip() for row in await connection.fetch(f"EXPLAIN {query}")]
+        searched = [line for line in plan if line.startswith("Index Cond")]
+        assert ["turn = " in line and "seq > " in line for line in searched] == [True], plan
+        found = await store.events({"turn_1": 2900})
+        assert [event.seq for event in found] == list(range(2901, 3001))
     finally:
         await store.close()
 

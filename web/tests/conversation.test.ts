@@ -63,6 +63,19 @@ describe("a conversation", () => {
     expect(view.questions.size).toBe(0);
   });
 
+  it("waits in line until somebody runs the turn (N5)", () => {
+    const view = told();
+    view.take({
+      ...TREE,
+      conversation: summary("q2"),
+      messages: [...TREE.messages, message("q2", "a1", "user", "and?")],
+      turns: [{ id: "turn_2", message: "q2", state: "queued", live: true, started: 7, retrying: null, arriving: null }],
+    });
+    expect(view.running).toMatchObject({ id: "turn_2", state: "queued" });
+    view.take(event({ type: "turn.start", conversation: "conv_1", message: "q2", turn: "turn_2" }));
+    expect(view.running).toMatchObject({ state: "preparing", live: true, started: 7 });
+  });
+
   it("has a question until somebody answers it, here or elsewhere (P6)", () => {
     const view = told(...TURN, ...ASKED);
     expect(view.questionsOf("c").map(({ id }) => id)).toEqual(["ask_1"]);

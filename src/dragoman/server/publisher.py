@@ -16,15 +16,16 @@ from dragoman.messages.message import Message
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.server.feed import Feed
+from dragoman.server.lists import Lists, drop_unread, publish_typed
 from dragoman.server.pace import Pace
 from dragoman.server.stream import OpenStreams, Subject
 from dragoman.server.tree import Trees, TreeSnapshot
-from dragoman.server.views import QUEUE, SUMMARY, queue_of, summaries
+from dragoman.server.views import QUEUE, QUEUED, queue_of, state_of
 from dragoman.store.codecs import QUESTION
 from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.set_aside import SET_ASIDE
 
-_UNREAD = 120.0  # seconds after which a feed that nobody reads is dropped
-_REMEMBERED = 1000  # deleted conversations
+_REMEMBERED = 1000  # turns
 _GLANCE = 1.0  # seconds between looks at conversations in which another process may be at work
 _PAUSE = 0.1  # seconds between two such looks, whatever is written
 _PIECES = (e.TextDelta, e.ReasoningDelta, e.CallInputDelta, e.CallProgress)
@@ -32,7 +33,7 @@ _CHANGES_LIST = (e.TurnStart, e.TurnEnd, e.CallAsked, e.CallAnswered)
 
 
 class Publisher:
-    """One feed for each conversation and each person's list; there only while somebody reads them."""
+    """One feed for each conversation, there only while somebody reads it; and those of people's lists."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -40,16 +41,13 @@ class Publisher:
         self.streams = OpenStreams()
         self.pace = Pace()
         self._conversations: dict[str, Feed] = {}
-        self._lists: dict[str, Feed] = {}  # by person
+        self._lists = Lists(runtime)
         self._revisions: dict[str, int] = {}
-        self._changed: set[str] = set()
         self._queues: set[str] = set()  # conversations of which readers may know that something is queued
         self._changed_queues: set[str] = set()
         self._queue_being_read: str | None = None
         self._queues_published = 0  # how often
-        self._deleted: dict[str, None] = {}  # not long ago: nothing more is published about them
         self._background = runtime.background  # ends with it
-        self._publishing: asyncio.Task[None] | None = None
         self._publishing_queues: asyncio.Task[None] | None = None
         self._watches = False
         self._followed: set[str] = set()  # turns of other processes
@@ -57,6 +55,7 @@ class Publisher:
         self._stirred = asyncio.Event()  # another process has written something
         runtime.bus.watchers.append(self._listen)
         runtime.bus.elsewhere.append(self._begin_elsewhere)
+        runtime.bus.elsewhere.append(self._expect)
         runtime.bus.writes.append(self._stirred.set)
         for live in runtime.bus.turns():  # adopted when the store was opened
             self._listen(live.log)
@@ -65,7 +64,9 @@ class Publisher:
 
     def conversation(self, id: str) -> Subject:
         """Begins with a snapshot of the whole tree."""
-        feed = self._feed(self._conversations, id)
+        feed = self._conversations.setdefault(id, Feed())
+        feed.unread_since = time.monotonic()  # whoever asked for it is about to read it
+        self._begin_watch()
 
         async def snapshot() -> tuple[TreeSnapshot, int]:
             tree = await self._read_tree(id)
@@ -74,34 +75,25 @@ class Publisher:
 
         return Subject(feed, snapshot)
 
-    def list_of(self, person: str) -> Subject:
-        return Subject(self._feed(self._lists, person))
+    async def list_of(self, person: str) -> Subject:
+        feed = await self._lists.feed_of(person)
+        self._begin_watch()
+        return Subject(feed)
 
-    def _feed(self, feeds: dict[str, Feed], key: str) -> Feed:
-        feed = feeds.setdefault(key, Feed())
-        feed.unread_since = time.monotonic()  # whoever asked for it is about to read it
+    def _begin_watch(self) -> None:
         if not self._watches:
             self._watches = True
             self._background.repeat("the watch for other processes", self._watch, every=_PAUSE)
-        return feed
 
     # ── what is published ─────────────────────────────────────────────────────────────────────────
 
     def changed(self, conversation: str) -> None:
-        """Its line of the list is not what it was. Published soon, once for all that happens until then."""
-        if not self._lists:
-            return
-        self._changed.add(conversation)
-        if self._publishing is None or self._publishing.done():
-            self._publishing = self._background.run("publishing changes of the list", self._publish_changes)
+        """Its line of the list is not what it was."""
+        self._lists.changed(conversation)
 
     def deleted(self, conversation: str, owner: str) -> None:
-        self._deleted[conversation] = None
-        while len(self._deleted) > _REMEMBERED:
-            self._deleted.pop(next(iter(self._deleted)))
+        self._lists.deleted(conversation, owner)
         self.trees.forget(conversation)
-        if (list_feed := self._lists.get(owner)) is not None:
-            _publish_typed(list_feed, "conversation.deleted", f'{{"id":"{conversation}"}}')
         if (feed := self._conversations.pop(conversation, None)) is not None:
             feed.close()
 
@@ -116,8 +108,9 @@ class Publisher:
 
     def close(self) -> None:
         """The server closes: everybody may go."""
-        for feed in (*self._conversations.values(), *self._lists.values()):
+        for feed in self._conversations.values():
             feed.close()
+        self._lists.close()
         self.streams.close()
 
     def _listen(self, log: TurnLog) -> None:
@@ -158,17 +151,6 @@ class Publisher:
         if isinstance(event, e.TurnEnd) or len(self._published) > _REMEMBERED:
             self._published.pop(turn if isinstance(event, e.TurnEnd) else next(iter(self._published)), None)
 
-    async def _publish_changes(self) -> None:
-        while self._changed:
-            id = self._changed.pop()
-            try:
-                info = await self._runtime.store.conversation(id)
-                (line,) = await summaries(self._runtime, [info])
-            except (NotFound, Unreadable):
-                continue
-            if (feed := self._lists.get(info.owner)) is not None and id not in self._deleted:
-                _publish_typed(feed, "conversation.changed", SUMMARY.dump(line))
-
     async def _publish_queues(self) -> None:
         """One after the other, so that what was read first is published first."""
         while self._changed_queues:
@@ -183,7 +165,7 @@ class Publisher:
                 self._note_empty_queue(id)
             if (feed := self._conversations.get(id)) is not None:
                 self._queues_published += 1
-                _publish_typed(feed, "queue.changed", QUEUE.dump(queue))
+                publish_typed(feed, "queue.changed", QUEUE.dump(queue))
 
     def _note_empty_queue(self, id: str) -> None:
         """Unless it is about to be read again: whatever is taken from it until then has to be heard."""
@@ -208,13 +190,13 @@ class Publisher:
             async with asyncio.timeout(_GLANCE):
                 await self._stirred.wait()
         self._stirred.clear()
+        await self._lists.watch_others()
         await self._watch_others()
 
     async def _watch_others(self) -> None:
         """Conversations that somebody reads here: turns that another process runs in them are followed, and
         whatever else changes is published as a snapshot."""
-        _drop_unread(self._conversations)
-        _drop_unread(self._lists)
+        drop_unread(self._conversations)
         for id in self._revisions.keys() - self._conversations.keys():  # dropped or deleted
             del self._revisions[id]
         self._queues &= self._conversations.keys()
@@ -247,6 +229,19 @@ class Publisher:
             follow = partial(self._follow_other, turn, conversation)
             self._background.run(f"following turn {turn}", follow)
 
+    def _expect(self, turn: str, conversation: str) -> None:
+        """It was asked for here. Who reads its conversation is shown if it has to wait for a place."""
+        if conversation in self._conversations:
+            self._background.run(f"waiting for turn {turn}", partial(self._show_waiting, turn, conversation))
+
+    async def _show_waiting(self, turn: str, conversation: str) -> None:
+        await asyncio.sleep(_GLANCE)
+        if turn in self._published or conversation not in self._conversations:
+            return  # it has begun, or nobody reads it any more
+        with suppress(NotFound):
+            if await state_of(self._runtime, await self._runtime.store.turn(turn)) == QUEUED:
+                await self._publish_snapshot(conversation)
+
     async def _follow_other(self, turn: str, conversation: str) -> None:
         """What a turn of another process publishes, as if it ran here."""
         store = self._runtime.store
@@ -267,6 +262,8 @@ class Publisher:
                     self._note_published(turn, event)
                     if _changes_list(event):
                         self.changed(conversation)
+                    if isinstance(event, e.Notice) and event.kind == SET_ASIDE:
+                        await self._publish_snapshot(conversation)  # it is interrupted
         finally:
             self._followed.discard(turn)
         await self._publish_snapshot(conversation)  # and whatever it did not live to publish
@@ -279,11 +276,6 @@ class Publisher:
         if (feed := self._conversations.get(id)) is not None:
             feed.publish("snapshot", tree.text())
         self.changed(id)
-
-
-def _publish_typed(feed: Feed, type: str, data: str) -> None:
-    """With the type in the data too: whoever reads the data alone knows what it is."""
-    feed.publish(type, f'{{"type":"{type}",{data[1:]}')
 
 
 def _publish(feed: Feed, turn: str, event: Event, question: Question | None = None) -> None:
@@ -304,9 +296,3 @@ def _publish_message(feed: Feed, turn: str, message: Message) -> None:
 
 def _changes_list(event: Event) -> bool:
     return isinstance(event, _CHANGES_LIST) or (isinstance(event, e.Notice) and event.kind == "title")
-
-
-def _drop_unread(feeds: dict[str, Feed]) -> None:
-    long_ago = time.monotonic() - _UNREAD
-    for name in [name for name, feed in feeds.items() if not feed.readers and feed.unread_since < long_ago]:
-        del feeds[name]

@@ -24,7 +24,7 @@ _LOOK = 1.0  # seconds between looks at the open streams
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _WELCOME = b": welcome\n\n"
 _STILL_HERE = b": still here\n\n"
-_LIST_RESET = '{"type":"list.reset"}'
+LIST_RESET = '{"type":"list.reset"}'
 
 log = logging.getLogger("dragoman.server")
 
@@ -68,7 +68,7 @@ async def follow(subjects: Sequence[Subject], pace: Pace, after: str = "") -> Ch
                     yield piece
                 yield b"\n\n"
             elif after:  # it has missed something, and has to ask for the whole again
-                yield f"id: {_at(feeds, places)}\nevent: list.reset\ndata: {_LIST_RESET}\n\n".encode()
+                yield f"id: {_at(feeds, places)}\nevent: list.reset\ndata: {LIST_RESET}\n\n".encode()
         while True:
             await reader.wait()
             chunk = _next(feeds, places)

@@ -9,7 +9,8 @@ from dragoman.messages.events import FilePartial
 
 @dataclass(slots=True)
 class UnfinishedTurn:
-    """A turn that is not over. `interrupted`: nobody runs it; it can be continued, or cancelled."""
+    """A turn that is not over. `queued`: it waits for a worker, or for a place under a limit. `interrupted`:
+    nobody runs it; it can be continued, or cancelled."""
 
     id: str
     message: str

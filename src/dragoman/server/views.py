@@ -15,6 +15,7 @@ SUMMARY: Codec[ConversationSummary] = Codec(ConversationSummary)
 QUEUE: Codec[QueueView] = Codec(QueueView)
 
 INTERRUPTED = "interrupted"
+QUEUED = "queued"
 
 
 def summary(
@@ -46,19 +47,20 @@ async def summaries(runtime: Runtime, conversations: Sequence[Conversation]) -> 
 
 
 async def state_of(runtime: Runtime, row: TurnRow) -> str:
-    """The state of a turn; `interrupted` where it is not over, and nobody runs it or is asked to.
+    """The state of a turn. Where it is not over and nobody runs it: `queued`, if it waits for a worker or for
+    a place under a limit; else `interrupted`, until somebody continues it.
 
-    A turn that only waits for a person needs nobody to run it: the answer wakes it. One whose answer has come
-    and was not taken is interrupted.
+    A turn that only waits for a person needs nobody to run it: the answer wakes it.
     """
     if (live := runtime.bus.here(row.id)) is not None:
         return live.log.turn.state
-    if not row.live or runtime.driver.hands_out or not await runtime.store.is_abandoned(row.id):
+    if not row.live or not await runtime.store.is_abandoned(row.id):
         return row.state
     if row.state == "waiting":
-        unread = [signal for signal in await runtime.store.signals(row.id) if signal.kind != "follow"]
-        return INTERRUPTED if unread else row.state
-    return INTERRUPTED
+        signals = await runtime.store.signals(row.id)
+        if not any(signal.kind != "follow" for signal in signals):
+            return row.state
+    return QUEUED if await runtime.driver.will_run(row) else INTERRUPTED
 
 
 async def queue_of(runtime: Runtime, conversation: str, live: Sequence[TurnRow]) -> QueueView:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pydantic import JsonValue
 
@@ -19,6 +19,13 @@ class Busy:
 
     live: bool = False
     waiting: int = 0
+
+
+class ListChange(NamedTuple):
+    """A line of somebody's list of conversations that is new, not what it was, or gone."""
+
+    conversation: str
+    owner: str
 
 
 @dataclass(slots=True, frozen=True)
@@ -63,6 +70,10 @@ class ConversationStore(Protocol):
 
     async def busy(self, conversations: Sequence[str]) -> dict[str, Busy]:
         """What goes on in each of these."""
+
+    async def list_changes(self) -> list[ListChange] | None:
+        """What anybody, also another process, has changed in lists since this was last asked, or the store
+        was opened: each line at least once. None where some of it is not known any more."""
 
     async def tags(self, user: str | None = None) -> list[str]:
         """Every tag that is in use, by name."""

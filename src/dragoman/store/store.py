@@ -10,7 +10,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from dragoman.store.conversations import Busy, ConversationStore, Found, MessageStore
+from dragoman.store.conversations import Busy, ConversationStore, Found, ListChange, MessageStore
 from dragoman.store.people import PeopleStore, Person
 from dragoman.store.provider_files import ProviderFileStore
 from dragoman.store.questions import GrantStore, QuestionStore, Signal, SignalKind, Signalled, SignalStore
@@ -35,6 +35,7 @@ __all__ = [
     "EventStore",
     "Found",
     "GrantStore",
+    "ListChange",
     "Mention",
     "MessageStore",
     "PeopleStore",

@@ -2045,7 +2045,10 @@ export interface components {
             errorText?: string;
             approval?: components["schemas"]["Approval"] | null;
         };
-        /** @description A turn that is not over. `interrupted`: nobody runs it; it can be continued, or cancelled. */
+        /**
+         * @description A turn that is not over. `queued`: it waits for a worker, or for a place under a limit. `interrupted`:
+         *     nobody runs it; it can be continued, or cancelled.
+         */
         UnfinishedTurn: {
             id: string;
             message: string;

@@ -294,17 +294,10 @@ export class ConversationView {
   }
 
   private began(turn: string, message: string): void {
-    this.turns.set(turn, {
-      id: turn,
-      message,
-      state: "preparing",
-      live: true,
-      started: Date.now() / 1000,
-      retrying: null,
-      arriving: null,
-      ...this.turns.get(turn),
-    });
-    this.changeTurn(turn, { live: true });
+    const known = this.turns.get(turn);
+    const state = known && !["queued", "interrupted"].includes(known.state) ? known.state : "preparing";
+    const fresh = { id: turn, message, started: Date.now() / 1000, retrying: null, arriving: null };
+    this.turns.set(turn, { ...fresh, ...known, state, live: true });
     if (!this.branches.has(message)) void this.refetch();
   }
 

@@ -31,7 +31,7 @@ async def events(
     last_event_id: LastEventId = None,
 ) -> Response:
     """Changes of the list; with `conversation`, also everything that happens in it, a snapshot first."""
-    subjects = [context.publisher.list_of(person)]
+    subjects = [await context.publisher.list_of(person)]
     if conversation is not None:
         await context.conversation(conversation, person)
         subjects.append(context.publisher.conversation(conversation))

@@ -43,7 +43,8 @@ async def send(context: TheContext, person: Person, id: str, body: bodies.NewTur
 
 @router.get("/turns/{id}")
 async def turn(context: TheContext, person: Person, id: str) -> shapes.TurnInfo:
-    """Its state and usage. `interrupted` means that nobody runs it: it can be continued, or cancelled."""
+    """Its state and usage. `queued` means that it waits for the turn before it, for a worker, or for a place
+    under a limit; `interrupted`, that nobody runs it: it can be continued, or cancelled."""
     if (waiting := await context.queued(id, person)) is not None:
         message = waiting.message
         return shapes.TurnInfo(id, waiting.conversation, message.id, "queued", True, message.created, Usage())

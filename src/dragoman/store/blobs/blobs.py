@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
 from dragoman.errors import NotFound, Unreadable
 
 PIECE = 3 << 17  # bytes that are read at a time: nobody waits long for one, and it is whole in base64
+_BLOCK = 10 * PIECE  # bytes that are fetched at a time, where each time takes a while
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -57,6 +58,27 @@ async def in_pieces(data: bytes, start: int = 0, end: int | None = None) -> Asyn
     for at in range(0, len(view), PIECE):
         yield bytes(view[at : at + PIECE])
         await asyncio.sleep(0)  # a reader who is quick would not let anybody else in between
+
+
+async def fetched_in_pieces(
+    key: str, size: int, start: int, end: int | None, fetch: Callable[[int, int], Awaitable[bytes]]
+) -> AsyncIterator[bytes]:
+    """Bytes of a place that gives out any part of them, from one place to before another, bit by bit: so many
+    are held and no more. Where all are read, Unreadable comes before the last of them."""
+    digest = hashlib.sha256() if start == 0 and end is None else None
+    at, end = start, size if end is None else min(end, size)
+    while at < end:
+        upto = min(at + _BLOCK, end)
+        data = await fetch(at, upto)
+        if digest is not None:
+            await asyncio.to_thread(digest.update, data)
+        if len(data) != upto - at or (upto == end and digest is not None and digest.hexdigest() != key):
+            raise altered(key)
+        async for piece in in_pieces(data):
+            yield piece
+        at = upto
+    if digest is not None and not size:
+        checked_data(key, b"")
 
 
 def checked_key(key: str) -> str:

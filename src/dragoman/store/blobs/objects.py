@@ -15,12 +15,19 @@ import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from dragoman.errors import ConfigError, EngineError, NotFound, StoreUnavailable, Unreadable
 from dragoman.messages.ids import new_id
-from dragoman.store.blobs.blobs import checked_data, checked_key, in_pieces, joined, key_of
+from dragoman.store.blobs.blobs import (
+    checked_data,
+    checked_key,
+    fetched_in_pieces,
+    in_pieces,
+    joined,
+    key_of,
+)
 from dragoman.store.blobs.object_faults import names_no_bucket, translate
 
 if TYPE_CHECKING:
@@ -112,7 +119,15 @@ class ObjectBlobs:
         return max(copies).size
 
     async def pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        async for piece in in_pieces(await self.read(key), start, end):
+        """From a single copy, part after part, each of which is a short request; of several the newest that
+        has its bytes is found by reading them."""
+        copies = await self._copies(checked_key(key))
+        if len(copies) != 1:
+            found = in_pieces(await self.read(key), start, end)
+        else:
+            fetch = partial(self._read_part, key, copies[0].name)
+            found = fetched_in_pieces(key, copies[0].size, start, end, fetch)
+        async for piece in found:
             yield piece
 
     async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
@@ -229,6 +244,25 @@ class ObjectBlobs:
         data = await self._do(what, read)
         if data is None:
             raise FileNotFoundError(name)
+        return data
+
+    async def _read_part(self, key: str, name: str, start: int, end: int) -> bytes:
+        """Of the copy that was found; of the newest, where who put it again has removed that one."""
+
+        async def read(store: ObjectStore) -> bytes | None:
+            try:
+                return bytes(await store.get_range_async(name, start=start, end=end))
+            except FileNotFoundError as error:
+                if names_no_bucket(error):
+                    raise
+                return None
+
+        data = await self._do("an attachment cannot be read", read)
+        if data is None:
+            copies = await self._copies(key)
+            if not copies or max(copies).name == name:
+                raise NotFound("blob", key, _GONE)
+            return await self._read_part(key, max(copies).name, start, end)
         return data
 
     async def _remove(self, names: list[str]) -> None:

@@ -21,6 +21,7 @@ from dragoman.store.conformance.damage import DamageConformance
 from dragoman.store.conformance.deletion import DeletionConformance
 from dragoman.store.conformance.events import EventConformance
 from dragoman.store.conformance.facts import FactConformance
+from dragoman.store.conformance.lists import ListConformance
 from dragoman.store.conformance.people import PeopleConformance
 from dragoman.store.conformance.questions import QuestionConformance
 from dragoman.store.conformance.search import SearchConformance
@@ -37,6 +38,7 @@ class StoreConformance(
     TurnConformance,
     FactConformance,
     EventConformance,
+    ListConformance,
     QuestionConformance,
     PeopleConformance,
     SearchConformance,

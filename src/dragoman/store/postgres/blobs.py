@@ -8,7 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from dragoman.errors import NotFound
-from dragoman.store.blobs.blobs import checked_data, checked_key, in_pieces, joined, key_of
+from dragoman.store.blobs.blobs import checked_data, checked_key, fetched_in_pieces, joined, key_of
 
 _GONE = "restore it from a copy of the database, or send the message again without it"
 
@@ -42,7 +42,13 @@ class TableBlobs:
         return int(rows[0]["size"])
 
     async def pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        async for piece in in_pieces(await self.read(key), start, end):
+        async def fetch(at: int, upto: int) -> bytes:
+            rows = await self._rows("part_of_blob", key=key, start=at + 1, count=upto - at)
+            if not rows:
+                raise NotFound("blob", key, _GONE)
+            return bytes(rows[0]["data"])
+
+        async for piece in fetched_in_pieces(key, await self.size(key), start, end, fetch):
             yield piece
 
     async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:

@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from dragoman.errors import ConfigError, DragomanError, EngineError, StoreUnavailable
 from dragoman.store.address import shown_address
+from dragoman.store.conversations import ListChange
 from dragoman.store.postgres.faults import CONFLICTS, translate
 from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase, Write
 from dragoman.store.sql.schema import SchemaState, refuse_missing
@@ -181,6 +182,9 @@ class PostgresDatabase(SqlDatabase):
 
     async def wait_for_events(self, seconds: float) -> None:
         await self._session.wait_for_events(seconds)
+
+    async def list_changes(self) -> list[ListChange] | None:
+        return self._session.list_changes()
 
     def _announce_events(self, db: SqlConnection) -> None:
         db.execute(self._sql["announce_events"], {"channel": self._session.event_channel})

@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dragoman.messages.ids import new_id
+from dragoman.store.conversations import ListChange
 
 if TYPE_CHECKING:
     import asyncpg
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _RENEWALS = 4  # in the time of one lease
 _TRIES = 100  # to take our own lock at the start
 _AGAIN = 0.5  # seconds before a connection that broke is tried again
+_UNASKED = 1000  # changes of lists that are kept for who may ask for them
 _FORGOTTEN = 24 * 3600.0  # seconds after which nobody asks for a dead owner any more
 _log = logging.getLogger("dragoman.store")
 
@@ -51,6 +53,8 @@ class OwnerSession:
         self._written = True
         self._writes = asyncio.Event()  # heard of since somebody last waited for them
         self._events = asyncio.Event()
+        self._list_changes: dict[ListChange, None] = {}  # heard of since somebody last asked
+        self._missed_list_changes = False
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -61,6 +65,7 @@ class OwnerSession:
             if self._locked:
                 break
             await asyncio.sleep(0.05)
+        self._missed_list_changes = False
         self._task = asyncio.create_task(self._renew_regularly(), name="dragoman-lease")
 
     async def close(self) -> None:
@@ -89,6 +94,12 @@ class OwnerSession:
     async def wait_for_events(self, seconds: float) -> None:
         await _heard_within(self._events, seconds)
 
+    def list_changes(self) -> list[ListChange] | None:
+        """Since this was last asked. None where some were not heard, or nobody asked for too long."""
+        changes, self._list_changes = self._list_changes, {}
+        missed, self._missed_list_changes = self._missed_list_changes, False
+        return None if missed else list(changes)
+
     async def try_lock(self, name: str) -> bool:
         """Hold it, unless another process does, until `unlock` or the end of the connection."""
         async with self._in_use:
@@ -112,9 +123,11 @@ class OwnerSession:
                 connection = await self._connect()
                 await connection.add_listener(self._channel, self._heard)
                 await connection.add_listener(self.event_channel, self._heard_of_events)
+                await connection.add_listener(f"{self._channel}_lists", self._heard_of_list)
                 self._connection, self._locked = connection, False
                 self._heard()  # nobody knows what was missed
                 self._heard_of_events()
+                self._missed_list_changes = True
             if not self._locked:
                 taken = self._connection.fetchval("SELECT pg_try_advisory_lock($1)", self._lock)
                 self._locked = await self._use(taken)
@@ -135,6 +148,14 @@ class OwnerSession:
 
     def _heard_of_events(self, *_: object) -> None:
         self._events.set()
+
+    def _heard_of_list(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
+        conversation, _, owner = str(payload).partition(" ")
+        self._list_changes[ListChange(conversation, owner)] = None
+        if len(self._list_changes) > _UNASKED:
+            self._list_changes.clear()
+            self._missed_list_changes = True
+        self._heard()
 
     async def _renew_regularly(self) -> None:
         while True:

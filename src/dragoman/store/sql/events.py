@@ -15,7 +15,7 @@ class SqlEvents(SqlDatabase):
             turns = json.dumps(sorted(epochs))
             found = {row["id"]: row["epoch"] for row in db.execute(self._sql["epochs"], {"turns": turns})}
             ours = [event._asdict() for event in events if found.get(event.turn) == epochs[event.turn]]
-            db.executemany(self._sql["put_event"], ours)
+            db.execute(self._sql["put_events"], {"events": json.dumps(ours)})
             self._announce_events(db)
 
         if events:

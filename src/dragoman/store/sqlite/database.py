@@ -13,6 +13,7 @@ from typing import NoReturn, TypeVar
 
 from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.store.address import is_url
+from dragoman.store.conversations import ListChange
 from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase
 from dragoman.store.sql.schema import SchemaState, refuse_missing
 from dragoman.store.sqlite.faults import translate
@@ -51,6 +52,7 @@ class SqliteDatabase(SqlDatabase):
         self._migrates = migrates
         self._sql = queries()
         self._version_seen = -1
+        self._list_change_seen = 0
 
     def __getattr__(self, name: str) -> NoReturn:
         """Reached only for what `open` makes."""
@@ -65,6 +67,7 @@ class SqliteDatabase(SqlDatabase):
         self._readers = Readers(self._reader, self.path)
         self._watch = watch
         await self.has_new_writes()
+        self._list_change_seen = (await self._all("last_list_change"))[0]["seq"]
 
     async def close(self) -> None:
         await self._writer.close()
@@ -85,6 +88,16 @@ class SqliteDatabase(SqlDatabase):
 
     async def wait_for_events(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    async def list_changes(self) -> list[ListChange] | None:
+        seen = self._list_change_seen
+        rows = await self._all("list_changes", after=seen)
+        if not rows:
+            return []
+        self._list_change_seen = rows[-1]["seq"]
+        if rows[0]["seq"] != seen + 1:
+            return None
+        return [ListChange(row["conversation"], row["owner"]) for row in rows]
 
     def _announce_events(self, db: SqlConnection) -> None:
         pass  # who waits for them looks again and again

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from dragoman.store.store import Started
+from dragoman.store.store import Started, TurnRow
 from dragoman.turn.facts import Fact
 
 
@@ -33,6 +33,9 @@ class Driver(Protocol):
 
     async def wake(self, turn: str) -> None:
         """A signal came in: let the turn read it, wherever it is."""
+
+    async def will_run(self, turn: TurnRow) -> bool:
+        """Whether a turn that nobody runs goes on by itself when there is room: it is not broken off."""
 
     def forget(self, conversation: str) -> None:
         """It was deleted: nothing of it need be in memory."""

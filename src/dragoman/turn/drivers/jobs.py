@@ -18,12 +18,13 @@ from dragoman.background import Background
 from dragoman.errors import ConfigError, DragomanError, NotFound, StoreUnavailable, TurnSetAside
 from dragoman.messages.parts import CallState
 from dragoman.store.jobs import JobQueue, MemoryJobs, job_queue_of
-from dragoman.store.store import Started
+from dragoman.store.store import Started, TurnRow
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.drivers.tasks import TaskDriver
 from dragoman.turn.facts import FACT, Fact, TurnStarted
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.set_aside import is_set_aside
 from dragoman.turn.live.signals import moves_waiting
 from dragoman.turn.machine import State
 from dragoman.turn.services import Services
@@ -135,6 +136,9 @@ class JobDriver(TaskDriver):
             await live.signals.collect()
         elif await self._store.is_abandoned(turn) and await self._may_go_on(turn):
             await self._jobs.put(turn, urgent=True)
+
+    async def will_run(self, turn: TurnRow) -> bool:
+        return not await is_set_aside(self._store, turn)
 
     # ── what nobody runs ──────────────────────────────────────────────────────────────────────────
 

@@ -16,6 +16,7 @@ from dragoman.turn.drivers.paths import Paths
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.live.bus import EventBus, LiveTurn
 from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.set_aside import tell_set_aside
 from dragoman.turn.machine import State
 from dragoman.turn.runner import Runner
 from dragoman.turn.services import Services
@@ -138,6 +139,9 @@ class TaskDriver:
             if live is not None:
                 await live.signals.collect()
 
+    async def will_run(self, turn: TurnRow) -> bool:
+        return False  # whatever can go on here was begun or adopted
+
     def forget(self, conversation: str) -> None:
         self._paths.forget(conversation)
 
@@ -151,11 +155,13 @@ class TaskDriver:
             log = await load_turn(self._services, turn)
         except BaseException as error:
             self._broken_off[turn] = epoch  # if that cannot be stored now, it is when the store is back
-            with suppress(StoreUnavailable):
-                await self._release_all()
             if isinstance(error, TurnSetAside):
                 self._set_aside[turn] = error.why
                 _log.warning("%s; it is left as it is, and can be cancelled or deleted", error)
+                with suppress(StoreUnavailable):
+                    await tell_set_aside(self._store, turn, epoch, error.why)
+            with suppress(StoreUnavailable):
+                await self._release_all()
             raise
         self._launch(log)
         return True

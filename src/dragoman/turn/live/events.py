@@ -28,7 +28,7 @@ class EventLog(Generic[S]):
         self.watchers: list[Callable[[Event], None]] = []  # called at once, for each event
         self.listeners: list[Callable[[S], None]] = []
         self.closed = False
-        self._base = (epoch - 1) * _OWNER
+        self._base = number_before(epoch)
         self._events: list[Event] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._held: deque[list[tuple[Event | None, S | None]]] = deque()  # a list for each write under way
@@ -121,6 +121,11 @@ class EventLog(Generic[S]):
                 self.listeners.remove(listener)
 
         return unsubscribe
+
+
+def number_before(epoch: int) -> int:
+    """The first event of an owner has the next number."""
+    return (epoch - 1) * _OWNER
 
 
 def _call(listener: Callable[[T], None], value: T) -> None:

@@ -149,7 +149,7 @@ class RemoteEvents:
             self._begun = True
             self._background.repeat("reading events of other processes", self._read_next, every=_PAUSE)
         try:
-            await self._read()  # what is there already
+            await self._catch_up(follower)
             yield follower
         finally:
             self._followers.discard(follower)
@@ -161,6 +161,13 @@ class RemoteEvents:
             return
         await self._store.wait_for_events(_GLANCE)
         await self._read()
+
+    async def _catch_up(self, follower: Follower) -> None:
+        """What is there already, for one who has just come: the others have it."""
+        while rows := await self._store.events({follower.turn: follower.at}, _MANY):
+            follower.put([EVENT.load(row.body) for row in rows])
+            if len(rows) < _MANY:
+                return
 
     async def _read(self) -> None:
         """Until nothing is left, for everybody: each gets what comes after what it has."""

@@ -103,6 +103,7 @@ const TABLE: [RegExp, string][] = [
   [/^(.*) could not read a file: (.*)$/s, "$1 无法读取一个文件：$2"],
   [/^(.*) is not shown the (.*) oldest files: .*$/, "$1 看不到最早的 $2 个文件：没有空间。"],
   [/^(.*) goes on$/, "$1 继续。"],
+  [/^The turn cannot go on: (.*)$/, "本回合无法继续：$1"],
   [/^(.*) do not fit: (.*)$/s, "$1 不符合要求：$2"],
   [/^(.*) failed: (.*)$/s, "$1 失败：$2"],
 ];

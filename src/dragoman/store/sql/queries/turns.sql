@@ -79,10 +79,6 @@ FROM turns t LEFT JOIN facts f ON f.turn = t.id WHERE t.id = :turn ORDER BY f.se
 
 -- ── events ───────────────────────────────────────────────────────────────────────────────────────
 
--- name: put_event
-INSERT INTO events (turn, seq, body) VALUES (:turn, :seq, :body)
-ON CONFLICT (turn, seq) DO UPDATE SET body = excluded.body;
-
 -- name: drop_events
 DELETE FROM events WHERE turn = :turn;
 

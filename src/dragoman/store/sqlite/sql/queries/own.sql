@@ -20,6 +20,12 @@ SELECT id, epoch FROM turns WHERE id IN (SELECT value FROM json_each(:turns));
 SELECT e.turn, e.seq, e.body FROM json_each(:after) c JOIN events e ON e.turn = c.key AND e.seq > c.value
 ORDER BY e.turn, e.seq LIMIT :limit;
 
+-- name: put_events
+INSERT INTO events (turn, seq, body)
+SELECT json_extract(value, '$.turn'), json_extract(value, '$.seq'), json_extract(value, '$.body')
+FROM json_each(:events) WHERE true
+ON CONFLICT (turn, seq) DO UPDATE SET body = excluded.body;
+
 -- name: turns_with_signals_for
 -- Who runs these turns, and no others, is told who wants to follow them.
 SELECT turn, max(seq) AS newest, min(CASE WHEN kind = 'follow' THEN 1 ELSE 0 END) AS only_followed
@@ -27,6 +33,12 @@ FROM signals WHERE kind <> 'follow' OR turn IN (SELECT value FROM json_each(:own
 
 -- name: revisions
 SELECT id, revision FROM conversations WHERE id IN (SELECT value FROM json_each(:ids)) AND deleted = 0;
+
+-- name: list_changes
+SELECT seq, conversation, owner FROM list_changes WHERE seq > :after ORDER BY seq;
+
+-- name: last_list_change
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'list_changes'), 0) AS seq;
 
 -- name: busy_conversations
 -- What the list shows beside a conversation: whether a turn is alive in it, and how much waits for a person.

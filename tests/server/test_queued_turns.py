@@ -1,0 +1,107 @@
+"""A turn that nobody runs yet is shown as what it is: it waits for a place, or cannot go on (N5, T14)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from dragoman import Runtime, ScriptedModel
+from dragoman.messages.request import Request
+from dragoman.store.postgres.store import PostgresStore
+from dragoman.turn.drivers.jobs import TurnLimits
+from dragoman.wire.scripted import Line, says
+from tests.patience import PATIENCE
+from tests.postgres import Server, schema_of
+from tests.runtimes import runtime_with
+from tests.server.site import Site, served, serving
+
+pytestmark = pytest.mark.slow
+
+
+def play(request: Request) -> Line:
+    last = request.messages[-1].parts[0]
+    return says("never said", waits=60) if last.type == "text" and last.text == "long" else says("done")
+
+
+async def test_a_turn_over_a_limit_is_queued_until_there_is_a_place(tmp_path: Path) -> None:
+    """N5, E1: for who asks, and for who watches: no state is said in which nobody has it."""
+    async with served(tmp_path, play, turn_limits=TurnLimits(1)) as site, asyncio.timeout(PATIENCE):
+        first = await site.say("long")
+        await site.until(f"/api/turns/{first}/events", "step.start")
+        id = await site.conversation()
+        async with site.events(f"/api/conversations/{id}/events") as events:
+            assert (await anext(events)).data["turns"] == []
+            second = await site.say("short", id)
+            assert await site.state(second) == "queued"
+            async for event in events:
+                if event.type == "snapshot":
+                    break
+            assert [(one["id"], one["state"]) for one in event.data["turns"]] == [(second, "queued")]
+            await site.post(f"/api/turns/{first}/cancel")
+            told = []
+            async for event in events:
+                told.append(event.type)
+                if event.type == "turn.end":
+                    break
+        assert "turn.start" in told
+        assert await site.state(second) == "completed"
+
+
+@asynccontextmanager
+async def watched(folder: Path, server: Server) -> AsyncIterator[Site]:
+    """A web node of a fleet; workers come and go."""
+    store = PostgresStore(server.url(schema_of(folder)), lease=4.0)
+    async with (
+        runtime_with(folder, [], store=store, role="web") as runtime,
+        serving(folder, runtime) as site,
+        asyncio.timeout(PATIENCE),
+    ):
+        yield site
+
+
+def worker(folder: Path, server: Server, model: ScriptedModel) -> Runtime:
+    return Runtime(
+        PostgresStore(server.url(schema_of(folder)), lease=4.0),
+        model=model,
+        workspace=folder,
+        role="worker",
+        turn_limits=TurnLimits(4),
+    )
+
+
+async def test_a_turn_waits_in_line_while_there_is_no_worker(tmp_path: Path, postgres: Server) -> None:
+    """N2: and is taken when one comes."""
+    async with watched(tmp_path, postgres) as site:
+        turn = await site.say("short")
+        assert await site.state(turn) == "queued"
+        async with worker(tmp_path, postgres, ScriptedModel([says("done")], name="scripted/model")):
+            await site.until(f"/api/turns/{turn}/events", "turn.end")
+        assert await site.state(turn) == "completed"
+
+
+async def test_a_turn_that_no_worker_can_run_says_so(tmp_path: Path, postgres: Server) -> None:
+    """T14, N2: and why, to who watches at a node that runs none; a worker that can runs it."""
+    async with watched(tmp_path, postgres) as site:
+        id = await site.conversation()
+        async with site.events(f"/api/conversations/{id}/events") as events:
+            turn = await site.say("short", id)
+            async with worker(tmp_path, postgres, ScriptedModel([says("x")], name="other/model")):
+                async for event in events:
+                    if event.type == "notice":
+                        break
+                assert event.data["kind"] == "set_aside"
+                assert "scripted/model" in event.data["text"]
+                async for event in events:
+                    if event.type == "snapshot":
+                        break
+                assert [one["state"] for one in event.data["turns"]] == ["interrupted"]
+            assert await site.state(turn) == "interrupted"
+            async with worker(tmp_path, postgres, ScriptedModel([says("done")], name="scripted/model")):
+                async for event in events:
+                    if event.type == "turn.end":
+                        break
+        assert await site.state(turn) == "completed"
