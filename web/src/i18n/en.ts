@@ -371,6 +371,7 @@ export const en = {
     focus: "Go to the message field",
     stop: "Stop the turn",
     sidebar: "Show or hide the sidebar",
+    list: "In the list of conversations: to the one above or below; to what can be done with it",
     inbox: "Everything that waits for you",
     back: "From an empty message field: to the question that is open, or to your last message",
     answer: "On a question: allow, in this conversation, always; edit; reject; reject and stop",
