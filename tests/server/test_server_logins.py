@@ -98,7 +98,7 @@ async def test_a_sign_in_that_was_called_off_takes_nothing_any_more(folder: Fold
         back = await consent(begun["url"])
         assert (await site.ask("DELETE", "/api/setup/servers/far/login")).status == 204
         late = await site.ask("POST", "/api/setup/logins", back)
-        assert (late.status, server.asked) == (404, [])
+        assert (late.status, server.asked) == (422, [])
         assert (await seen(site))["login"] is None
 
 
@@ -111,7 +111,7 @@ async def test_the_browser_comes_back_to_where_it_was(folder: Folder) -> None:
         host = {"host": site.url.removeprefix("http://").replace("127.0.0.1", "localhost")}
         other = await site.post("/api/setup/servers/far/login", headers=host)
         assert where(other) == f"http://{host['host']}/callback"
-        assert (await site.ask("POST", "/api/setup/logins", await consent(first["url"]))).status == 404
+        assert (await site.ask("POST", "/api/setup/logins", await consent(first["url"]))).status == 422
         assert (await site.post("/api/setup/logins", await consent(other["url"])))["state"] == "done"
 
 

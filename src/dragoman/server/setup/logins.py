@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from dragoman.background import Background
-from dragoman.errors import ConfigError, NotFound
+from dragoman.errors import BadRequest, ConfigError
 from dragoman.redaction import redact_text
 from dragoman.server.setup.bodies import Returned
 from dragoman.server.setup.shapes import LoginState, ServerLogin
@@ -61,7 +61,7 @@ class ServerLogins:
                 login.take(returned)
                 await asyncio.wait({login.over}, timeout=_TO_THE_END)
                 return login.view()
-        raise NotFound("sign-in", "", "it is over, or was called off, or the server was started again")
+        raise BadRequest("no sign-in waits for this: it is over, was called off, or the server is a new one")
 
     async def call_off(self, name: str) -> None:
         if (login := self._latest.pop(name, None)) is not None:

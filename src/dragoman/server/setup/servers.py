@@ -82,9 +82,7 @@ async def sign_in(runtime: Runtime, own: OwnSettings, name: str, redirect: str) 
     source = _source(runtime, name)
     written = name in await asyncio.to_thread(own.tables, "mcp")
     if not _signs_in(source.server, written):
-        raise ConfigError(
-            f'one signs in to a server whose settings have a url and auth = "oauth": {name} has not'
-        )
+        raise ConfigError(f'one signs in to {name} once its settings have a url and auth = "oauth"')
 
     async def made() -> None:
         asked_by_itself = source.server.auth is None
