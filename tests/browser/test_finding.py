@@ -98,6 +98,29 @@ async def test_a_model_is_found_named_and_kept_for_the_next_conversation(person:
     await expect(person.by("model")).to_contain_text("stage/other")
 
 
+async def test_a_setting_names_the_model_of_new_conversations(person: Person) -> None:
+    """R1: whatever was chosen last in another one; and after a reload."""
+    await person.by("model").click()
+    await person.by("model-search").fill("stage/other")
+    await person.page.keyboard.press("Enter")
+    await expect(person.by("model")).to_contain_text("stage/other")
+    await person.by("open-settings").click()
+    await person.by("begins").select_option("stage/model")
+    await person.page.keyboard.press("Escape")
+    await expect(person.by("model")).not_to_contain_text("stage/other")
+    await person.say("hello")
+    await person.sees("stage/model")
+    await person.by("new-conversation").click()
+    await person.page.reload()
+    await expect(person.by("model")).to_contain_text("model")
+    await expect(person.by("model")).not_to_contain_text("other")
+    await person.by("open-settings").click()
+    await expect(person.by("begins")).to_have_value("stage/model")
+    await person.by("begins").select_option("last")
+    await person.page.keyboard.press("Escape")
+    await expect(person.by("model")).to_contain_text("stage/other")
+
+
 async def test_commands_are_found_by_what_they_do(person: Person) -> None:
     await person.say("hello")
     await person.sees("How can I help?")

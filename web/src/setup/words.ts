@@ -1,4 +1,4 @@
-/** The words of the set-up, which are loaded with it. Another language that lacks one does not compile. */
+/** The words of the set-up and of the help, which are loaded with them. Another language that lacks one does not compile. */
 
 import type { ServerLogin } from "../api/generated";
 import type { ConversationSettings } from "../api/types";
@@ -83,6 +83,26 @@ const en = {
     off: "switched off in the settings",
     pending: "there after the server is started again",
   } as Record<string, string>,
+  helpConnect: "Connect a model",
+  helpConnectText:
+    "Give the server a key before it starts, as an environment variable such as OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or keep it in the system’s keyring (`keyring set dragoman OPENAI_API_KEY`). A model on your own machine, such as Ollama or llama.cpp, is found by itself when it runs. Then choose it below the message field.",
+  helpModels: "Models known here",
+  helpReady: "ready",
+  helpShortcuts: "Keyboard",
+  shortcuts: {
+    palette: "Search and commands",
+    create: "New conversation",
+    focus: "Go to the message field",
+    stop: "Stop the turn",
+    sidebar: "Show or hide the sidebar",
+    list: "In the list of conversations: to the one above or below; to what can be done with it",
+    inbox: "Everything that waits for you",
+    back: "From an empty message field: to the question that is open, or to your last message",
+    answer: "On a question: allow, in this conversation, always; edit; reject; reject and stop",
+  },
+  withoutKey: (count: number) => (count === 1 ? "One provider without a key" : `${count} providers without a key`),
+  begins: "New conversations begin with",
+  beginsWith: { last: "the model that was chosen last", server: "the server's own model" },
   restart: "Start again",
   oauth: "It wants a sign-in in the browser (OAuth)",
   planOauth: "You will sign in to it in your browser.",
@@ -233,6 +253,26 @@ const zh: SetupWords = {
     off: "已在设置中关闭",
     pending: "服务器重新启动后可用",
   },
+  helpConnect: "连接模型",
+  helpConnectText:
+    "在启动服务器之前提供密钥：设置环境变量，例如 OPENAI_API_KEY、ANTHROPIC_API_KEY 或 GEMINI_API_KEY，或保存在系统密钥环中（`keyring set dragoman OPENAI_API_KEY`）。本机上运行的模型（如 Ollama 或 llama.cpp）会被自动发现。然后在输入框下方选择它。",
+  helpModels: "已知的模型",
+  helpReady: "可用",
+  helpShortcuts: "键盘",
+  shortcuts: {
+    palette: "搜索与命令",
+    create: "新对话",
+    focus: "跳到输入框",
+    stop: "停止本回合",
+    sidebar: "显示或隐藏侧栏",
+    list: "在对话列表中：上一个或下一个对话；对该对话的操作",
+    inbox: "等待你的一切",
+    back: "在空白输入框中：跳到待答的问题，或编辑上一条消息",
+    answer: "在问题上：允许、在此对话中、始终；编辑；拒绝；拒绝并停止",
+  },
+  withoutKey: (count) => `${count} 个提供方没有密钥`,
+  begins: "新对话使用的模型",
+  beginsWith: { last: "上次选择的模型", server: "服务器的默认模型" },
   restart: "重新启动",
   oauth: "它需要在浏览器中登录（OAuth）",
   planOauth: "你将在浏览器中登录它。",

@@ -123,8 +123,9 @@ class _Login:
         from dragoman.tools.mcp.errors import LoginNeeded
 
         if returned.code is None:
-            why = returned.error_description or returned.error or "there was no code"
-            self._state = "refused" if returned.error == "access_denied" else "failed"
+            refused = returned.error == "access_denied"
+            why = returned.error_description or ("" if refused else returned.error or "there was no code")
+            self._state = "refused" if refused else "failed"
             self._error = redact_text(why[:_LONGEST])
             self._answer.set_exception(LoginNeeded(why))
         else:

@@ -223,6 +223,10 @@ const TABLE: [RegExp, string][] = [
   [/^(.*) cannot be read: (.*)$/s, "$1 无法读取：$2"],
 
   // 通知
+  [/^the tools of (.*?) are missing: it wants a login(.*)$/s, "缺少 $1 的工具：它需要登录（可在“设置 → 配置”中登录）。"],
+  [/^the tools of (.*?) are missing: (.*)$/s, "缺少 $1 的工具：$2"],
+  [/^it wants a login(.*)$/s, "它需要登录。"],
+  [/^named by (.*)$/, "由 $1 指定。"],
   [/^(.*), as was learned before$/s, "$1（此前已得知）"],
   [/^(.*) could not read a file: (.*)$/s, "$1 无法读取一个文件：$2"],
   [/^(.*) is not shown the (.*) oldest files: .*$/, "$1 看不到最早的 $2 个文件：没有空间。"],
