@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
-from playwright.async_api import FilePayload, expect
+from playwright.async_api import Browser, FilePayload, expect
 
-from tests.browser.stage import MARKS, Person
+from tests.browser.stage import MARKS, Person, at_the_page, staged
 from tests.browser.test_reading import long_conversation
+from tests.browser.test_setup import violations
 
 pytestmark = MARKS
 
@@ -96,6 +98,29 @@ async def test_a_model_is_found_named_and_kept_for_the_next_conversation(person:
     await expect(person.by("model")).to_contain_text("stage/other")
 
 
+async def test_a_setting_names_the_model_of_new_conversations(person: Person) -> None:
+    """R1: whatever was chosen last in another one; and after a reload."""
+    await person.by("model").click()
+    await person.by("model-search").fill("stage/other")
+    await person.page.keyboard.press("Enter")
+    await expect(person.by("model")).to_contain_text("stage/other")
+    await person.by("open-settings").click()
+    await person.by("begins").select_option("stage/model")
+    await person.page.keyboard.press("Escape")
+    await expect(person.by("model")).not_to_contain_text("stage/other")
+    await person.say("hello")
+    await person.sees("stage/model")
+    await person.by("new-conversation").click()
+    await person.page.reload()
+    await expect(person.by("model")).to_contain_text("model")
+    await expect(person.by("model")).not_to_contain_text("other")
+    await person.by("open-settings").click()
+    await expect(person.by("begins")).to_have_value("stage/model")
+    await person.by("begins").select_option("last")
+    await person.page.keyboard.press("Escape")
+    await expect(person.by("model")).to_contain_text("stage/other")
+
+
 async def test_commands_are_found_by_what_they_do(person: Person) -> None:
     await person.say("hello")
     await person.sees("How can I help?")
@@ -167,7 +192,7 @@ async def test_conversations_are_pinned_tagged_and_put_away(person: Person) -> N
     await person.say("hello")
     await person.sees("Hello! How can I help?")
     id = person.page.url.rpartition("/")[2]
-    row = person.page.locator(f"li[data-conversation='{id}']")
+    row = person.page.locator(f"[data-testid=conversation][data-conversation='{id}']")
 
     async def choose(entry: str) -> None:
         await row.hover()
@@ -193,3 +218,50 @@ async def test_conversations_are_pinned_tagged_and_put_away(person: Person) -> N
     await expect(row).to_contain_text("#work")
     await person.by("filter").filter(has_text="#work").click()
     await expect(row).to_have_count(1)
+
+
+MANY = """async (count) => {
+  const method = "POST", headers = {"content-type": "application/json"};
+  for (let n = 0; n < count; n++)
+    await fetch("/api/conversations", {method, headers, body: JSON.stringify({title: `number ${n}`})});
+}"""
+FOCUSED = "document.activeElement?.closest('[data-testid=conversation]')?.textContent.trim() ?? ''"
+
+
+async def test_the_list_is_one_stop_of_the_tab_key_however_long_it_is(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """U3: arrows lead through it, Enter opens, an arrow to the side reaches the menu, Tab leaves."""
+    async with staged(tmp_path) as server, at_the_page(browser, server) as person:
+        keys, page = person.page.keyboard, person.page
+        await page.evaluate(MANY, 150)
+        await page.reload()
+        rows = person.by("conversation")
+        await expect(rows.first).to_contain_text("number 149")
+        await person.by("search").focus()
+        await keys.press("Tab")
+        assert "number 149" in await page.evaluate(FOCUSED)
+        await keys.press("ArrowDown")
+        await keys.press("ArrowDown")
+        assert "number 147" in await page.evaluate(FOCUSED)
+        await keys.press("ArrowUp")
+        await keys.press("ArrowRight")
+        await expect(rows.nth(1).get_by_test_id("conversation-menu")).to_be_focused()
+        await keys.press("Enter")
+        await expect(page.get_by_role("menuitem").first).to_be_focused()
+        assert await violations(person) == []
+        await keys.press("Escape")
+        await keys.press("ArrowLeft")
+        await keys.press("End")
+        assert await page.evaluate(FOCUSED) == (await rows.last.inner_text()).strip()
+        await keys.press("Tab")
+        assert await page.evaluate(FOCUSED) == ""  # it is past the list
+        await keys.press("Shift+Tab")
+        assert await page.evaluate(FOCUSED) == (await rows.last.inner_text()).strip()
+        await keys.press("Home")
+        await keys.press("ArrowDown")
+        id = await rows.nth(1).get_attribute("data-conversation")
+        await keys.press("Enter")
+        await page.wait_for_url(f"**/c/{id}")
+        await expect(rows.nth(1).get_by_role("link")).to_have_attribute("aria-current", "page")
+        assert await violations(person) == []

@@ -18,6 +18,7 @@ from tests.browser.stage import MARKS, Person, at_the_page, staged
 from tests.browser.test_reading import AXE
 from tests.loopback import loopback
 from tests.patience import PATIENCE
+from tests.tools.mcp.guarded import Said, guarded
 from tests.tools.mcp.npm import NODE, script
 from tests.tools.mcp.servers import RAW
 
@@ -132,6 +133,44 @@ async def test_a_server_is_added_breaks_and_says_why(owner: Person, tmp_path: Pa
     await row.get_by_test_id("remove-server").click()
     await expect(row).to_be_hidden()
     assert KEY not in owner.server.printed
+
+
+async def test_one_signs_in_to_a_server_that_wants_to_know_who_one_is(owner: Person) -> None:
+    """P11: the page says so, leads there, follows what becomes of it, calls it off; no token gets to it."""
+    async with guarded() as server:
+        await open_setup(owner, "servers")
+        await owner.by("open-new-server").click()
+        await owner.by("kind-url").check()
+        await owner.by("server-name").fill("far")
+        await owner.by("server-url").fill(server.url)
+        await owner.by("plan-server").click()
+        await owner.by("confirm-server").click()
+        row = owner.page.locator("[data-testid=mcp-server][data-server='far']")
+        await expect(row).to_have_attribute("data-state", "login")
+        state = row.get_by_test_id("login-state")
+        endings: dict[Said, str | None] = {"nothing": None, "no": "refused", "yes": "done"}
+        for server.person_says, ended in endings.items():
+            async with owner.page.context.expect_page() as opened:
+                await row.get_by_test_id("sign-in-server").click()
+            tab = await opened.value
+            if ended is None:
+                await expect(tab).to_have_url(re.compile("/authorize"))
+                await expect(state).to_contain_text(server.base.removeprefix("http://"))
+                assert await violations(owner) == []
+                await row.get_by_test_id("call-off-sign-in").click()
+                await expect(state).to_be_hidden()
+            else:
+                returned = tab.get_by_test_id("returned")
+                await expect(returned).to_have_attribute("data-login", ended)
+                await expect(tab).to_have_url(f"{owner.server.url}/callback")
+                await expect(state).to_have_attribute("data-login", ended)
+            await tab.close()
+        await expect(row).to_have_attribute("data-state", "running")
+        await row.get_by_test_id("server-tools").click()
+        await expect(row).to_contain_text("far_secret")
+        assert await violations(owner) == []
+        shown = await owner.page.content() + json.dumps(await owner.told("/api/setup/servers"))
+        assert not any(secret in shown + owner.server.printed for secret in (*server.valid, "the-code"))
 
 
 async def test_the_set_up_is_chinese_where_the_page_is(owner: Person, browser: Browser) -> None:

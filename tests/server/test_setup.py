@@ -24,6 +24,7 @@ from dragoman.config.settings import load
 from dragoman.server.app import server
 from dragoman.server.auth import Auth, key_hash, load_secret
 from dragoman.server.setup.confirmations import LIFETIME, Confirmations
+from dragoman.server.setup.logins import ServerLogins
 from dragoman.server.setup.own_settings import OwnSettings
 from tests.loopback import Body, Reply, delta, loopback, stream
 from tests.patience import PATIENCE
@@ -74,7 +75,7 @@ def answer(body: Body) -> Reply:
 
 
 @asynccontextmanager
-async def set_up(folder: Folder) -> AsyncIterator[Site]:
+async def set_up(folder: Folder, logins: ServerLogins | None = None) -> AsyncIterator[Site]:
     """What `dragoman serve` puts together from the person's own file."""
     async with loopback(answer) as model:
         folder.file.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +88,8 @@ async def set_up(folder: Folder) -> AsyncIterator[Site]:
             auth = Auth(
                 runtime.store, load_secret(folder.path / "secret"), token="launch", key="key of local"
             )
-            app = server(runtime, auth, upload_limit=SMALL, own_settings=OwnSettings(settings))
+            own = OwnSettings(settings, logins=logins or ServerLogins())
+            app = server(runtime, auth, upload_limit=SMALL, own_settings=own)
             async with listening(app) as url, aiohttp.ClientSession() as http:
                 yield Site(url, runtime, auth, http, key="key of local")
                 app.state.context.publisher.close()
@@ -114,6 +116,9 @@ ROUTES = [
     ("POST", "/servers/plan", {"name": "it", "command": "true"}),
     ("POST", "/servers", {"name": "it", "command": "true", "confirm": "x"}),
     ("POST", "/servers/it/restart", None),
+    ("POST", "/servers/it/login", None),
+    ("DELETE", "/servers/it/login", None),
+    ("POST", "/logins", {"state": "x", "code": "y"}),
     ("DELETE", "/servers/it", None),
     ("GET", "/agents", None),
 ]

@@ -19,12 +19,17 @@ addEventListener("vite:preloadError", (event) => {
   tell(t().newVersion, "note", { label: t().reload, run: () => location.reload() }, 60);
 });
 
-void loadMessages();
+const target = document.getElementById("app") ?? document.body;
 showTheme();
-await speak();
-const target = document.getElementById("app");
-if (target) mount(App, { target });
-void app.start();
-// What messages will need, fetched while they are.
-void import("./markdown/Rich.svelte");
-void import("./calls/CallList.svelte");
+if (location.pathname === "/callback") { // from a sign-in at an MCP server
+  await speak();
+  mount((await import("./setup/Returned.svelte")).default, { target });
+} else {
+  void loadMessages();
+  await speak();
+  mount(App, { target });
+  void app.start();
+  // What messages will need, fetched while they are.
+  void import("./markdown/Rich.svelte");
+  void import("./calls/CallList.svelte");
+}

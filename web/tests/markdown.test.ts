@@ -117,6 +117,12 @@ describe("sanitising (U3)", () => {
     }
   });
 
+  it("takes no short way past what could act", () => {
+    const tricks = ["<scr<p>ipt>x</script>", "<p onclick=x>a</p>", '<pre data-language="a" onfocus=x>', "<<p>img src=x onerror=y>", "<!--<p>--><svg onload=x>"];
+    for (const trick of tricks) expect(sanitise(trick)).not.toMatch(/<(?!\/?(?:p|pre)\b)|\bon\w+=(?![^<]*<\/p>)|<[^>]*\son/);
+    expect(sanitise('<p>a <em>b</em></p><pre data-language="c++"><code>1 &lt; 2</code></pre>')).toContain("<em>b</em>");
+  });
+
   it("shows tags that it does not know as text", () => {
     expect(shown("a <think>b</think> c").textContent).toContain("<think>b</think>");
   });

@@ -134,6 +134,12 @@ describe("Chinese", () => {
     expect(zh.server("10 rounds of tool calls")).toBe("10 轮工具调用");
     expect(zh.server("allow notes.write for 'a'")).toBe("notes.write：“a”（允许）");
     expect(zh.server("something new")).toBe("something new");
+    expect(zh.server("something new (HTTP 500)")).toBe("something new (HTTP 500)");
+    expect(zh.server("Bad key given (HTTP 401). Check the API key")).toBe("Bad key given（HTTP 401）。请检查 API 密钥。");
+    expect(zh.server("a.test refuses the key (HTTP 401). Check A_KEY")).toBe("a.test 不接受这个密钥（HTTP 401）。请检查 A_KEY。");
+    expect(zh.server("no connection to a.test:1: refused. Is the server running, and is the base URL right?")).toBe(
+      "无法连接到 a.test:1：refused。服务器在运行吗？base URL 正确吗？",
+    );
   });
 });
 

@@ -59,6 +59,18 @@ def without_table(text: str, section: str, name: str, file: Path) -> str:
     return after
 
 
+def with_key(text: str, section: str, name: str, pair: tuple[str, Any], file: Path) -> str:
+    """The text with one more key in `[section.name]`, right below its heading."""
+    key, value = pair
+    heading = re.compile(rf'\s*\[\s*{section}\s*\.\s*(["\']?){re.escape(name)}\1\s*\]')
+    lines = text.splitlines(keepends=True)
+    place = next((place for place, line in enumerate(lines, 1) if heading.match(line)), len(lines))
+    after = "".join([*lines[:place], f"{key} = {_toml(value)}\n", *lines[place:]])
+    table = {**parse_text(text, file).get(section, {}).get(name, {}), key: value}
+    _check_edit(text, after, file, section, {name: table})
+    return after
+
+
 def write_text(file: Path, text: str) -> None:
     """Whole or not at all, where the file really is: many people's settings are a link."""
     real = Path(os.path.realpath(file))

@@ -15,6 +15,7 @@ from starlette.types import Scope
 from dragoman.server.auth import Auth
 
 BUILT = Path(__file__).with_name("page")
+CALLBACK = "/callback"  # as where the terminal waits: who is registered with one is so with the other
 
 _PAGE = {
     "content-security-policy": "; ".join(
@@ -93,6 +94,11 @@ def install(app: FastAPI) -> None:
         if token is not None and request.method == "GET":
             return await _sign_in_by_link(request, auth, token)
         return _file("index.html", _PAGE)
+
+    @router.get(CALLBACK)
+    async def callback() -> Response:
+        """Where a browser comes back from a sign-in, without its cookie: the page goes on from here."""
+        return _file("index.html", {**_PAGE, "cache-control": "no-store"})
 
     @router.get("/sandbox")
     async def sandbox() -> Response:

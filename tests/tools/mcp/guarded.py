@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urlencode
 
 from aiohttp import web
+
+Said: TypeAlias = Literal["yes", "no", "nothing"]
 
 
 @dataclass
@@ -20,6 +22,7 @@ class Guarded:
     valid: set[str] = field(default_factory=set)
     asked: list[dict[str, Any]] = field(default_factory=list)
     registered: int = 0
+    person_says: Said = "yes"  # when asked whether we may
 
     @property
     def url(self) -> str:
@@ -46,7 +49,10 @@ class Guarded:
         return web.json_response({**client, "token_endpoint_auth_method": "none"}, status=201)
 
     async def authorize(self, request: web.Request) -> web.Response:
-        back = urlencode({"code": "the-code", "state": request.query["state"]})
+        if self.person_says == "nothing":
+            return web.Response(text="May Dragoman come in?")
+        said = {"code": "the-code"} if self.person_says == "yes" else {"error": "access_denied"}
+        back = urlencode({**said, "state": request.query["state"]})
         raise web.HTTPFound(f"{request.query['redirect_uri']}?{back}")
 
     async def token(self, request: web.Request) -> web.Response:

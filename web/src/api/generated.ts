@@ -332,6 +332,11 @@ export interface components {
              * @default false
              */
             sse?: boolean;
+            /**
+             * @description it wants a sign-in in the browser
+             * @default false
+             */
+            oauth?: boolean;
             /** @description from the plan that was shown */
             confirm: string;
         };
@@ -982,6 +987,11 @@ export interface components {
              * @default false
              */
             sse?: boolean;
+            /**
+             * @description it wants a sign-in in the browser
+             * @default false
+             */
+            oauth?: boolean;
         };
         /** @description A message, and how it is to be answered. */
         NewTurn: {
@@ -1521,6 +1531,14 @@ export interface components {
             status: "resolved" | "cancelled";
             payload?: components["schemas"]["JsonValue"];
         };
+        /** @description What a browser came back with from where it signed in, as it stood in the address. */
+        Returned: {
+            state: string;
+            code?: string | null;
+            iss?: string | null;
+            error?: string | null;
+            error_description?: string | null;
+        };
         Revert: {
             /**
              * @description leave the conversation where it is
@@ -1596,6 +1614,16 @@ export interface components {
             /** @default  */
             protocolVersion?: string;
         };
+        /** @description A sign-in at an MCP server, and how far it got. No token is in it. */
+        ServerLogin: {
+            server: string;
+            /** @enum {string} */
+            state: "starting" | "waiting" | "finishing" | "done" | "refused" | "timed_out" | "failed";
+            url: string | null;
+            host: string | null;
+            until: number | null;
+            error: string | null;
+        };
         /** @description Exactly what would run, for a person to confirm. `confirm` is good for this, once, for five minutes. */
         ServerPlan: {
             name: string;
@@ -1613,6 +1641,7 @@ export interface components {
             file: string;
             rules: components["schemas"]["Rule-Output"][];
             confirm: string;
+            oauth: boolean;
         };
         ServerPromptList: {
             items: components["schemas"]["ServerPromptView"][];
@@ -1638,6 +1667,8 @@ export interface components {
             log: string[];
             tools: components["schemas"]["ServerTool"][];
             left_out: string[];
+            signs_in: boolean;
+            login: components["schemas"]["ServerLogin"] | null;
         };
         ServerSetupList: {
             file: string;
@@ -2223,6 +2254,7 @@ export type Rerun = components['schemas']['Rerun'];
 export type RerunCall = components['schemas']['RerunCall'];
 export type Result = components['schemas']['Result'];
 export type ResumeEntry = components['schemas']['ResumeEntry'];
+export type Returned = components['schemas']['Returned'];
 export type Revert = components['schemas']['Revert'];
 export type RevertView = components['schemas']['RevertView'];
 export type RuleInput = components['schemas']['Rule-Input'];
@@ -2231,6 +2263,7 @@ export type RuleDecision = components['schemas']['RuleDecision'];
 export type RuleList = components['schemas']['RuleList'];
 export type RuleView = components['schemas']['RuleView'];
 export type RunAgentInput = components['schemas']['RunAgentInput'];
+export type ServerLogin = components['schemas']['ServerLogin'];
 export type ServerPlan = components['schemas']['ServerPlan'];
 export type ServerPromptList = components['schemas']['ServerPromptList'];
 export type ServerPromptView = components['schemas']['ServerPromptView'];

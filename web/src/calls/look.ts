@@ -44,6 +44,3 @@ export function promptOf({ arguments: { prompt } }: Pick<CallPart, "arguments">)
   return typeof prompt === "string" ? prompt : "";
 }
 
-export function firstLine(text: string): string {
-  return /\S.*/.exec(text)?.[0].slice(0, 300) ?? "";
-}

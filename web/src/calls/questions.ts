@@ -37,6 +37,3 @@ export function rulesInWords(rules: Rule[]): string {
     .map(({ permission, pattern }) => (pattern === "*" ? t().ruleAll(permission) : t().ruleFor(permission, visible(pattern))))
     .join("; ");
 }
-
-/** Whether it is about the arguments of a call, and not about its result or the tool's own. */
-export const asksToRun = ({ kind }: Question): boolean => kind !== "review" && kind !== "tool";

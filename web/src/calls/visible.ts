@@ -33,3 +33,7 @@ export const unseenIn = (text: string): string =>
 /** The same for JSON, which stays JSON of the same value. */
 export const visibleJson = (value: unknown): string =>
   JSON.stringify(value, null, 2).replace(UNSEEN, (sign) => (KEPT.includes(sign) ? sign : [...sign.split("")].map(written).join("")));
+
+export function firstLine(text: string): string {
+  return /\S.*/.exec(text)?.[0].slice(0, 300) ?? "";
+}

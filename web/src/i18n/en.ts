@@ -359,22 +359,6 @@ export const en = {
   usageMessages: "Messages",
   usageTokens: "Tokens",
   usageCost: "Cost",
-  helpConnect: "Connect a model",
-  helpConnectText:
-    "Give the server a key before it starts, as an environment variable such as OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or keep it in the system’s keyring (`keyring set dragoman OPENAI_API_KEY`). A model on your own machine, such as Ollama or llama.cpp, is found by itself when it runs. Then choose it below the message field.",
-  helpModels: "Models known here",
-  helpReady: "ready",
-  helpShortcuts: "Keyboard",
-  shortcuts: {
-    palette: "Search and commands",
-    create: "New conversation",
-    focus: "Go to the message field",
-    stop: "Stop the turn",
-    sidebar: "Show or hide the sidebar",
-    inbox: "Everything that waits for you",
-    back: "From an empty message field: to the question that is open, or to your last message",
-    answer: "On a question: allow, in this conversation, always; edit; reject; reject and stop",
-  },
   version_: (version: string) => `Dragoman ${version}`,
   // palette
   palette: "Search and commands",

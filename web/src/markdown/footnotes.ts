@@ -2,6 +2,8 @@
 
 import type { TokenizerAndRendererExtension } from "marked";
 
+import { inParagraph } from "./paragraph";
+
 const DEFINITION = /^ {0,3}\[\^([^\]\s]+)\]:[ \t]*(.*(?:\n(?:[ \t]{2,}\S.*|[ \t]*(?=\n[ \t]{2,}\S)))*)(?:\n+|$)/;
 const REFERENCE = /^\[\^([^\]\s]+)\]/;
 
@@ -63,7 +65,7 @@ export const footnoteReference: TokenizerAndRendererExtension = {
 export const footnoteDefinition: TokenizerAndRendererExtension = {
   name: "footnoteDefinition",
   level: "block",
-  start: (source) => /(?:^|\n) {0,3}\[\^/.exec(source)?.index,
+  start: (source) => inParagraph(source, /(?:^|\n) {0,3}\[\^/),
   tokenizer(source) {
     const match = DEFINITION.exec(source);
     return match ? { type: "footnoteDefinition", raw: match[0], name: match[1], text: match[0] } : undefined;

@@ -2,6 +2,8 @@
 
 import type { TokenizerAndRendererExtension, Tokens } from "marked";
 
+import { inParagraph } from "./paragraph";
+
 const escaped = (text: string): string =>
   text.replace(/[&<>"]/g, (sign) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[sign] ?? sign);
 
@@ -19,7 +21,7 @@ const INLINE = /^(?:\$\$([^$\n]+?)\$\$|\$((?:\\.|[^\s$\\])(?:(?:\\.|[^$\\\n])*?(
 export const blockMath: TokenizerAndRendererExtension = {
   name: "blockMath",
   level: "block",
-  start: (source) => /(?:^|\n) {0,3}(?:\$\$|\\\[)/.exec(source)?.index,
+  start: (source) => inParagraph(source, /(?:^|\n) {0,3}(?:\$\$|\\\[)/),
   tokenizer(source) {
     const match = BLOCK.exec(source);
     const tex = match?.[1] ?? match?.[2];

@@ -49,7 +49,8 @@ const marked = new Marked({
 });
 marked.use({ extensions: [blockMath, inlineMath, footnoteReference, footnoteDefinition] });
 
-export const lex = (text: string): Token[] => marked.lexer(text);
+/** The blocks alone: what stands in their lines is read when they are shown. */
+export const lex = (text: string): Token[] => new marked.Lexer(marked.defaults).blockTokens(text.replace(/\r\n|\r/g, "\n"), []);
 
 export function parse(block: string, definitions = "", notes: Footnotes = NONE): string {
   const text = definitions && !block.includes(definitions) ? `${block}\n\n${definitions}` : block;

@@ -1,5 +1,9 @@
 /** Work for when nothing else is to be done: the newest first, a little at a time. */
 
+import { flushSync } from "svelte";
+
+const SLICE = 12; // milliseconds: what was written is then laid out, which takes as long again
+
 const queue: (() => void)[] = [];
 let asked = false;
 
@@ -10,8 +14,9 @@ const idle: (work: (deadline: { timeRemaining: () => number }) => void) => void 
 
 function go(): void {
   idle((deadline) => {
-    do queue.pop()?.();
-    while (queue.length && deadline.timeRemaining() > 6);
+    const until = performance.now() + SLICE;
+    do flushSync(queue.pop()); // what it changes is written now, and counts
+    while (queue.length && deadline.timeRemaining() > 6 && performance.now() < until);
     asked = queue.length > 0;
     if (asked) go();
   });

@@ -1,9 +1,9 @@
 /** Requests that set the server up. */
 
 import { at, get, post, put, remove } from "../api/client";
-import type { AgentSetupList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerPlan, ServerSetup, ServerSetupList } from "../api/generated";
+import type { AgentSetupList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList } from "../api/generated";
 
-export type { AgentSetupList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerPlan, ServerSetup, ServerSetupList };
+export type { AgentSetupList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList };
 
 export const providers = (): Promise<ProviderSetupList> => get("/api/setup/providers");
 export const addProvider = (body: NewProvider): Promise<ProviderSetup> => post("/api/setup/providers", body);
@@ -17,5 +17,8 @@ export const planServer = (body: NewServer): Promise<ServerPlan> => post("/api/s
 export const addServer = (body: NewServer, confirm: string): Promise<ServerSetup> => post("/api/setup/servers", { ...body, confirm });
 export const restartServer = (name: string): Promise<ServerSetup> => post(at`/api/setup/servers/${name}/restart`);
 export const removeServer = (name: string): Promise<void> => remove(at`/api/setup/servers/${name}`);
+export const signIn = (name: string): Promise<ServerLogin> => post(at`/api/setup/servers/${name}/login`);
+export const callSignInOff = (name: string): Promise<void> => remove(at`/api/setup/servers/${name}/login`);
+export const finishSignIn = (returned: Record<string, string>): Promise<ServerLogin> => post("/api/setup/logins", returned);
 
 export const agents = (): Promise<AgentSetupList> => get("/api/setup/agents");

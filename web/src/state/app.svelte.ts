@@ -90,9 +90,10 @@ class App {
     inbox.soon(); // between two streams, something may go untold
   }
 
-  /** A new conversation begins with the model that was chosen last. */
+  /** What a new conversation begins with. */
   private usual(): ConversationSettings {
-    const { model } = settings;
+    const { begins } = settings;
+    const model = begins === "last" ? settings.model : begins === "server" ? null : begins;
     return model !== null && isKnown(model, catalog.models, catalog.providers) ? { model } : {};
   }
 

@@ -22,6 +22,8 @@ interface Kept {
   notify: boolean;
   /** The model that was chosen last; null: the server's own. */
   model: string | null;
+  /** What new conversations begin with: that one (`last`), the server's own (`server`), or a model by its name. */
+  begins: string;
   /** How changes of files are shown, where there is room for both. */
   diff: "unified" | "split";
   /** Of models that make pictures, listen or speak, by their names. */
@@ -39,6 +41,7 @@ const DEFAULTS: Kept = {
   runHere: [],
   notify: false,
   model: null,
+  begins: "last",
   diff: "unified",
   options: {},
 };

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from dragoman.server.context import TheContext
+from dragoman.server.page import CALLBACK
 from dragoman.server.setup import servers as mcp
 from dragoman.server.setup import shapes
 from dragoman.server.setup.access import TheOwnSettings
-from dragoman.server.setup.bodies import ConfirmedServer, NewKey, NewProvider, NewServer
+from dragoman.server.setup.bodies import ConfirmedServer, NewKey, NewProvider, NewServer, Returned
 from dragoman.server.setup.providers import (
     add_provider,
     forget_provider_key,
@@ -85,6 +86,29 @@ async def new_server(context: TheContext, own: TheOwnSettings, body: ConfirmedSe
 async def restart_server(context: TheContext, own: TheOwnSettings, name: str) -> shapes.ServerSetup:
     """Ends it if it runs, and starts it at once."""
     return await mcp.restart_server(context.runtime, own, name)
+
+
+@router.post("/servers/{name}/login")
+async def sign_in(
+    request: Request, context: TheContext, own: TheOwnSettings, name: str
+) -> shapes.ServerLogin:
+    """Begins a sign-in at a server that wants one: where that is done, and until when it is waited for.
+
+    The browser comes back to `/callback` of the address by which this server was asked.
+    """
+    return await mcp.sign_in(context.runtime, own, name, f"{request.base_url}{CALLBACK.lstrip('/')}")
+
+
+@router.delete("/servers/{name}/login", status_code=204)
+async def call_sign_in_off(own: TheOwnSettings, name: str) -> None:
+    """Nobody waits for it any more; what the browser may still come back with is not taken."""
+    await own.logins.call_off(name)
+
+
+@router.post("/logins")
+async def finish_sign_in(own: TheOwnSettings, body: Returned) -> shapes.ServerLogin:
+    """What the browser came back with, brought by the page: the sign-in goes on to its end."""
+    return await own.logins.finish(body)
 
 
 @router.delete("/servers/{name}", status_code=204)

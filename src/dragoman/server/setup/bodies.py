@@ -41,7 +41,18 @@ class NewServer(Body):
         default_factory=dict
     )
     sse: Annotated[bool, Field(description="of an older server")] = False
+    oauth: Annotated[bool, Field(description="it wants a sign-in in the browser")] = False
 
 
 class ConfirmedServer(NewServer):
     confirm: Annotated[str, Field(max_length=200, description="from the plan that was shown")]
+
+
+class Returned(Body):
+    """What a browser came back with from where it signed in, as it stood in the address."""
+
+    state: Annotated[str, Field(max_length=2000)]
+    code: Annotated[str | None, Field(max_length=10_000)] = None
+    iss: Annotated[str | None, Field(max_length=2000)] = None
+    error: Annotated[str | None, Field(max_length=200)] = None
+    error_description: Annotated[str | None, Field(max_length=10_000)] = None

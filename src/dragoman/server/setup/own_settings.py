@@ -12,12 +12,13 @@ from typing import Any
 
 from dragoman.config.build import servers_of, store_of
 from dragoman.config.catalog import catalog_from
-from dragoman.config.edits import parse_text, read_text, with_table, without_table, write_text
+from dragoman.config.edits import parse_text, read_text, with_key, with_table, without_table, write_text
 from dragoman.config.settings import Settings, user_file
 from dragoman.config.trust.contents import hash_of
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog
 from dragoman.server.setup.confirmations import Confirmations
+from dragoman.server.setup.logins import ServerLogins
 from dragoman.store.address import StoreFile
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.servers import McpServer, parse_server
@@ -32,6 +33,7 @@ class OwnSettings:
 
     settings: Settings
     confirmations: Confirmations = field(default_factory=Confirmations)
+    logins: ServerLogins = field(default_factory=ServerLogins)
     _writing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
@@ -51,6 +53,11 @@ class OwnSettings:
     def add(self, section: str, name: str, table: Mapping[str, Any]) -> None:
         with self._writing:
             self._write(with_table(read_text(self.file), section, name, table, self.file))
+
+    def set_key(self, section: str, name: str, key: str, value: Any) -> None:
+        """Of a table that stands in the file."""
+        with self._writing:
+            self._write(with_key(read_text(self.file), section, name, (key, value), self.file))
 
     def remove(self, section: str, name: str) -> None:
         """NotFound where it stands in another file, or nowhere: that one is the person's to edit."""

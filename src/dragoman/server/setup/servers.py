@@ -15,7 +15,7 @@ from dragoman.redaction import redact_text
 from dragoman.runtime import Runtime
 from dragoman.server.setup.bodies import ConfirmedServer, NewServer
 from dragoman.server.setup.own_settings import OwnSettings
-from dragoman.server.setup.shapes import ServerPlan, ServerSetup, ServerSetupList, ServerTool
+from dragoman.server.setup.shapes import ServerLogin, ServerPlan, ServerSetup, ServerSetupList, ServerTool
 from dragoman.stored_keys import forget_key, store_key
 from dragoman.tools.mcp.references import looks_secret
 from dragoman.tools.mcp.servers import McpServer
@@ -49,6 +49,7 @@ async def plan_server(runtime: Runtime, own: OwnSettings, body: NewServer) -> Se
         own.short(own.file),
         await _rules(runtime, body.name),
         own.confirmations.issue(_value(body)),
+        body.oauth,
     )
 
 
@@ -71,15 +72,31 @@ async def add_server(runtime: Runtime, own: OwnSettings, body: ConfirmedServer) 
 
 
 async def restart_server(runtime: Runtime, own: OwnSettings, name: str) -> ServerSetup:
-    source = _sources(runtime).get(name)
-    if source is None:
-        raise NotFound("server", name, "one that was added to a file by hand is there after the next start")
+    source = _source(runtime, name)
     await source.restart()
     return _view(own, name, source.server, source, name in await asyncio.to_thread(own.tables, "mcp"))
 
 
+async def sign_in(runtime: Runtime, own: OwnSettings, name: str, redirect: str) -> ServerLogin:
+    """Begin a sign-in at a server, from which the browser comes back to `redirect`."""
+    source = _source(runtime, name)
+    written = name in await asyncio.to_thread(own.tables, "mcp")
+    if not _signs_in(source.server, written):
+        raise ConfigError(f'one signs in to {name} once its settings have a url and auth = "oauth"')
+
+    async def made() -> None:
+        asked_by_itself = source.server.auth is None
+        source.server = replace(source.server, auth="oauth")
+        await source.restart()
+        if asked_by_itself:
+            await asyncio.to_thread(own.set_key, "mcp", name, "auth", "oauth")
+
+    return await own.logins.begin(name, source.server, redirect, made, runtime.background)
+
+
 async def remove_server(runtime: Runtime, own: OwnSettings, name: str) -> None:
     await asyncio.to_thread(_take_out, own, name)
+    await own.logins.call_off(name)
     if (source := _sources(runtime).get(name)) is not None:
         await runtime.services.toolbox.remove(source)
 
@@ -106,6 +123,7 @@ def _table(body: NewServer, secrets: dict[str, str]) -> dict[str, Any]:
         "env": _referring(body.name, body.env, secrets),
         "url": body.url,
         "transport": "sse" if body.sse else None,
+        "auth": "oauth" if body.oauth else None,
         "headers": _referring(body.name, body.headers, secrets),
     }
     return {key: value for key, value in given.items() if value}
@@ -150,6 +168,10 @@ def _take_out(own: OwnSettings, name: str) -> None:
     for kind in ("env", "headers"):
         for key in table.get(kind, {}):
             forget_key(_secret_name(name, key))
+    if (url := table.get("url")) and table.get("auth"):
+        from dragoman.tools.mcp.tokens import TokenStore
+
+        TokenStore(url).forget()
 
 
 async def _rules(runtime: Runtime, name: str) -> list[Rule]:
@@ -165,6 +187,18 @@ async def _rules(runtime: Runtime, name: str) -> list[Rule]:
 
 
 # ── what is there ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _source(runtime: Runtime, name: str) -> McpSource:
+    source = _sources(runtime).get(name)
+    if source is None:
+        raise NotFound("server", name, "one that was added to a file by hand is there after the next start")
+    return source
+
+
+def _signs_in(server: McpServer, written: bool) -> bool:
+    """One that wants a sign-in, or may turn out to, in a file that we may change."""
+    return server.url is not None and (server.auth is not None or written)
 
 
 def _sources(runtime: Runtime) -> dict[str, McpSource]:
@@ -188,4 +222,6 @@ def _view(
         source.log if source is not None else [],
         [ServerTool(tool.name, tool.description) for tool in tools],
         list(source.left_out) if source is not None else [],
+        source is not None and _signs_in(server, written),
+        own.logins.view(name),
     )

@@ -48,6 +48,21 @@ class ProviderTest:
     advice: Advice | None
 
 
+LoginState: TypeAlias = Literal["starting", "waiting", "finishing", "done", "refused", "timed_out", "failed"]
+
+
+@dataclass(slots=True)
+class ServerLogin:
+    """A sign-in at an MCP server, and how far it got. No token is in it."""
+
+    server: str
+    state: LoginState
+    url: str | None  # where the person signs in, while that is waited for
+    host: str | None  # whose page that is
+    until: float | None  # when it is given up
+    error: str | None
+
+
 @dataclass(slots=True)
 class ServerTool:
     name: str
@@ -69,6 +84,8 @@ class ServerSetup:
     log: list[str]  # the last lines of its standard error
     tools: list[ServerTool]
     left_out: list[str]  # tools that cannot be offered, and why
+    signs_in: bool  # one may try to sign in to it here
+    login: ServerLogin | None  # the latest sign-in, if there was one
 
 
 @dataclass(slots=True)
@@ -93,6 +110,7 @@ class ServerPlan:
     file: str  # what is written
     rules: list[Rule]  # that hold for a server of this name already
     confirm: str
+    oauth: bool  # it is signed in to, in the browser
 
 
 @dataclass(slots=True)

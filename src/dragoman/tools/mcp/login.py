@@ -23,6 +23,8 @@ HOST = "127.0.0.1"
 
 Show: TypeAlias = Callable[[str], Awaitable[None]]
 """Brings an address before the person: opens the browser, prints it."""
+Answer: TypeAlias = Callable[[], Awaitable[AuthorizationCodeResult]]
+"""Waits for what the browser comes back with."""
 
 
 def stored_login(server: McpServer, tokens: TokenStore | None = None) -> OAuthClientProvider | None:
@@ -57,22 +59,40 @@ async def new_login(
         listener = await asyncio.start_server(callback.handle, HOST, 0)
     async with listener:
         redirect = f"http://{HOST}:{listener.sockets[0].getsockname()[1]}{PATH}"
-        if server.client_id is not None:
-            secret = resolve_references({"secret": server.client_secret or ""}, find)["secret"] or None
-            method = "client_secret_basic" if secret else "none"
-            tokens.save(
-                client=OAuthClientInformationFull(
-                    client_id=server.client_id,
-                    client_secret=secret,
-                    redirect_uris=[AnyUrl(redirect)],
-                    token_endpoint_auth_method=method,
-                )
-            )
-        provider = _provider(server, tokens, redirect, show, callback.answer)
+        provider = login_at(redirect, server, tokens, show=show, answer=callback.answer, find=find)
         yield provider
-        context = provider.context
-        if context.oauth_metadata is not None:
-            tokens.save(issuer=context.oauth_metadata, resource=context.protected_resource_metadata)
+        save_issuer(provider, tokens)
+
+
+def login_at(
+    redirect: str,
+    server: McpServer,
+    tokens: TokenStore,
+    *,
+    show: Show,
+    answer: Answer,
+    find: Find = look_up,
+) -> OAuthClientProvider:
+    """One that a person makes now, whoever listens at `redirect` for the browser to come back."""
+    if server.client_id is not None:
+        secret = resolve_references({"secret": server.client_secret or ""}, find)["secret"] or None
+        method = "client_secret_basic" if secret else "none"
+        tokens.save(
+            client=OAuthClientInformationFull(
+                client_id=server.client_id,
+                client_secret=secret,
+                redirect_uris=[AnyUrl(redirect)],
+                token_endpoint_auth_method=method,
+            )
+        )
+    return _provider(server, tokens, redirect, show, answer)
+
+
+def save_issuer(provider: OAuthClientProvider, tokens: TokenStore) -> None:
+    """Where a token is made new, as the login found out."""
+    context = provider.context
+    if context.oauth_metadata is not None:
+        tokens.save(issuer=context.oauth_metadata, resource=context.protected_resource_metadata)
 
 
 def _provider(
@@ -80,10 +100,14 @@ def _provider(
     tokens: TokenStore,
     redirect: str,
     show: Show,
-    answer: Callable[[], Awaitable[AuthorizationCodeResult]],
+    answer: Answer,
 ) -> OAuthClientProvider:
     assert server.url is not None
-    metadata = OAuthClientMetadata(client_name="Dragoman", redirect_uris=[AnyUrl(redirect)])
+    metadata = OAuthClientMetadata(
+        client_name="Dragoman",
+        redirect_uris=[AnyUrl(redirect)],
+        application_type="web" if redirect.startswith("https:") else "native",
+    )
     provider = OAuthClientProvider(
         server.url, metadata, tokens, show, answer, client_metadata_url=server.client_metadata_url
     )

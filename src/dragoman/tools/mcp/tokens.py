@@ -90,6 +90,26 @@ class TokenStore:
         return json.dumps(login) if login is not None else None
 
 
+class NewTokens(TokenStore):
+    """A login that is being made: in memory until `keep` stores it whole, so that one that comes to nothing
+    takes nothing away. Who we are there is known already if the browser comes back to the same address."""
+
+    def __init__(self, store: TokenStore, redirect: str) -> None:
+        self._store = store
+        client = store.login().client
+        known = client is not None and redirect in map(str, client.redirect_uris or ())
+        self._made = StoredLogin(client=client if known else None)
+
+    def login(self) -> StoredLogin:
+        return self._made
+
+    def save(self, **known: Any) -> None:
+        self._made = self._made.model_copy(update=known)
+
+    def keep(self) -> None:
+        self._store.save(**{name: getattr(self._made, name) for name in StoredLogin.model_fields})
+
+
 def data_folder() -> Path:
     """Where programs keep what is the user's and not to be lost."""
     if sys.platform == "win32":

@@ -98,7 +98,135 @@ const TABLE: [RegExp, string][] = [
   [/^(.*), and there is no sound: .*$/s, "$1，但没有声音：请添加录音，或选择聊天模型。"],
   [/^(.*), and there is none: attach a picture, .*$/s, "$1，但没有图片：请添加图片，或先生成一张。"],
 
+  // 连接与回答
+  [/^no connection to (.*?): (.*)$/s, "无法连接到 $1：$2"],
+  [/^(.*) is not the address of a server$/, "$1 不是服务器的地址。"],
+  [/^the proxy on the way to (.*?) cannot be reached: (.*)$/s, "无法连接到通往 $1 的代理：$2"],
+  [/^the proxy on the way to (.*?) refused: (.*)$/s, "通往 $1 的代理拒绝了请求：$2"],
+  [/^the proxy for (.*) is not an http:\/\/ or https:\/\/ address$/, "$1 的代理地址应以 http:// 或 https:// 开头。"],
+  [/^(.*) did not accept a connection in time$/, "$1 没有及时接受连接。"],
+  [/^(.*) did not begin to reply within (.*) s$/, "$1 在 $2 秒内没有开始回答。"],
+  [/^(.*) hung up before it replied: (.*)$/s, "$1 在回答之前断开了连接：$2"],
+  [/^(.*) sends requests on to (.*)$/, "$1 把请求转到了 $2。"],
+  [/^the connection to (.*?) broke in the middle of the reply: (.*)$/s, "与 $1 的连接在回答中途断开：$2"],
+  [/^(.*) sent nothing for (.*) s in the middle of its reply$/, "$1 在回答中途 $2 秒没有发送任何内容。"],
+  [/^(.*) sent more than (.*) MB, or (.*) MB without a line end$/, "$1 发送的内容超过 $2 MB，或 $3 MB 没有换行。"],
+  [/^(.*) had not finished its reply after (.*) s$/, "$1 在 $2 秒后仍未完成回答。"],
+  [/^the stream ended before the reply was finished$/, "回答还没有完成，数据流就结束了。"],
+  [/^a piece of the stream could not be read: (.*)$/s, "无法读取数据流中的一段：$1"],
+  [/^a whole JSON body came instead of a stream: (.*)$/s, "收到的是整段 JSON，而不是数据流：$1"],
+  [/^a web page came instead of a stream: (.*)$/s, "收到的是网页，而不是数据流：$1"],
+  [/^the reply held no event, only (.*)$/s, "回答中没有事件，只有 $1"],
+  [/^the reply was empty$/, "回答是空的。"],
+  [/^the provider refused and did not say why$/, "提供方拒绝了请求，没有说明原因。"],
+  [/^(.*) refuses the key$/, "$1 不接受这个密钥。"],
+  [/^(.*) has no such list$/, "$1 没有这样的列表。"],
+  [/^the model made more than (.*) calls in one reply$/, "模型在一次回答中发出了超过 $1 次调用。"],
+  [/^the conversation does not fit into the model's context, even summed up$/, "即使经过总结，对话仍超出模型的上下文。"],
+  [/^the model gave no summary, so the conversation cannot be made shorter$/, "模型没有给出总结，无法缩短对话。"],
+  [/^the limit of (.*) is reached: it begins anew at 00:00 UTC$/, "已达到 $1 的上限：UTC 00:00 重新计算。"],
+  [/^(.*) gave no answer of the type asked for, in (.*) attempts: (.*)$/s, "$1 在 $2 次尝试中都没有给出所要求类型的回答：$3"],
+  [/^the answer was ended after (.*) tokens: `max_tokens` sets another limit$/, "回答在 $1 个词元后结束：可用 max_tokens 设置其他上限。"],
+  [/^the program on this machine ended before its answer did$/, "本机上的程序在回答完成之前就结束了。"],
+  [/^the local server does not answer: (.*)$/s, "本地服务器没有响应：$1"],
+  [/^the certificates in (.*?) cannot be used: (.*)$/s, "$1 中的证书无法使用：$2"],
+
+  // 模型与提供方
+  [/^there is no model to talk to: .*$/s, "没有可用的模型：没有运行中的本地服务器，也没有设置密钥。请启动 Ollama 等服务器，设置 OPENAI_API_KEY 等密钥，或安装内置模型：pip install xllamacpp"],
+  [/^no model is named: .*$/, "没有指定模型：请以“提供方/模型”的形式指定；dragoman models 会列出可用的模型。"],
+  [/^none of the models of the chain can be asked: (.*)$/s, "这一串模型都不可用：$1"],
+  [/^the models of the chain (.*) are of different types$/, "这一串模型 $1 的类型不同。"],
+  [/^the catalog cannot be followed for (.*?): (.*)$/s, "目录中的 $1 无法解析：$2"],
+  [/^the endpoint (.*) of (.*) speaks (.*), not (.*)$/, "$2 的端点 $1 使用 $3，而不是 $4。"],
+  [/^there is no wire (.*?): choose one of (.*)$/, "没有协议 $1；可选：$2"],
+  [/^(.*) speaks (.*), which has no models of the type (.*?): .*$/, "$1 使用 $2，其中没有 $3 类型的模型：会对话的模型在回答中生成图片。"],
+  [/^this provider lists its models at no address of this kind$/, "这个提供方没有模型列表的地址。"],
+  [/^what answers there is no list of models$/, "那里返回的不是模型列表。"],
+  [/^there was no list after (.*) s$/, "$1 秒内没有收到列表。"],
+  [/^(.*) has no address of its own: set (.*) to yours$/, "$1 没有固定的地址：请把 $2 设为你的地址。"],
+  [/^(.*) cannot be a part of the address of (.*?): .*$/, "$1 不能用在 $2 的地址中：只能含字母、数字、. - _。"],
+  [/^a local model needs xllamacpp: (.*)$/, "本地模型需要 xllamacpp：$1"],
+  [/^there is no local\/(.*?): the model in the box is (\S+), .*$/, "没有 local/$1：内置模型是 $2，其他文件写作 local/路径.gguf。"],
+  [/^there is no model file (.*)$/, "没有模型文件 $1。"],
+  [/^there is no adapter file (.*)$/, "没有适配器文件 $1。"],
+  [/^(.*) is missing: install Dragoman again$/, "缺少 $1：请重新安装 Dragoman。"],
+  [/^(.*) is not the file that came with Dragoman: install it again$/, "$1 不是随 Dragoman 提供的文件：请重新安装。"],
+  [/^(.*) is not the wheel it should be: it has no (.*)$/, "$1 不是应有的安装包：其中没有 $2。"],
+  [/^(.*) out of (.*) is not the file that was published: .*$/s, "$2 中的 $1 不是发布的文件（SHA-256 不同），已将其删除：请检查所用的软件包索引。"],
+  [/^(.*) cannot be served: (.*)$/s, "$1 无法提供服务：$2"],
+  [/^(.*) was not loaded within (.*) s$/, "$1 在 $2 秒内没有加载完成。"],
+
+  // 登录与密钥
+  [/^AWS_PROFILE is (.*), but (.*) and (.*) have no keys, .*$/s, "AWS_PROFILE 是 $1，但 $2 和 $3 中没有它的密钥、角色、credential_process 或 SSO：aws configure list-profiles 会列出现有的配置。"],
+  [/^SSO gives no keys for the role (.*)$/, "SSO 没有给出角色 $1 的密钥。"],
+  [/^STS does not give this role: (.*)$/s, "STS 不授予这个角色：$1"],
+  [/^nobody is signed in with SSO here$/, "这里没有人用 SSO 登录。"],
+  [/^the session of SSO is over$/, "SSO 会话已过期。"],
+  [/^this instance has no role$/, "这个实例没有角色。"],
+  [/^the metadata service of this instance answers (.*)$/s, "这个实例的元数据服务返回 $1。"],
+  [/^(.*) gives no access keys: (.*)$/s, "$1 没有给出访问密钥：$2"],
+  [/^(.*) gives no access token: (.*)$/s, "$1 没有给出访问令牌：$2"],
+  [/^(.*) names an address for tokens that is not https:\/\/$/, "$1 中的令牌地址不是 https://。"],
+  [/^(.*): there are no keys to take it with \((.*)\)$/, "$1：没有可用来获取它的密钥（$2）。"],
+  [/^a service account signs with the package cryptography: (.*)$/, "服务账号需要 cryptography 包：$1"],
+  [/^(.*): credentials of the type (.*) cannot be used here: .*$/s, "$1：这里不能使用 $2 类型的凭据。请使用服务账号的密钥，或运行 gcloud auth application-default login，或把 GOOGLE_OAUTH_ACCESS_TOKEN 设为令牌。"],
+  [/^(.*): its private key cannot be used: .*$/, "$1：私钥无法使用，应为没有密码的 PEM 格式 RSA 密钥。"],
+  [/^(.*): the credentials lack (.*)$/, "$1：凭据中缺少 $2。"],
+  [/^(.*): the token of the other identity has to be in a file or at an address; .*$/s, "$1：另一身份的令牌应在文件中或某个地址上，其他方式在这里不能使用；也可把 GOOGLE_OAUTH_ACCESS_TOKEN 设为令牌。"],
+  [/^(.*): (.*) is no address of a token$/, "$1：$2 不是令牌的地址。"],
+  [/^(.*) begins as JSON, and is none$/, "$1 以 JSON 开头，但不是 JSON。"],
+  [/^(.*) cannot be run: (.*)$/s, "$1 无法运行：$2"],
+  [/^(.*) ended with status (.*)$/, "$1 以状态 $2 结束。"],
+  [/^(.*) took longer than (.*) seconds$/, "$1 用时超过 $2 秒。"],
+  [/^(.*) holds characters that no key has: .*$/, "$1 中含有密钥不会有的字符：是否连换行一起复制了？"],
+  [/^a key is made of letters, digits and signs, .*$/, "密钥由字母、数字和符号组成，不含空格：是否多复制了内容？"],
+  [/^(.*) takes no key: (.*)$/s, "$1 不需要密钥：$2"],
+  [/^(.*) is set in the environment of the server, which comes first: .*$/, "$1 已在服务器的环境变量中设置，它优先：请在那里更改。"],
+  [/^(.*) is set in the environment of the server: take it out there$/, "$1 在服务器的环境变量中设置：请在那里移除。"],
+  [/^the key of (.*) would be named (.*), which is taken: .*$/, "$1 的密钥会命名为 $2，而这个名称已被使用：请换一个名称。"],
+  [/^the key cannot be stored: (.*)$/s, "无法保存密钥：$1"],
+  [/^the key cannot be taken out: (.*)$/s, "无法移除密钥：$1"],
+  [/^(.*) holds no keys, and is left as it is: .*$/, "$1 中不是密钥，没有改动它：请修复或移走该文件。"],
+  [/^(.*) cannot be read, and is left as it is: mend or move it \((.*)\)$/s, "$1 无法读取，没有改动它：请修复或移走该文件（$2）。"],
+
+  // 配置
+  [/^there is a provider (.*) already: .*$/, "已经有提供方 $1：请换一个名称。"],
+  [/^there is a server (.*) already: .*$/, "已经有服务器 $1：请换一个名称，或先移除它。"],
+  [/^(.*) is the name of a group of tools that comes with Dragoman: .*$/, "$1 是 Dragoman 自带的工具组的名称：请换一个。"],
+  [/^an address is written out here, .*$/, "这里的地址要完整写出，不含变量、用户名和密码。"],
+  [/^(?:mcp\..*: )?its tools would be named like those of (.*?): .*$/, "它的工具会与 $1 的工具同名：请换一个名称。"],
+  [/^two secrets would be stored as (.*?): rename one$/, "两个机密会以同一名称 $1 保存：请改名。"],
+  [/^its secrets cannot be stored: (.*)$/s, "无法保存它的机密：$1"],
+  [/^this server has one model, which the program it is part of gave it$/, "这个服务器只有一个模型，由它所属的程序提供。"],
+  [/^this server is part of another program, and is set up there$/, "这个服务器是另一个程序的一部分，请在那里配置。"],
+  [/^one signs in to (.*) once its settings have a url and auth = "oauth"$/, "$1 的设置中有 url 和 auth = \"oauth\" 之后才能登录。"],
+  [/^no sign-in waits for this: .*$/, "没有等待中的登录：它已结束、已取消，或服务器已重新启动。"],
+  [/^the address of the sign-in is none that a browser should open$/, "登录地址不是浏览器可以打开的地址。"],
+  [/^(.*) is not set: put it into the environment, or store it with `(.*)`$/, "没有设置 $1：请放入环境变量，或用 $2 保存。"],
+  [/^(.*) is written in a way that cannot be changed safely here: .*$/, "$1 的写法无法在这里安全地更改：请手动编辑。"],
+  [/^(.*): a server's name is 1 to 40 letters, .*$/, "$1：服务器名称应为 1 至 40 个字母、数字、_ 和 -。"],
+  [/^(.*): a provider's name is made of .*$/, "$1：提供方名称由字母、数字、-、_ 和 . 组成。"],
+  [/^(.*): another server's name reads the same \((.*)\)$/, "$1：与另一个服务器同名（$2）。"],
+  [/^(.*): a server is an object$/, "$1：服务器应为对象。"],
+  [/^(.*): there is no object named mcpServers in it$/, "$1：其中没有名为 mcpServers 的对象。"],
+  [/^(.*): providers\.(.*)\.routes: there is no provider (.*)$/, "$1：providers.$2.routes：没有提供方 $3。"],
+  [/^(.*): providers\.(.*): its base_url is missing$/, "$1：providers.$2：缺少 base_url。"],
+  [/^(.*)\.auth: how to sign in is for your own settings, .*$/, "$1.auth：登录方式应写在你自己的设置中，而不是项目的设置中。"],
+  [/^(.*)\.base_url: a project's address is written out, .*$/, "$1.base_url：项目中的地址要完整写出，不含变量。"],
+  [/^(.*)\.base_url: an address begins with .*$/, "$1.base_url：地址应以 http:// 或 https:// 开头。"],
+  [/^(.*)\.routes: where a model goes is for your own settings, .*$/, "$1.routes：模型的去向应写在你自己的设置中，或改用 base_url。"],
+  [/^(.*)\.quirks\.(.*): its type is (.*), not (.*)$/, "$1.quirks.$2：类型应为 $3，而不是 $4。"],
+  [/^(.*)\.quirks\.(.*): there is no such quirk; there are (.*)$/, "$1.quirks.$2：没有这一项；可用：$3"],
+  [/^(.*) is no JSON(?:: (.*))?$/s, "$1 不是 JSON。$2"],
+  [/^(.*) is no TOML: (.*)$/s, "$1 不是 TOML：$2"],
+  [/^(.*) cannot be written: (.*)$/s, "$1 无法写入：$2"],
+  [/^(.*) cannot be read: (.*)$/s, "$1 无法读取：$2"],
+
   // 通知
+  [/^the tools of (.*?) are missing: it wants a login(.*)$/s, "缺少 $1 的工具：它需要登录（可在“设置 → 配置”中登录）。"],
+  [/^the tools of (.*?) are missing: (.*)$/s, "缺少 $1 的工具：$2"],
+  [/^it wants a login(.*)$/s, "它需要登录。"],
+  [/^named by (.*)$/, "由 $1 指定。"],
   [/^(.*), as was learned before$/s, "$1（此前已得知）"],
   [/^(.*) could not read a file: (.*)$/s, "$1 无法读取一个文件：$2"],
   [/^(.*) is not shown the (.*) oldest files: .*$/, "$1 看不到最早的 $2 个文件：没有空间。"],
@@ -108,10 +236,59 @@ const TABLE: [RegExp, string][] = [
   [/^(.*) failed: (.*)$/s, "$1 失败：$2"],
 ];
 
+/** 提供方出错时的建议，跟在错误后面。 */
+const HINTS: [RegExp, string][] = [
+  [/\. A key is never sent after a redirect: .*$/, "密钥不会随重定向发送：如果信任该地址，请把它写入 base URL。"],
+  [/\. Check its address$/, "请检查它的地址。"],
+  [/\. Check the API key$/, "请检查 API 密钥。"],
+  [/\. Check the address and the network$/, "请检查地址和网络。"],
+  [/\. Check the model's name and the provider's address$/, "请检查模型名称和提供方地址。"],
+  [/\. Check the provider's base URL: something else answers there$/, "请检查提供方的 base URL：那里是别的服务在回答。"],
+  [/\. Check the provider's base URL$/, "请检查提供方的 base URL。"],
+  [/\. Check the proxy's user name and password$/, "请检查代理的用户名和密码。"],
+  [/\. Check (\S+)$/, "请检查 $1。"],
+  [/\. Give the instance a role, or set (.*)$/, "请给实例分配角色，或设置 $1。"],
+  [/\. If the certificate is your own, name its file as `ca`$/, "如果证书是你自己的，请把它的文件写为 ca。"],
+  [/\. Is the server running, and is the base URL right\?$/, "服务器在运行吗？base URL 正确吗？"],
+  [/\. Run `aws sso login`, with the profile that AWS_PROFILE names$/, "请用 AWS_PROFILE 所指的配置运行 aws sso login。"],
+  [/\. Shorten or compact the conversation, or choose a model that can take more$/, "请缩短或压缩对话，或选择上下文更大的模型。"],
+  [/\. [Ss]tart a new conversation, or use a model with a larger context$/, "请开始新对话，或使用上下文更大的模型。"],
+  [/\. The account has no credit or quota left: .*$/, "账户的余额或配额已用完：请检查套餐和账单。"],
+  [/\. The fault is on the provider's side: try again$/, "问题在提供方：请重试。"],
+  [/\. The key is known but may not do this: .*$/, "密钥有效，但没有这个权限：请检查它的权限、项目和区域。"],
+  [/\. The provider is overloaded: .*$/, "提供方负载过高：请稍后重试，或使用其他模型。"],
+  [/\. The provider took too long: try again$/, "提供方响应过慢：请重试。"],
+  [/\. The provider's content filter stopped it: .*$/, "被提供方的内容过滤拦截：请换一种说法，或使用其他模型。"],
+  [/\. The stream was cut, or belongs to another wire .*$/, "数据流被截断，或不属于所选的协议。"],
+  [/\. The stream was damaged on its way, .*$/, "数据流在途中损坏，或回答的不是 Amazon。"],
+  [/\. Too many requests or tokens at once: .*$/, "请求或词元过多：请稍候，或向提供方申请更高的上限。"],
+  [/\. Try again, or allow more time before the first byte$/, "请重试，或延长等待首字节的时间。"],
+  [/\. Try again, or check the provider's base URL$/, "请重试，或检查提供方的 base URL。"],
+  [/\. Try again$/, "请重试。"],
+  [/\. What answers there does not stream: .*$/, "那里的服务不支持流式传输：请使用支持的服务器或地址。"],
+  [/\. What had arrived is stored; ask for less, .*$/, "已收到的内容已保存；请减少要求，或延长整个回答的时间。"],
+  [/\. What had arrived is stored; such a reply is not read to its end$/, "已收到的内容已保存；这样的回答不会读到结尾。"],
+  [/\. What had arrived is stored; try again, or allow more time between chunks$/, "已收到的内容已保存；请重试，或延长分段之间的时间。"],
+  [/\. What had arrived is stored; try again$/, "已收到的内容已保存；请重试。"],
+];
+
 const ACTIONS: Record<string, string> = { "（allow）": "（允许）", "（ask）": "（先询问）", "（deny）": "（拒绝）" };
 
-export function server(text: string): string {
+function sentence(text: string): string {
   const found = TABLE.find(([pattern]) => pattern.test(text));
   if (!found) return text;
   return text.replace(found[0], found[1]).replace(/（(?:allow|ask|deny)）$/, (action) => ACTIONS[action] ?? action);
+}
+
+/** 一句话，后面可能有状态和建议：“…… (HTTP 429). Try again”。 */
+export function server(text: string): string {
+  const hint = HINTS.find(([pattern]) => pattern.test(text));
+  const rest = hint ? text.replace(hint[0], "") : text;
+  const [, said = rest, status] = /^(.*) \(HTTP (\d+)\)$/s.exec(rest) ?? [];
+  const told = sentence(said);
+  if (!hint && told === said) return text;
+  const code = status ? `（HTTP ${status}）` : "";
+  const advice = hint ? (hint[0].exec(text)?.[0] ?? "").replace(hint[0], hint[1]) : "";
+  const end = advice && !/[。！？.!?]$/.test(told + code) ? "。" : "";
+  return `${code ? told.replace(/。$/, "") : told}${code}${end}${advice}`;
 }

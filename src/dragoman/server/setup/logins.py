@@ -1,0 +1,193 @@
+"""Sign-ins at MCP servers (OAuth) that are made in the page: begun, waited for, finished, called off.
+
+The browser that signs in comes back to the page, and the page brings what it came back with: so only whoever
+runs the server ends a sign-in, and only one that was begun here. Tokens never leave this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import parse_qs, urlsplit
+
+from dragoman.background import Background
+from dragoman.errors import BadRequest, ConfigError
+from dragoman.redaction import redact_text
+from dragoman.server.setup.bodies import Returned
+from dragoman.server.setup.shapes import LoginState, ServerLogin
+from dragoman.tools.mcp.servers import McpServer
+from dragoman.tools.mcp.source import McpSource
+from dragoman.tools.thread import in_thread
+
+if TYPE_CHECKING:  # the SDK takes most of a second to load
+    from mcp.shared.auth import AuthorizationCodeResult
+
+LIFETIME = 600.0  # seconds a person has to sign in
+_AT_ONCE = 5.0  # seconds a request waits for what comes next
+_TO_THE_END = 30.0  # seconds the page that came back waits to learn whether it worked
+_LONGEST = 500  # characters of what a stranger says
+
+Made: TypeAlias = Callable[[], Awaitable[None]]
+"""What is done with a server that one has signed in to."""
+
+
+class ServerLogins:
+    """The latest sign-in at each server, also after its end: the page says what came of it."""
+
+    def __init__(self, lifetime: float = LIFETIME) -> None:
+        self._lifetime = lifetime
+        self._latest: dict[str, _Login] = {}
+
+    async def begin(
+        self, name: str, server: McpServer, redirect: str, made: Made, background: Background
+    ) -> ServerLogin:
+        """One that is under way goes on, unless the browser would come back to another address."""
+        login = self._latest.get(name)
+        if login is None or login.is_over or login.redirect != redirect:
+            await self.call_off(name)
+            login = self._latest[name] = _Login(name, server, redirect, self._lifetime)
+            login.begin(made, background)
+        await asyncio.wait({login.shown}, timeout=_AT_ONCE)
+        return login.view()
+
+    async def finish(self, returned: Returned) -> ServerLogin:
+        """What the browser came back with, for the sign-in that waits for it."""
+        for login in self._latest.values():
+            if login.waits_for(returned.state):
+                login.take(returned)
+                await asyncio.wait({login.over}, timeout=_TO_THE_END)
+                return login.view()
+        raise BadRequest("no sign-in waits for this: it is over, was called off, or the server is a new one")
+
+    async def call_off(self, name: str) -> None:
+        if (login := self._latest.pop(name, None)) is not None:
+            await login.call_off()
+
+    def view(self, name: str) -> ServerLogin | None:
+        login = self._latest.get(name)
+        return login.view() if login is not None else None
+
+
+class _Login:
+    """One sign-in. `shown` is done when its address is known, or will not be; `over` at its end."""
+
+    def __init__(self, name: str, server: McpServer, redirect: str, lifetime: float) -> None:
+        loop = asyncio.get_running_loop()
+        self.redirect = redirect
+        self.shown: asyncio.Future[None] = loop.create_future()
+        self.over: asyncio.Future[None] = loop.create_future()
+        self._name = name
+        self._server = replace(server, auth="oauth", enabled=True, start_timeout=lifetime * 2)
+        self._lifetime = lifetime
+        self._until = time.time() + lifetime
+        self._state: LoginState = "starting"
+        self._url = ""
+        self._error = ""
+        self._key = b""  # what the address asks the browser to bring back
+        self._answer: asyncio.Future[AuthorizationCodeResult] = loop.create_future()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.over.done()
+
+    def view(self) -> ServerLogin:
+        waits = self._state == "waiting"
+        return ServerLogin(
+            self._name,
+            self._state,
+            self._url if waits else None,
+            urlsplit(self._url).netloc if waits else None,
+            self._until if waits else None,
+            self._error or None,
+        )
+
+    def begin(self, made: Made, background: Background) -> None:
+        self._task = background.run(f"sign-in at {self._name}", lambda: self._run(made))
+
+    async def call_off(self) -> None:
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    def waits_for(self, key: str) -> bool:
+        return self._state == "waiting" and secrets.compare_digest(key.encode("utf-8", "replace"), self._key)
+
+    def take(self, returned: Returned) -> None:
+        from mcp.shared.auth import AuthorizationCodeResult
+
+        from dragoman.tools.mcp.errors import LoginNeeded
+
+        if returned.code is None:
+            refused = returned.error == "access_denied"
+            why = returned.error_description or ("" if refused else returned.error or "there was no code")
+            self._state = "refused" if refused else "failed"
+            self._error = redact_text(why[:_LONGEST])
+            self._answer.set_exception(LoginNeeded(why))
+        else:
+            self._state = "finishing"
+            result = AuthorizationCodeResult(code=returned.code, state=returned.state, iss=returned.iss)
+            self._answer.set_result(result)
+
+    async def _run(self, made: Made) -> None:
+        try:
+            async with asyncio.timeout(self._lifetime):
+                await self._sign_in()
+            if self._state == "done":
+                await made()
+        except TimeoutError:
+            self._end("timed_out")
+        except Exception as error:
+            self._end("failed", str(error))
+            raise
+        finally:
+            for future in (self.shown, self.over):
+                if not future.done():
+                    future.set_result(None)
+
+    async def _sign_in(self) -> None:
+        """By a connection of its own, as a person would try it: the one that turns use never waits."""
+        from dragoman.tools.mcp.login import login_at, save_issuer
+        from dragoman.tools.mcp.tokens import NewTokens, TokenStore
+
+        url = self._server.url
+        assert url is not None
+        tokens = await in_thread(lambda: NewTokens(TokenStore(url), self.redirect))
+        provider = login_at(self.redirect, self._server, tokens, show=self._show, answer=self._wait)
+        patience = self._server.start_timeout
+        trial = McpSource(self._name, self._server, patience=patience, authorize=lambda _: provider)
+        try:
+            await trial.ready()
+            works = trial.state == "running"
+        finally:
+            await trial.close()
+
+        def keep() -> None:
+            save_issuer(provider, tokens)
+            tokens.keep()
+
+        if tokens.login().tokens is not None:
+            await in_thread(keep)
+        self._end("done" if works else "failed", trial.error)
+
+    def _end(self, state: LoginState, error: str = "") -> None:
+        """The first reason is the one that counts."""
+        if self._state not in ("refused", "failed", "timed_out"):
+            self._state, self._error = state, redact_text(error[:_LONGEST])
+
+    async def _show(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https"):
+            raise ConfigError("the address of the sign-in is none that a browser should open")
+        self._url, self._key = url, parse_qs(parts.query)["state"][-1].encode()
+        self._answer = asyncio.get_running_loop().create_future()
+        self._state = "waiting"
+        if not self.shown.done():
+            self.shown.set_result(None)
+
+    async def _wait(self) -> AuthorizationCodeResult:
+        return await self._answer

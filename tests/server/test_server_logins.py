@@ -1,0 +1,142 @@
+"""Sign-ins at MCP servers through the API: a real authorization server, and whoever runs the server."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import aiohttp
+import pytest
+
+from dragoman.server.setup.logins import ServerLogins
+from tests.server.site import Answer, Site
+from tests.server.test_setup import Folder, add_server, folder, set_up
+from tests.tools.mcp.guarded import Guarded, guarded
+
+__all__ = ["folder"]
+pytestmark = pytest.mark.slow
+
+
+async def seen(site: Site) -> dict[str, Any]:
+    found: dict[str, Any] = (await site.get("/api/setup/servers"))["items"][0]
+    return found
+
+
+async def consent(url: str) -> dict[str, str]:
+    """What a person does at the authorization server: what stands in the address they come back to."""
+    async with aiohttp.ClientSession() as browser, browser.get(url, allow_redirects=False) as answer:
+        return dict(parse_qsl(urlsplit(answer.headers["location"]).query))
+
+
+async def begin(site: Site, server: Guarded, **more: Any) -> dict[str, Any]:
+    """A server that nobody said to want a sign-in: it says so itself."""
+    added = await add_server(site, name="far", url=server.url, **more)
+    assert added.body["state"] == "login"
+    begun: dict[str, Any] = await site.post("/api/setup/servers/far/login")
+    assert (begun["state"], begun["host"]) == ("waiting", urlsplit(server.base).netloc)
+    return begun
+
+
+async def test_a_sign_in_that_is_made_is_there_at_once_and_after_a_restart(folder: Folder) -> None:
+    """P11: the tools come, the settings say how, the login is the owner's alone, and no token is told."""
+    async with guarded() as server:
+        async with set_up(folder) as site:
+            folder.file.write_text(folder.file.read_text() + "# the end\n")
+            begun = await begin(site, server)
+            made = await site.post("/api/setup/logins", await consent(begun["url"]))
+            assert (made["server"], made["state"], made["url"]) == ("far", "done", None)
+            now = await seen(site)
+            assert (now["state"], now["login"]["state"]) == ("running", "done")
+            assert [tool["name"] for tool in now["tools"]] == ["far_secret"]
+            assert tomllib.loads(folder.file.read_text())["mcp"]["far"]["auth"] == "oauth"
+            assert "# the end\n" in folder.file.read_text()
+            assert not any(token in json.dumps([begun, made, now]) for token in server.valid)
+        async with set_up(folder) as site:
+            await site.post("/api/setup/servers/far/restart")
+            assert (await seen(site))["state"] == "running"
+            await site.ask("DELETE", "/api/setup/servers/far")
+    logins = folder.path / "data" / "dragoman" / "mcp-logins.json"
+    assert json.loads(logins.read_text()) == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "error"),
+    [
+        ({"error": "access_denied", "error_description": "not today"}, "refused", "not today"),
+        ({"error": "server_error"}, "failed", "server_error"),
+    ],
+)
+async def test_a_sign_in_that_is_refused_says_so_and_can_be_tried_again(
+    folder: Folder, said: dict[str, str], state: str, error: str
+) -> None:
+    async with guarded() as server, set_up(folder) as site:
+        begun = await begin(site, server, oauth=True)
+        key = dict(parse_qsl(urlsplit(begun["url"]).query))["state"]
+        ended = await site.post("/api/setup/logins", {"state": key, **said})
+        assert (ended["state"], ended["error"]) == (state, error)
+        again = await site.post("/api/setup/servers/far/login")
+        assert (again["state"], again["error"]) == ("waiting", None)
+        assert (await site.post("/api/setup/logins", await consent(again["url"])))["state"] == "done"
+
+
+async def test_a_sign_in_that_nobody_makes_is_given_up(folder: Folder) -> None:
+    async with guarded() as server, set_up(folder, ServerLogins(lifetime=0.5)) as site:
+        await add_server(site, name="far", url=server.url)
+        await site.post("/api/setup/servers/far/login")
+        while (login := (await seen(site))["login"])["state"] in ("starting", "waiting"):  # until it is over
+            pass
+        assert (login["state"], login["url"]) == ("timed_out", None)
+
+
+async def test_a_sign_in_that_was_called_off_takes_nothing_any_more(folder: Folder) -> None:
+    """Cancel x late answer: whoever comes back then finds nobody waiting, and what was stored stays."""
+    async with guarded() as server, set_up(folder) as site:
+        begun = await begin(site, server)
+        back = await consent(begun["url"])
+        assert (await site.ask("DELETE", "/api/setup/servers/far/login")).status == 204
+        late = await site.ask("POST", "/api/setup/logins", back)
+        assert (late.status, server.asked) == (422, [])
+        assert (await seen(site))["login"] is None
+
+
+async def test_the_browser_comes_back_to_where_it_was(folder: Folder) -> None:
+    """By the name that it called the server; what is under way goes on for who asks again by that one."""
+    async with guarded() as server, set_up(folder) as site:
+        first = await begin(site, server)
+        assert where(first) == f"{site.url}/callback"
+        assert (await site.post("/api/setup/servers/far/login"))["url"] == first["url"]
+        host = {"host": site.url.removeprefix("http://").replace("127.0.0.1", "localhost")}
+        other = await site.post("/api/setup/servers/far/login", headers=host)
+        assert where(other) == f"http://{host['host']}/callback"
+        assert (await site.ask("POST", "/api/setup/logins", await consent(first["url"]))).status == 422
+        assert (await site.post("/api/setup/logins", await consent(other["url"])))["state"] == "done"
+
+
+def where(login: dict[str, Any]) -> str:
+    redirect: str = dict(parse_qsl(urlsplit(login["url"]).query))["redirect_uri"]
+    return redirect
+
+
+async def test_a_sign_in_is_ended_by_whoever_runs_the_server_alone(folder: Folder) -> None:
+    """P11: to know what the browser came back with is not enough."""
+    async with guarded() as server, set_up(folder) as site:
+        back = await consent((await begin(site, server))["url"])
+        for headers in (
+            {"authorization": ""},
+            {"sec-fetch-site": "cross-site"},
+            {"origin": "http://evil.example"},
+        ):
+            refused: Answer = await site.ask("POST", "/api/setup/logins", back, headers=headers)
+            assert refused.status in (401, 403)
+        assert (await seen(site))["login"]["state"] == "waiting"
+
+
+async def test_a_program_is_not_signed_in_to(folder: Folder, tmp_path: Path) -> None:
+    async with set_up(folder) as site:
+        await add_server(site, name="it", command=str(tmp_path / "nothing"))
+        refused = await site.ask("POST", "/api/setup/servers/it/login")
+        assert (refused.status, 'auth = "oauth"' in refused.body["detail"]) == (422, True)
+        assert (await site.ask("POST", "/api/setup/servers/none/login")).status == 404

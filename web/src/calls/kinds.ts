@@ -1,0 +1,6 @@
+/** Kinds of questions, for who has to know no more of them. */
+
+import type { Question } from "../api/types";
+
+/** Whether it is about the arguments of a call, and not about its result or the tool's own. */
+export const asksToRun = ({ kind }: Question): boolean => kind !== "review" && kind !== "tool";
