@@ -72,8 +72,8 @@ class ConversationStore(Protocol):
         """What goes on in each of these."""
 
     async def list_changes(self) -> list[ListChange] | None:
-        """What anybody, also another process, has changed in lists since this was last asked, or the store
-        was opened: each line at least once. None where some of it is not known any more."""
+        """What anybody, also another process, has changed in lists since this was last asked: each line at
+        least once. The first time nothing need be told. None where some of it is not known any more."""
 
     async def tags(self, user: str | None = None) -> list[str]:
         """Every tag that is in use, by name."""

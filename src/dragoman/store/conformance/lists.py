@@ -39,6 +39,7 @@ class ListConformance(Suite):
     async def test_another_process_learns_what_goes_on_in_a_line(self, tmp_path: Path) -> None:
         """N3, P6: a turn begins and ends, a question is asked and answered."""
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
+            assert await changes(other) == set()
             await scene.asked(one)
             assert await changes(other) == {HERS}
             assert await changes(other) == set()

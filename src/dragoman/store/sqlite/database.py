@@ -52,7 +52,7 @@ class SqliteDatabase(SqlDatabase):
         self._migrates = migrates
         self._sql = queries()
         self._version_seen = -1
-        self._list_change_seen = 0
+        self._list_change_seen: int | None = None  # None: nobody has asked for them yet
 
     def __getattr__(self, name: str) -> NoReturn:
         """Reached only for what `open` makes."""
@@ -67,7 +67,6 @@ class SqliteDatabase(SqlDatabase):
         self._readers = Readers(self._reader, self.path)
         self._watch = watch
         await self.has_new_writes()
-        self._list_change_seen = (await self._all("last_list_change"))[0]["seq"]
 
     async def close(self) -> None:
         await self._writer.close()
@@ -91,6 +90,9 @@ class SqliteDatabase(SqlDatabase):
 
     async def list_changes(self) -> list[ListChange] | None:
         seen = self._list_change_seen
+        if seen is None:
+            self._list_change_seen = (await self._all("last_list_change"))[0]["seq"]
+            return []
         rows = await self._all("list_changes", after=seen)
         if not rows:
             return []
