@@ -24,6 +24,7 @@ from typing import Any
 from tests.forks import FORKS
 
 KILL = signal.SIGUSR1  # kills the program itself, and is over when it is dead
+_NAME = "TESTS_DOOR"
 _KNOCK = Path(__file__).with_name("knock.py")
 
 
@@ -34,14 +35,17 @@ def python(*words: str) -> tuple[str, ...]:
 
 @cache
 def _door() -> str:
-    """Where to knock. One for each process that runs tests."""
+    """Where to knock. One for each process that runs tests, and for what it starts."""
+    if _NAME in os.environ:
+        return os.environ[_NAME]
     folder = tempfile.mkdtemp(prefix="door-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(f"{folder}/door")
         door.listen(64)
         FORKS.Process(target=_keep, args=(door,), daemon=True).start()
-    return f"{folder}/door"
+    os.environ[_NAME] = f"{folder}/door"
+    return os.environ[_NAME]
 
 
 def _keep(door: socket.socket) -> None:
