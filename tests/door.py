@@ -17,7 +17,9 @@ import socket
 import sys
 import tempfile
 import threading
+from collections.abc import Iterable
 from functools import cache
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +57,17 @@ def _keep(door: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
     running: dict[int, socket.socket] = {}
+    tests = parent_process()
+    assert tests is not None
     with selectors.DefaultSelector() as selector:
+        selector.register(tests.sentinel, selectors.EVENT_READ)
         selector.register(door, selectors.EVENT_READ)
         selector.register(ended, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
-                if key.fileobj is door:
+                if key.fileobj == tests.sentinel:
+                    _close(door, running)
+                elif key.fileobj is door:
                     line, _ = door.accept()
                     program = _open(line, close=(door, ended, wake, *running.values()))
                     running[program] = line
@@ -74,6 +81,14 @@ def _keep(door: socket.socket) -> None:
                 line = running.pop(found[0])
                 selector.unregister(line)
                 _tell(line, os.waitstatus_to_exitcode(found[1]))
+
+
+def _close(door: socket.socket, running: Iterable[int]) -> None:
+    """Nobody is left who could knock, not even to put things in order."""
+    for program in running:
+        os.kill(program, signal.SIGKILL)
+    shutil.rmtree(Path(door.getsockname()).parent, ignore_errors=True)
+    os._exit(0)
 
 
 def _heard(line: socket.socket) -> bytes:

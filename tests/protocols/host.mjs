@@ -7,6 +7,7 @@ import { pathToFileURL } from "node:url";
 class Exit extends Error {}
 
 const write = process.stdout.write.bind(process.stdout);
+const exit = process.exit.bind(process);
 let printed = [];
 let settle = () => {};
 console.log = (...words) => void printed.push(words.join(" "));
@@ -30,3 +31,4 @@ for await (const line of createInterface({ input: process.stdin })) {
   const told = ended === 0 ? { printed: printed.join("\n") } : { failed: ended?.stack ?? String(ended) };
   write(`${JSON.stringify(told)}\n`);
 }
+exit(0); // whatever the scripts have left running
