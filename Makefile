@@ -18,7 +18,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres format facts fuzz soak chaos upgrade cluster bench compared bench-fleet bench-media bench-snapshots bench-page eval-local sbom audit clean
+.PHONY: help run test pytest unit sweep matrix checks types-and-page lint types imports page page-types page-checks browser postgres format facts fuzz soak chaos upgrade cluster bench compared bench-fleet bench-media bench-snapshots bench-page eval-local sbom audit clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -55,10 +55,18 @@ run: $(RUNS)     ## the page, on the best model there is: the one in the box if 
 	@$(BIN)/dragoman serve
 
 test: $(READY) $(NPM) $(PAGE) browser postgres    ## every check and every test
-	@$(MAKE) --no-print-directory --jobs=2 $(SYNC) checks
+	@$(MAKE) --no-print-directory lint imports
+	@$(MAKE) --no-print-directory --jobs=2 pytest types-and-page
+
+# Tests wait now and then: the long checks run beside them, one after the other.
+pytest:
 	@$(PYTEST) -n $(WORKERS)
 
-checks: types page-checks lint imports    # the long ones first
+types-and-page:
+	@$(MAKE) --no-print-directory $(SYNC) types
+	@$(MAKE) --no-print-directory $(SYNC) page-checks
+
+checks: types page-checks lint imports
 
 # The browser tests drive the system's Chromium, and the main way its Firefox. As root on Debian they are installed;
 # elsewhere these tests are skipped.

@@ -68,8 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: the collector need not go through it again and again."""
-    gc.collect()
+    """What was imported stays: the collector need not go through it again and again, nor now."""
     gc.freeze()
     gc.enable()
 

@@ -9,7 +9,8 @@ import pkgutil
 
 import aiohttp.web  # noqa: F401
 import asyncpg  # noqa: F401
-import mcp.client.stdio  # noqa: F401
+import mcp.client.stdio
+import mcp.server.mcpserver  # noqa: F401
 import procrastinate  # noqa: F401
 import prompt_toolkit  # noqa: F401
 import psycopg_pool  # noqa: F401

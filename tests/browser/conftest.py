@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, BrowserContext
 
-from tests.browser.stage import Person, Server, at_the_page, chromium, staged
+from tests.browser.stage import Person, Server, chromium, forget, new_context, signed_in, staged
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
@@ -23,7 +23,18 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
         yield server
 
 
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def window(browser: Browser) -> AsyncIterator[BrowserContext]:
+    """In which one person comes after the other."""
+    context = await new_context(browser)
+    yield context
+    await context.close()
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def person(browser: Browser, server: Server) -> AsyncIterator[Person]:
-    async with at_the_page(browser, server) as person:
-        yield person
+async def person(window: BrowserContext, server: Server) -> AsyncIterator[Person]:
+    try:
+        async with signed_in(window, server) as person:
+            yield person
+    finally:
+        await forget(window, server)

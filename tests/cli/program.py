@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.cli.main import run
+from tests.door import python
 from tests.forks import FORKS
 from tests.patience import PATIENCE
 
@@ -53,10 +54,9 @@ def clean_environment(folder: Path) -> dict[str, str]:
 
 
 async def started(*arguments: str, folder: Path, stdin: int = PIPE, **environment: str) -> Process:
-    """The program, running in this folder."""
+    """The program, running in this folder. It is killed by `KILL`."""
     return await asyncio.create_subprocess_exec(
-        *PROGRAM,
-        *arguments,
+        *python("-m", "dragoman", *arguments),
         cwd=folder,
         env={**clean_environment(folder), **environment},
         stdin=stdin,
@@ -67,7 +67,7 @@ async def started(*arguments: str, folder: Path, stdin: int = PIPE, **environmen
 
 async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **environment: str) -> Ended:
     """From start to end, with this on its standard input: a real process, though not one that imports
-    everything anew. Where that is the point, or it is not left to end by itself, there is `started`."""
+    everything anew. Where it is not left to end by itself, there is `started`."""
     with tempfile.TemporaryDirectory() as place:
         streams = [Path(place) / name for name in ("in", "out", "err")]
         streams[0].write_bytes(stdin.encode() if isinstance(stdin, str) else stdin)

@@ -1,15 +1,15 @@
-"""Processes that share one store: each runs this file, holds at a gate it is told of, and is killed or
-stopped there from outside. What they do is in a diary on disk."""
+"""Processes that share one store: each is a worker of this file, holds at a gate it is told of, and is killed
+or stopped there from outside. What they do is in a diary on disk."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from dragoman import Plugin, Runtime, ScriptedModel, TurnView, tool
@@ -21,9 +21,9 @@ from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import Line, calls, says
 from tests.crash.clockwork import NEVER, Clockwork, Moment, deadly_store
 from tests.crash.diary import Diary
+from tests.forks import FORKS
 from tests.patience import PATIENCE
 
-ROOT = Path(__file__).parents[2]
 LEASE = 6.0  # seconds: more than a busy machine keeps anybody waiting
 
 
@@ -132,17 +132,42 @@ def diary(folder: Path) -> Diary:
     return Diary(folder / "diary")
 
 
+@dataclass(frozen=True)
+class Forked:
+    """A worker's process, as one that was started anew is handled."""
+
+    process: BaseProcess
+
+    @property
+    def pid(self) -> int | None:
+        return self.process.pid
+
+    def send_signal(self, number: int) -> None:
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def wait(self, timeout: float = PATIENCE) -> int | None:
+        self.process.join(timeout)
+        return self.process.exitcode
+
+
 @contextmanager
-def process(
-    folder: Path, said: str, gate: str = "", moment: Moment = NEVER
-) -> Iterator[subprocess.Popen[bytes]]:
+def process(folder: Path, said: str, gate: str = "", moment: Moment = NEVER) -> Iterator[Forked]:
     """A worker in a process of its own, with a turn to begin with where something is said. Killed at last."""
-    command = [sys.executable, "-m", "tests.crash.workers", str(folder), said, gate, *map(str, moment)]
-    with subprocess.Popen(command, cwd=ROOT) as running:
-        try:
-            yield running
-        finally:
-            running.kill()
+    running = FORKS.Process(target=_begin, args=(folder, said, gate, moment), daemon=True)
+    running.start()
+    try:
+        yield Forked(running)
+    finally:
+        running.kill()
+        running.join()
+
+
+def _begin(folder: Path, said: str, gate: str, moment: Moment) -> None:
+    asyncio.run(_live(folder, said, gate, moment))
 
 
 async def _live(folder: Path, said: str, gate: str, moment: Moment) -> None:
@@ -160,7 +185,3 @@ async def _live(folder: Path, said: str, gate: str, moment: Moment) -> None:
             diary(folder).note(fenced=os.getpid())
         else:
             diary(folder).note(result=result.text, writes=clockwork.count("after"))
-
-
-if __name__ == "__main__":
-    asyncio.run(_live(Path(sys.argv[1]), sys.argv[2], sys.argv[3], (sys.argv[4], int(sys.argv[5]))))

@@ -28,7 +28,7 @@ def test_d2_a_reply_reads_the_same_wherever_it_is_cut(name: str) -> None:
         whole = dialect(name).parse(case.reply, TOOLS)
 
         assert in_pieces(name, list(case.reply), TOOLS) == whole, case.about
-        for cut in some(range(len(case.reply)), max(3, len(case.reply) // 100)):
+        for cut in some(range(len(case.reply)), max(7, len(case.reply) // 50)):
             assert in_pieces(name, [case.reply[:cut], case.reply[cut:]], TOOLS) == whole, (case.about, cut)
 
 

@@ -42,6 +42,11 @@ PROSE = [
 ]
 
 
+def thoughts(name: str) -> list[tuple[str, str]]:
+    """How they begin and end: for each dialect some of them, for all dialects together each of them often."""
+    return some([*THOUGHTS.items()], 3, NAMES.index(name))
+
+
 def calls_of(arguments: Arguments, count: int = 1) -> list[TextCall]:
     return [TextCall(f"tool_{place}", arguments) for place in range(count)]
 
@@ -88,7 +93,7 @@ def test_d2_prose_around_calls_is_all_that_is_seen(name: str) -> None:
 def test_w4_a_call_in_a_thought_never_runs(name: str) -> None:
     draft = dialect(name).calls([TextCall("get_time", {"a": 1})])
     calls = calls_of({"path": "a"})
-    for opening, closing in THOUGHTS.items():
+    for opening, closing in thoughts(name):
         written = dialect(name).calls(calls)
         for thought in (f"Maybe {draft} or not.", f"\n{draft}\n", "```\nopen fence\n" + draft):
             check(name, f"{opening}{thought}{closing}\n\nNo need.", [], "No need.")
@@ -100,12 +105,12 @@ def test_w4_a_call_in_a_thought_never_runs(name: str) -> None:
 def test_w4_all_before_the_end_of_a_thought_that_the_prompt_began_was_thought(name: str) -> None:
     draft = dialect(name).calls([TextCall("get_time", {"a": 1})])
     calls = calls_of({"path": "a"})
-    for place, closing in enumerate(THOUGHTS.values()):
+    for place, (_, closing) in enumerate(thoughts(name)):
         written = dialect(name).calls(calls)
         check(name, f"Well.\n{draft}\nNo.\n{closing}\n\nNo need.", [], "No need.")
         check(name, f"Well.\n{draft}\n{closing}\n{written}", calls, "")
         check(name, f"{draft}\n{closing}", [], "")
-        for cut in some(range(1, len(draft)), 6 * len(THOUGHTS), 6 * place):  # over all closings, one in six
+        for cut in some(range(1, len(draft)), 6 * len(THOUGHTS), 18 * place):  # over all closings, one in 18
             check(name, f"Well.\n{draft}\n{draft[:cut]}\n{closing}\n\nNo need.", [], "No need.")
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sys
 from asyncio.subprocess import PIPE
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +17,7 @@ from dragoman.messages.events import StepRetry
 from dragoman.messages.parts import Part, Text
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import TurnHandle
+from tests.door import KILL, python
 from tests.media.media_server import Handler, MediaServer, coded, fails, media_server, png, wav
 from tests.media.runtimes import events_of, made, media_runtime, put
 from tests.patience import PATIENCE
@@ -206,12 +204,12 @@ async def test_a_process_is_killed_and_another_takes_its_turn_up(tmp_path: Path,
     async with media_server() as server:
         server.instead = [begins_and(TASKS[name], "hangs")]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", PROGRAM, str(tmp_path), server.url, name), stdout=PIPE
+            *python("-c", PROGRAM, str(tmp_path), server.url, name), stdout=PIPE
         )
         assert process.stdout is not None
         turn = (await process.stdout.readline()).decode().strip()
         await asyncio.wait_for(server.began.wait(), PATIENCE)
-        os.kill(process.pid, signal.SIGKILL)
+        process.send_signal(KILL)
         await process.wait()
         async with media_runtime(tmp_path, server) as runtime:
             await answer_of(runtime, runtime.turn(turn), server)

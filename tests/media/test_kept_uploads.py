@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +16,7 @@ from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from dragoman.wire.pictures import FileLimits
+from tests.door import KILL, python
 from tests.patience import PATIENCE, eventually
 from tests.wire.test_uploads import FileServer, file_server
 
@@ -72,13 +71,13 @@ async def test_after_a_kill_nothing_is_uploaded_twice_and_it_is_deleted_in_the_e
     its conversation is deleted."""
     async with file_server(wire) as server:
         killed = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", ANOTHER_PROCESS, str(tmp_path), server.url, wire),
+            *python("-c", ANOTHER_PROCESS, str(tmp_path), server.url, wire),
             stdout=asyncio.subprocess.PIPE,
         )
         assert killed.stdout is not None
         async with asyncio.timeout(PATIENCE):
             chat = (await killed.stdout.readline()).decode().strip()
-        os.kill(killed.pid, signal.SIGKILL)
+        killed.send_signal(KILL)
         await killed.wait()
         async with opened(tmp_path, server) as (runtime, models):
             await ask(runtime, chat)

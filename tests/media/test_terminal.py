@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from dragoman.cli.terminal.pictures import picture_protocol, show_picture
 from tests.cli.person import Person
 from tests.cli.program import program, started
+from tests.door import KILL
 from tests.media.media_server import KEY, MediaServer, hangs, media_server, png, wav
 from tests.patience import PATIENCE
 
@@ -119,7 +119,7 @@ async def test_a_picture_is_made_after_all_where_the_program_was_killed(tmp_path
         )
         async with asyncio.timeout(PATIENCE):
             await server.began.wait()
-        first.send_signal(signal.SIGKILL)
+        first.send_signal(KILL)
         await first.communicate()
         again = await program(
             *("run", "--model", "acme/gpt-image-1", "--continue", "last", "--out", "it.png"),

@@ -1,8 +1,10 @@
-"""Clients of other people's protocols, as they are published on npm, each in a process of its own."""
+"""Clients of other people's protocols, as they are published on npm: each in a process that loads its
+packages once, and plays one scene after the other."""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import hashlib
 import json
 import os
@@ -19,23 +21,44 @@ from tests.patience import PATIENCE
 
 CLIENTS = "protocols/clients"
 FRONTENDS = "protocols/frontends"
+_HOST = Path(__file__).with_name("host.mjs")
 
 
 async def run_client(script: str, *arguments: str, packages: str = CLIENTS) -> dict[str, Any]:
     """What it prints in the end."""
-    process = await asyncio.create_subprocess_exec(
-        *(NODE, str(await asyncio.to_thread(_placed, script, packages)), *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    placed = await asyncio.to_thread(_placed, script, packages)
+    host = _host(script)
     try:
-        out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
-    finally:
-        if process.returncode is None:
-            process.kill()
-    assert process.returncode == 0, err.decode()
-    found: dict[str, Any] = json.loads(out)
+        told = await asyncio.wait_for(asyncio.to_thread(_ask, host, placed, arguments), PATIENCE)
+    except TimeoutError:
+        host.kill()
+        _host.cache_clear()
+        raise
+    assert "printed" in told, told["failed"]
+    found: dict[str, Any] = json.loads(told["printed"])
     return found
+
+
+@cache
+def _host(script: str) -> subprocess.Popen[str]:
+    """For this script alone: one that draws a page has all that a page has."""
+    host = subprocess.Popen([NODE, _HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(_end, host)
+    return host
+
+
+def _ask(host: subprocess.Popen[str], script: Path, arguments: tuple[str, ...]) -> dict[str, str]:
+    assert host.stdin is not None
+    assert host.stdout is not None
+    host.stdin.write(json.dumps({"script": str(script), "arguments": arguments}) + "\n")
+    host.stdin.flush()
+    told: dict[str, str] = json.loads(host.stdout.readline() or '{"failed": "the process ended"}')
+    return told
+
+
+def _end(host: subprocess.Popen[str]) -> None:
+    with host:
+        host.kill()
 
 
 def read_by_client(script: str, streams: Iterable[object]) -> list[Any]:

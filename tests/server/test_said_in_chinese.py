@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src/dragoman"
 TABLE = ROOT / "web/src/i18n/zh/server.ts"
@@ -107,10 +105,9 @@ def patterns() -> list[re.Pattern[str]]:
     return [re.compile(pattern, re.DOTALL if flags else 0) for pattern, flags in written]
 
 
-TOLD = sorted({one for one in sentences() if " " in one and not LIBRARY.search(one)})
-
-
-@pytest.mark.parametrize("sentence", TOLD)
-def test_what_the_server_says_has_a_chinese_sentence(sentence: str) -> None:
+def test_what_the_server_says_has_a_chinese_sentence() -> None:
     """Add it to `web/src/i18n/zh/server.ts` where it is missing."""
-    assert any(pattern.search(sentence) for pattern in patterns()), sentence
+    said = {one for one in sentences() if " " in one and not LIBRARY.search(one)}
+    assert len(said) > 50
+    known = patterns()
+    assert [one for one in sorted(said) if not any(pattern.search(one) for pattern in known)] == []

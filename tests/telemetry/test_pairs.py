@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import socket
-import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from dragoman import Agent, tool
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.trace_context import parse_header, within
 from dragoman.wire.scripted import Line, calls, says
+from tests.door import KILL, python
 from tests.patience import PATIENCE, eventually
 from tests.postgres import Server, schema_of
 from tests.runtimes import add, calls_of, runtime_with
@@ -48,13 +48,13 @@ def once(collector: Collector) -> None:
 async def killed(folder: Path, until: Any, **environment: str) -> str:
     """The turn of a program that was killed with its second tool running, when this held."""
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.telemetry.killed", str(folder), env={**os.environ, **environment}
+        *python("-m", "tests.telemetry.killed", str(folder)), env={**os.environ, **environment}
     )
     try:
         await eventually((folder / "stays").exists)
         await eventually(until)
     finally:
-        child.kill()
+        child.send_signal(KILL)
         await child.wait()
     return (folder / "turn").read_text()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import textwrap
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from dragoman import allow_once, tool
 from dragoman.messages.events import Event, TextDelta, TurnEnd
 from dragoman.wire.scripted import calls, says
+from tests.door import python
 from tests.runtimes import runtime_with
 
 OWNER = textwrap.dedent(
@@ -47,7 +47,7 @@ async def test_a_follower_in_another_process_gets_the_deltas(tmp_path: Path, lat
     also when the turn ended in between."""
     heard = tmp_path / "heard"
     owner = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", OWNER, tmp_path / "chat.db", heard), stdout=asyncio.subprocess.PIPE
+        *python("-c", OWNER, str(tmp_path / "chat.db"), str(heard)), stdout=asyncio.subprocess.PIPE
     )
     assert owner.stdout is not None
     turn = (await owner.stdout.readline()).decode().strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +15,11 @@ from acp import schema
 from acp.client.connection import ClientSideConnection
 
 from tests.cli.program import clean_environment
+from tests.door import python
 from tests.loopback import Loopback
 
-PROGRAM = (sys.executable, "-m", "dragoman", "acp")
+ACP = ("-m", "dragoman", "acp")
+ALONE = (sys.executable, *ACP)  # imports everything itself
 
 
 @dataclass
@@ -149,7 +151,6 @@ async def connected(
     files: bool = False,
     terminal: bool = False,
     forms: bool = False,
-    command: Sequence[str] = PROGRAM,
 ) -> AsyncIterator[Connected]:
     played = editor or PlayedEditor()
     able = schema.ClientCapabilities(
@@ -161,7 +162,7 @@ async def connected(
     )
     async with acp.spawn_agent_process(
         played,  # type: ignore[arg-type]  # what it leaves out is never asked for
-        *command,
+        *python(*ACP),
         *flags,
         env=clean_environment(folder),
         cwd=str(folder),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.wire.scripted import calls, says
-from tests.cli.acp.editor import PROGRAM, settings
+from tests.cli.acp.editor import ALONE, settings
 from tests.cli.program import clean_environment
 from tests.loopback import loopback
 from tests.npm import NODE, TESTS, installed
@@ -32,7 +32,7 @@ async def test_the_npm_sdk_talks_is_asked_and_loads(tmp_path: Path) -> None:
             str(TESTS / "acp_client" / "editor.mjs"),
             str(sdk),
             str(tmp_path),
-            *PROGRAM,
+            *ALONE,
             env=clean_environment(tmp_path),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

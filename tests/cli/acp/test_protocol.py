@@ -14,8 +14,9 @@ from acp import schema
 
 from dragoman import Runtime, ScriptedModel, allow_once
 from dragoman.wire.scripted import calls, says
-from tests.cli.acp.editor import PROGRAM, PlayedEditor, connected, settings
+from tests.cli.acp.editor import ACP, PlayedEditor, connected, settings
 from tests.cli.program import clean_environment
+from tests.door import python
 from tests.loopback import loopback
 from tests.patience import PATIENCE, eventually
 from tests.tools.mcp.servers import MODERN
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.slow
 async def exchange(folder: Path, *lines: str | bytes, answers: int = 0) -> list[dict[str, Any]]:
     """What the program answers to these lines: one line of JSON each, or so many; and no more."""
     process = await asyncio.create_subprocess_exec(
-        *PROGRAM,
+        *python(*ACP),
         cwd=folder,
         env=clean_environment(folder),
         stdin=asyncio.subprocess.PIPE,

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from dragoman.store.sqlite.store import SqliteStore
 from dragoman.wire.scripted import calls, says, thinks
 from tests.cli.acp.editor import PlayedEditor, connected, settings
+from tests.door import KILL
 from tests.loopback import loopback
 from tests.patience import PATIENCE
 
@@ -109,7 +110,7 @@ async def test_a_killed_program_goes_on_where_it_was(tmp_path: Path) -> None:
             session = await here.session()
             saying = asyncio.create_task(here.say(session, "write b"))
             await editor.asking.wait()
-            here.process.kill()
+            here.process.send_signal(KILL)
             await here.process.wait()
             saying.cancel()
         again = PlayedEditor(waits=True)
@@ -140,7 +141,7 @@ async def test_stop_ends_what_goes_on_and_what_waits_behind_it(tmp_path: Path) -
             session = await here.session()
             saying = asyncio.create_task(here.say(session, "write b"))
             await editor.asking.wait()
-            here.process.kill()
+            here.process.send_signal(KILL)
             await here.process.wait()
             saying.cancel()
         again = PlayedEditor(waits=True)

@@ -10,6 +10,7 @@ import pytest
 from dragoman import Runtime
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import Ended, program, started
+from tests.door import KILL
 from tests.loopback import Loopback, Script, delta, loopback, stream
 from tests.patience import PATIENCE
 
@@ -39,7 +40,7 @@ async def killed(folder: Path, server: Loopback) -> None:
     assert process.stdout is not None
     process.stdin.close()
     await asyncio.wait_for(process.stdout.readuntil(b"Once upon"), PATIENCE)
-    process.kill()
+    process.send_signal(KILL)
     await process.communicate()
 
 

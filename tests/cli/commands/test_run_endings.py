@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sqlite3
 from contextlib import closing
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import Ended, program, started
+from tests.door import KILL
 from tests.loopback import Answer, Loopback, Reply, Stream, loopback
 from tests.patience import PATIENCE, eventually
 from tests.wire.endings.replies import SEARCH, blocked, chat, converse, gemini, messages, responses
@@ -154,7 +154,7 @@ async def test_a_turn_that_was_killed_in_a_pause_goes_on_with_it(tmp_path: Path)
         assert process.stdin is not None
         process.stdin.close()
         await eventually(lambda: len(server.bodies) == 2 and _messages_in(tmp_path / "chat.db") == 2)
-        os.kill(process.pid, signal.SIGKILL)
+        process.send_signal(KILL)
         await process.communicate()
         ended = await program("run", *SAID, "--continue", "last", folder=tmp_path)
     assert (ended.status, ended.result["text"]) == (0, "Let me look. Dragons.")

@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli.person import CTRL_C, Person
 from tests.cli.program import clean_environment, program, started
+from tests.door import KILL
 from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.slow
@@ -133,7 +134,7 @@ async def test_of_several_servers_on_one_store_one_is_asked_for_by_its_port(stag
         assert len(newest.out.splitlines()) == 1
         refused = await program("link", "--port", "1", folder=stage)
         assert (refused.status, "port 1" in refused.err) == (1, True)
-        first.kill()
+        first.send_signal(KILL)
         await first.wait()
         alone = await program("link", folder=stage)
         assert (alone.err, f":{ports[1]}/" in alone.out) == ("", True)

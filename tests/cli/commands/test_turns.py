@@ -13,6 +13,7 @@ import pytest
 from dragoman import Runtime
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import Ended, program, started
+from tests.door import KILL
 from tests.loopback import DONE, Loopback, Stream, delta, loopback, sse, stream
 from tests.patience import PATIENCE, eventually
 
@@ -82,7 +83,7 @@ async def test_a_killed_run_is_listed_as_interrupted_and_resumed_by_its_own_mode
     """T14: also where the settings name another one by now, and standard input is not a message."""
     async with loopback(STALLS, says("a time.")) as server:
         process = await run_until_it_writes(tmp_path, server, "--model", "acme/first")
-        process.kill()
+        process.send_signal(KILL)
         await process.communicate()
         (conversation,) = await listed(tmp_path)
         assert (conversation["running"], conversation["interrupted"]) == (False, True)
@@ -96,7 +97,7 @@ async def test_an_interrupted_turn_can_be_cancelled(tmp_path: Path) -> None:
     """T14: then there is nothing left to cancel, or to resume."""
     async with loopback(STALLS) as server:
         process = await run_until_it_writes(tmp_path, server)
-        process.kill()
+        process.send_signal(KILL)
         await process.communicate()
         assert "cancelled turn_" in (await dragoman(tmp_path, "cancel", "last")).out
         assert "nothing runs in conv_" in (await dragoman(tmp_path, "cancel", "last", status=1)).err
@@ -147,7 +148,7 @@ async def test_a_subagent_that_was_interrupted_goes_on_with_the_turn_that_called
         assert process.stdin is not None
         process.stdin.close()
         await eventually(lambda: len(server.bodies) == 2)
-        process.kill()
+        process.send_signal(KILL)
         await process.communicate()
         ended = await dragoman(tmp_path, "resume", "last", "--allow", "*")
     assert ended.out == "done\n"
@@ -159,7 +160,7 @@ async def test_a_chat_does_not_go_on_unasked_with_what_others_left(tmp_path: Pat
 
     async with loopback(STALLS) as server:
         process = await run_until_it_writes(tmp_path, server)
-        process.kill()
+        process.send_signal(KILL)
         await process.communicate()
         somebody = Person("chat", folder=tmp_path)
         await asyncio.to_thread(somebody.sees, "a turn was interrupted in another conversation")

@@ -15,7 +15,8 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.cli.program import PROGRAM, clean_environment
+from tests.cli.program import clean_environment
+from tests.door import python
 
 SERVE = ("mcp", "serve")
 
@@ -47,7 +48,7 @@ def settings(folder: Path, *lines: str, base_url: str = "http://127.0.0.1:9/v1")
 
 @asynccontextmanager
 async def over_stdio(folder: Path, *flags: str, mode: str = "auto", **options: Any) -> AsyncIterator[Client]:
-    program, *arguments = PROGRAM
+    program, *arguments = python("-m", "dragoman")
     server = StdioServerParameters(
         command=program, args=[*arguments, *SERVE, *flags], env=clean_environment(folder), cwd=str(folder)
     )
@@ -60,7 +61,7 @@ async def over_stdio(folder: Path, *flags: str, mode: str = "auto", **options: A
 async def http_server(folder: Path, *flags: str) -> AsyncIterator[tuple[str, str]]:
     """Its address, and its key."""
     process = await asyncio.create_subprocess_exec(
-        *PROGRAM,
+        *python("-m", "dragoman"),
         *SERVE,
         "--http",
         "--port",

@@ -13,6 +13,7 @@ from dragoman import Runtime, ScriptedModel
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.wire.scripted import calls, says
+from tests.door import python
 from tests.patience import PATIENCE
 
 SERVER = Path(__file__).parent / "servers" / "asking.py"
@@ -20,7 +21,8 @@ SERVER = Path(__file__).parent / "servers" / "asking.py"
 
 def runtime(folder: Path, *script: object, adopts: bool = True) -> Runtime:
     """With a server that asks, and writes down how often each of its tools was begun."""
-    server = McpServer(command=sys.executable, args=(str(SERVER), str(folder / "begun.txt")))
+    command, *words = python(str(SERVER), str(folder / "begun.txt"))
+    server = McpServer(command=command, args=tuple(words))
     source = McpSource("it", server, patience=PATIENCE)
     model = ScriptedModel(list(script))  # type: ignore[arg-type]  # replies, as they are made there
     return Runtime(folder / "chat.db", model=model, tools=[source], allow=["*"], adopts=adopts)

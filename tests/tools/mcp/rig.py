@@ -18,6 +18,7 @@ from dragoman.tools.mcp.names import offered_name
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.tool import Tool
+from tests.door import python
 from tests.patience import PATIENCE
 from tests.tools.bench import Bench
 from tests.tools.mcp.npm import NODE, script
@@ -69,9 +70,10 @@ def everything(way: Way = "stdio", **settings: Any) -> Iterator[McpServer]:
 def modern(way: Way = "stdio", heard: object = os.devnull, **settings: Any) -> Iterator[McpServer]:
     """A server that speaks the newest protocol."""
     if way == "stdio":
-        yield McpServer(command=sys.executable, args=(MODERN, "stdio", str(heard)), **settings)
+        command, *words = python(MODERN, "stdio", str(heard))
+        yield McpServer(command=command, args=tuple(words), **settings)
         return
-    with listening(sys.executable, MODERN, way, str(heard)) as port:
+    with listening(*python(MODERN, way, str(heard))) as port:
         yield McpServer(url=f"http://127.0.0.1:{port}/mcp", **settings)
 
 

@@ -16,7 +16,7 @@ from dragoman.tools.mcp.login import new_login, stored_login
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.mcp.tokens import TokenStore
-from tests.cli.program import PROGRAM
+from tests.door import python
 from tests.patience import PATIENCE
 from tests.tools.mcp.conforming import Visitor
 from tests.tools.mcp.guarded import Guarded, guarded
@@ -45,7 +45,11 @@ async def run_mcp_test(home: Path, server: Guarded) -> str:
     """`dragoman mcp test`, as a person would: what it said beside its report."""
     (home / "dragoman.toml").write_text(f'[mcp.far]\nurl = "{server.url}"\nauth = "oauth"\n')
     process = await asyncio.create_subprocess_exec(
-        *(*PROGRAM, "mcp", "test", "far", "--json"), cwd=home, stdout=-1, stderr=-1, env={**os.environ}
+        *(*python("-m", "dragoman"), "mcp", "test", "far", "--json"),
+        cwd=home,
+        stdout=-1,
+        stderr=-1,
+        env={**os.environ},
     )
     async with asyncio.timeout(PATIENCE):
         out, err = await process.communicate()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from dragoman.errors import DragomanError
 from dragoman.messages.parts import CallState
 from dragoman.messages.questions import Question
 from dragoman.wire.scripted import says
+from tests.door import KILL, python
 from tests.patience import PATIENCE, eventually
 from tests.runtimes import calls_of
 from tests.tools.mcp.asking import runtime
@@ -23,15 +23,14 @@ pytestmark = pytest.mark.slow
 
 async def killed_while_it_asks(folder: Path, tool: str) -> Question:
     """The question that a process had asked when it was killed."""
-    command = [sys.executable, "-m", "tests.tools.mcp.asking", str(folder), tool]
-    process = subprocess.Popen(command)  # noqa: ASYNC220 - it is not waited for
+    process = subprocess.Popen(python("-m", "tests.tools.mcp.asking", str(folder), tool))  # noqa: ASYNC220 - it is not waited for
     try:
         await eventually((folder / "begun.txt").exists)
         async with runtime(folder, adopts=False) as looking, asyncio.timeout(PATIENCE):
             while not (found := await looking.store.questions()):  # noqa: ASYNC110 - another process writes it
                 await asyncio.sleep(0.01)
     finally:
-        process.kill()
+        process.send_signal(KILL)
         process.wait()
     assert "What is your name?" in found[0].text
     return found[0]
