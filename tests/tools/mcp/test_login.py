@@ -24,6 +24,7 @@ from tests.tools.mcp.rig import source
 
 pytestmark = pytest.mark.slow
 
+WANTS = "it wants a login: run `dragoman mcp test it`, or sign in at the page (Settings, Set-up)"
 BROWSER = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()"
 
 
@@ -75,7 +76,7 @@ def settings(server: Guarded) -> McpServer:
 async def test_a_turn_does_not_wait_for_a_login_but_says_how_to_make_one(home: Path) -> None:
     async with guarded() as server, source(settings(server), ready=False) as far:
         await far.ready()
-        assert (far.state, far.error) == ("login", "it wants a login: run `dragoman mcp test it`")
+        assert (far.state, far.error) == ("login", WANTS)
         assert server.registered == 0  # nothing was begun that nobody would have ended
 
 
@@ -105,7 +106,7 @@ async def test_a_login_that_was_taken_back_is_told(home: Path) -> None:
         server.valid.clear()
         async with source(settings(server), ready=False) as far:
             await far.ready()
-            assert (far.state, far.error) == ("login", "it wants a login: run `dragoman mcp test it`")
+            assert (far.state, far.error) == ("login", WANTS)
 
 
 async def test_a_second_login_is_made_by_the_same_client(home: Path) -> None:

@@ -7,21 +7,27 @@ export interface Frame {
 }
 
 export class SseReader {
-  private rest = "";
+  private held: string[] = []; // pieces of a line that has not ended
   private id: string | null = null;
   private event = "";
   private data: string[] = [];
 
   /** The messages that a piece of text completes. */
   *feed(piece: string): Generator<Frame> {
-    this.rest += piece;
+    const ends = /[\r\n]/;
+    const before = this.held.at(-1) ?? "";
+    this.held.push(piece);
+    if (!ends.test(piece) && !before.endsWith("\r")) return; // a long line is not looked at again with each of its pieces
+    let rest = this.held.join("");
     for (;;) {
-      const end = this.rest.search(/[\r\n]/);
+      this.held = [rest];
+      const end = rest.search(ends);
       if (end < 0) return;
-      const isReturn = this.rest[end] === "\r";
-      if (isReturn && end === this.rest.length - 1) return; // the other half of \r\n may be on its way
-      const line = this.rest.slice(0, end);
-      this.rest = this.rest.slice(end + (isReturn && this.rest[end + 1] === "\n" ? 2 : 1));
+      const isReturn = rest[end] === "\r";
+      if (isReturn && end === rest.length - 1) return; // the other half of \r\n may be on its way
+      const line = rest.slice(0, end);
+      rest = rest.slice(end + (isReturn && rest[end + 1] === "\n" ? 2 : 1));
+      this.held = [rest];
       const frame = this.line(line);
       if (frame) yield frame;
     }

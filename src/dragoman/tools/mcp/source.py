@@ -297,7 +297,7 @@ class McpSource:
         self.error = redact_text(describe_failure(error, diagnostics), self._secrets)
         self._needs_login = needs_login(error, diagnostics)
         if self._needs_login and self.server.auth is not None:
-            self.error += f": run `dragoman mcp test {self.name}`"
+            self.error += f": run `dragoman mcp test {self.name}`, or sign in at the page (Settings, Set-up)"
         elif self._needs_login:
             self.error += ': its settings need auth = "oauth", or a header with a key'
         if attempt.settled.done() and _now() - attempt.began > STEADY:
