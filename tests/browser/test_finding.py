@@ -264,4 +264,5 @@ async def test_the_list_is_one_stop_of_the_tab_key_however_long_it_is(
         await keys.press("Enter")
         await page.wait_for_url(f"**/c/{id}")
         await expect(rows.nth(1).get_by_role("link")).to_have_attribute("aria-current", "page")
+        await expect(page.get_by_role("heading", level=1)).to_be_visible()  # the conversation is there
         assert await violations(person) == []
