@@ -47,9 +47,7 @@ THOUGHTS: Mapping[str, str] = MappingProxyType(
 """What begins a thought in the text of some model, and what ends it."""
 OPENING, CLOSING = tuple(THOUGHTS), tuple(THOUGHTS.values())
 HEADERS: Mapping[str, str] = MappingProxyType(
-    {
-        "/think\n": "<|im_end|>\n<|im_start|>assistant"
-    }  # HyperCLOVA X: the prompt ends in the midst of a header
+    {"/think\n": "<|im_end|>\n<|im_start|>assistant"}  # HyperCLOVA X, whose prompt ends within a header
 )
 """The same for thoughts that begin a reply: anywhere else these words mean nothing."""
 END_TOKENS = (
