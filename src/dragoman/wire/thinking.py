@@ -206,7 +206,8 @@ class Thinking:
         """The text is over, and so is whatever was open in it: what was held back is no tag."""
         held, self._held = self._held, ""
         if self._thinking or self._inside:
-            yield from self._thought("" if held in CLOSING else held)
+            is_mark = held in CLOSING or _ENDING.fullmatch(held.strip())
+            yield from self._thought("" if is_mark else held)
         else:
             marked = held.removeprefix(self._answer_end) if self._answer_end else held
             yield from self._answer("" if not marked.strip() or _ENDING.fullmatch(marked.strip()) else held)
