@@ -87,6 +87,8 @@ def kill_between(place: Path) -> None:
                 assert time.monotonic() < until
                 assert child.poll() is None
                 time.sleep(0.01)
+            first = WorkspaceHistory(place / "one", place / "snapshots")
+            assert first.of_conversation("conv_1")[-1].kind == "revert"  # it is done there
             finish_reverts(Histories(place / "snapshots"))
             assert written(place) == ["two"]  # it lives, and is at it
         finally:
@@ -136,6 +138,18 @@ def test_what_a_killed_program_did_in_one_of_them_is_taken_back(place: Path) -> 
     finish_reverts(Histories(place / "snapshots"))
     revert(place)
     assert written(place) == []
+
+
+@pytest.mark.slow
+def test_what_a_person_wrote_after_the_kill_is_left_to_them(place: Path) -> None:
+    """B3 × S3: nobody is there who could be asked."""
+    for name in ("one", "two"):
+        write(place, name, 1, "other.txt")
+    kill_between(place)
+    (place / "one" / "new.txt").write_text("mine")
+    finish_reverts(Histories(place / "snapshots"))
+    assert written(place, "other.txt") == ["one", "two"]
+    assert (place / "one" / "new.txt").read_text() == "mine"
 
 
 @pytest.mark.slow

@@ -8,9 +8,11 @@ such a note that nobody holds takes back what was done in some of the folders.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -23,6 +25,7 @@ from dragoman.workspace.states import ChangeRecord
 
 InFolder: TypeAlias = tuple[WorkspaceHistory, ChangeRecord]
 """What a revert did in one."""
+_log = logging.getLogger(__name__)
 _NOTE, _LOCK = "together.json", "together.lock"
 
 
@@ -108,5 +111,10 @@ def _write_note(note: Path, histories: Sequence[WorkspaceHistory], conversation:
 
 
 def _take_back(made: Sequence[InFolder]) -> None:
+    """All but what somebody has changed since: that is theirs."""
     for history, record in reversed(made):
-        history.revert([record], conversation=record.conversation, turn=record.turn, force=True)
+        theirs = {one.path for one in history.plan([record]).conflicts}
+        ours = replace(record, changes=tuple(one for one in record.changes if one.path not in theirs))
+        history.revert([ours], conversation=record.conversation, turn=record.turn, force=True)
+        if theirs:
+            _log.warning("in %s was not taken back, as others changed it: %s", history.root, sorted(theirs))
