@@ -51,6 +51,17 @@ async def test_a_turn_over_a_limit_is_queued_until_there_is_a_place(tmp_path: Pa
         assert await site.state(second) == "completed"
 
 
+async def test_a_turn_that_is_queued_is_cancelled_at_once(tmp_path: Path) -> None:
+    """T6 × N5: no place has to become free for that."""
+    async with served(tmp_path, play, turn_limits=TurnLimits(1)) as site, asyncio.timeout(PATIENCE):
+        first = await site.say("long")
+        await site.until(f"/api/turns/{first}/events", "step.start")
+        second = await site.say("short")
+        await site.post(f"/api/turns/{second}/cancel")
+        await site.until(f"/api/turns/{second}/events", "turn.end")
+        assert (await site.state(first), await site.state(second)) == ("streaming", "cancelled")
+
+
 @asynccontextmanager
 async def watched(folder: Path, server: Server) -> AsyncIterator[Site]:
     """A web node of a fleet; workers come and go."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tomllib
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from dragoman.server.setup.logins import ServerLogins
 from tests.server.site import Answer, Site
-from tests.server.test_setup import Folder, add_server, folder, set_up
+from tests.server.test_setup import SETTINGS, Folder, add_server, folder, set_up
 from tests.tools.mcp.guarded import Guarded, guarded
 
 __all__ = ["folder"]
@@ -102,6 +103,32 @@ async def test_a_sign_in_that_was_called_off_takes_nothing_any_more(folder: Fold
         assert (await seen(site))["login"] is None
 
 
+async def test_a_login_stays_as_long_as_one_server_is_there_that_it_serves(folder: Folder) -> None:
+    """P11: logins are kept by address, and two servers may have the same."""
+    async with guarded() as server, set_up(folder) as site:
+        begun = await begin(site, server)
+        await site.post("/api/setup/logins", await consent(begun["url"]))
+        await add_server(site, name="again", url=server.url, oauth=True)
+        await site.ask("DELETE", "/api/setup/servers/far")
+        assert (await site.post("/api/setup/servers/again/restart"))["state"] == "running"
+        await site.ask("DELETE", "/api/setup/servers/again")
+    logins = folder.path / "data" / "dragoman" / "mcp-logins.json"
+    assert json.loads(logins.read_text()) == {}
+
+
+async def test_of_sign_ins_that_are_begun_at_once_one_is_left(folder: Folder) -> None:
+    """Each by another name of the server, while a third is called off: nobody waits in vain."""
+    async with guarded() as server, set_up(folder) as site:
+        await begin(site, server)
+        port = site.url.rpartition(":")[2]
+        names = [{"host": f"{name}:{port}"} for name in ("localhost", "[::1]")]
+        await asyncio.gather(*(site.post("/api/setup/servers/far/login", headers=name) for name in names))
+        left = [task for task in asyncio.all_tasks() if task.get_name() == "sign-in at far"]
+        assert len(left) == 1
+        back = await consent((await seen(site))["login"]["url"])
+        assert (await site.post("/api/setup/logins", back))["state"] == "done"
+
+
 async def test_the_browser_comes_back_to_where_it_was(folder: Folder) -> None:
     """By the name that it called the server; what is under way goes on for who asks again by that one."""
     async with guarded() as server, set_up(folder) as site:
@@ -132,6 +159,19 @@ async def test_a_sign_in_is_ended_by_whoever_runs_the_server_alone(folder: Folde
             refused: Answer = await site.ask("POST", "/api/setup/logins", back, headers=headers)
             assert refused.status in (401, 403)
         assert (await seen(site))["login"]["state"] == "waiting"
+
+
+async def test_nobody_signs_in_where_the_settings_cannot_be_told(folder: Folder) -> None:
+    """P11: what they say cannot be changed safely, so whoever wrote them is asked before and not after."""
+    async with guarded() as server:
+        folder.file.parent.mkdir(parents=True)
+        folder.file.write_text(
+            f'mcp = {{ far = {{ url = "{server.url}" }} }}\n' + SETTINGS.format(url="http://x")
+        )
+        async with set_up(folder) as site:
+            refused = await site.ask("POST", "/api/setup/servers/far/login")
+            assert (refused.status, 'auth = "oauth"' in refused.body["detail"]) == (422, True)
+            assert server.registered == 0
 
 
 async def test_a_program_is_not_signed_in_to(folder: Folder, tmp_path: Path) -> None:

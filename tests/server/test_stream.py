@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from dragoman import tool
+from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.server import feed as feeds
 from dragoman.server.feed import Feed, cursor, parse_cursor
+from dragoman.server.lists import Lists
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import runtime_with
@@ -256,6 +258,31 @@ async def test_nothing_is_told_of_what_is_deleted(tmp_path: Path) -> None:
             if event.data["id"] == last:
                 break
         assert gone == set(ids)
+
+
+async def test_a_deletion_is_told_once(tmp_path: Path) -> None:
+    """E2 × N3: also where the look at what others do comes before the one who deletes it here is done."""
+    async with runtime_with(tmp_path, [says("x")]) as runtime, asyncio.timeout(PATIENCE):
+        lists = Lists(runtime)
+        feed = await lists.feed_of(LOCAL)
+        await runtime.store.add_conversation(Conversation("conv_1"))
+        await runtime.delete("conv_1")
+        await lists.watch_others()
+        while not feed.last:  # noqa: ASYNC110 - a feed wakes those who read it, and nobody does
+            await asyncio.sleep(0)
+        lists.deleted("conv_1", LOCAL)
+        assert feed.last == 1
+
+
+async def test_what_is_begun_anew_under_its_old_name_is_in_the_list_again(tmp_path: Path) -> None:
+    """E1 × S1: clients of other protocols name conversations themselves."""
+    async with served(tmp_path, [says("x")]) as site, site.events("/api/events") as events:
+        for _ in range(2):
+            await site.runtime.store.add_conversation(Conversation("conv_named"))
+            async with asyncio.timeout(PATIENCE):
+                assert (await anext(events)).type == "conversation.changed"
+            await site.ask("DELETE", "/api/conversations/conv_named")
+            assert (await anext(events)).type == "conversation.deleted"
 
 
 async def test_a_turn_that_is_over_has_nothing_more_for_who_heard_it(tmp_path: Path) -> None:

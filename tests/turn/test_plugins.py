@@ -10,8 +10,10 @@ from pydantic import JsonValue
 
 from dragoman import Plugin, ProviderError, TurnView
 from dragoman.messages.events import Event
+from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolCall, ToolResult
-from dragoman.turn.plugin import PlannedCall
+from dragoman.plugins.length import Length as BuiltInLength
+from dragoman.turn.plugin import Appender, PlannedCall
 from dragoman.wire.scripted import calls, fails, says
 from tests.runtimes import add, model_of, only_call, play, runtime_with
 from tests.turn.named import Named, Starts
@@ -48,6 +50,23 @@ async def test_plugins_stand_around_every_call(tmp_path: Path) -> None:
     assert call.result.text == "11 by y by x"
     assert request.system.endswith("Be kind.\nx was here\ny was here")
     assert request.options == {"x": True, "y": True}
+
+
+async def test_a_plugin_sees_replies_with_calls_unless_it_says_no_of_its_own_hook(tmp_path: Path) -> None:
+    """H5 × H9: one that takes the place of a built-in one is not bound by what that one said of its hook."""
+    seen: list[bool] = []
+
+    class Length(BuiltInLength):
+        async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
+            seen.append(bool(reply.calls))
+
+    class Answers(Length):
+        answers_only = True
+
+    script = [calls("add", a=1, b=1), says("ok")]
+    async with runtime_with(tmp_path, script, tools=[add], plugins=[Length(), Answers()]) as runtime:
+        await (await runtime.send("go")).result()
+    assert sorted(seen) == [False, False, True]
 
 
 async def test_a_plugin_may_refuse_a_call(tmp_path: Path) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from pathlib import Path
 
 import pytest
 
-from dragoman import (
-    TurnEnded,
-    tool,
-)
+from dragoman import Plugin, TurnEnded, TurnView, tool
+from dragoman.messages.message import Message
 from dragoman.messages.parts import Text
+from dragoman.store.codecs import MESSAGE
+from dragoman.turn.facts import FACT, Steered, TurnCancelled
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import model_of, runtime_with
 
@@ -48,3 +49,24 @@ async def test_steering_at_the_last_moment_asks_for_another_step(tmp_path: Path)
             if event.type == "text.start" and len(model_of(runtime).requests) == 1:
                 await turn.steer("also that, please")
         assert (await turn.result()).text == "also that"
+
+
+async def test_a_turn_does_not_end_before_what_was_said_to_it_last(tmp_path: Path) -> None:
+    """T6 × T13: said after the cancel, it is on the tree first, and the facts stand in the order of time."""
+
+    class SaysMore(Plugin):
+        async def on_turn_end(self, turn: TurnView) -> None:
+            message = Message("msg_late", turn.conversation.id, None, "user", (Text("wait"),))
+            await runtime.store.post(turn.id, "steer", {"message": MESSAGE.to_json(message)})
+
+    ticks = itertools.count(1_800_000_000.0)
+    script = [says("done " * 40, waits=0.02)]
+    async with runtime_with(tmp_path, script, plugins=[SaysMore()], clock=lambda: next(ticks)) as runtime:
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if event.type == "text.start":
+                await turn.cancel()
+        facts = [FACT.load(text) for text in await runtime.store.facts(turn.id)]
+        times = [fact.at for fact in facts]
+        assert [type(fact) for fact in facts[-2:]] == [Steered, TurnCancelled]
+        assert times == sorted(times)

@@ -65,6 +65,7 @@ TAGGED: dict[str, tuple[Part, ...]] = {
     "hm, well.[/THINK]yes": (Reasoning("hm, well."), Text("yes")),
     "/think\nhm<|im_end|>\n<|im_start|>assistant\nyes<|im_end|><|endofturn|>": (thought("hm"), Text("yes")),
     "/think\nnever closed": (thought("never closed"),),
+    "/think\nnever closed<|im_end|>": (thought("never closed"),),
     "yes<eos>": (Text("yes"),),
     "<think>hm</think>yes<|im_end|>\n<|endoftext|>\n": (thought("hm"), Text("yes")),
     "<think>hm</think><answer>yes</answer>": (thought("hm"), Text("yes")),

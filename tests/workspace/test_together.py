@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import PIPE
 
@@ -21,15 +22,17 @@ from tests.patience import PATIENCE
 REVERT = """
 import sys
 from pathlib import Path
+from dragoman.workspace.histories import Histories
 from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.together import revert_together
 
 place = Path(sys.argv[1])
+beside = Histories(place / "snapshots")
 histories = [WorkspaceHistory(place / name, place / "snapshots") for name in ("one", "two")]
 parts = [(history, history.of_conversation("conv_1")) for history in histories]
 print("ready", flush=True)
 sys.stdin.readline()
-revert_together(parts, conversation="conv_1", turn="turn_1", force=True, leaf=("msg_2", "msg_1"))
+revert_together(beside, parts, conversation="conv_1", turn="turn_1", force=True, leaf=("msg_2", "msg_1"))
 """
 
 
@@ -38,33 +41,38 @@ def place(tmp_path: Path) -> Path:
     """Two folders, in each of which a call has written."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        history = WorkspaceHistory(tmp_path / name, tmp_path / "snapshots")
-        history.begin(conversation="conv_1", turn="turn_1", step=1, call="call_1", paths=None)
-        (tmp_path / name / "new.txt").write_text(name)
-        history.end("turn_1", "call_1")
-        history.close()
+        write(tmp_path, name, 1, "new.txt")
     return tmp_path
 
 
-def written(place: Path) -> list[str]:
-    return [name for name in ("one", "two") if (place / name / "new.txt").exists()]
+def write(place: Path, folder: str, number: int, file: str) -> None:
+    """A call of a conversation that writes a file into one of them."""
+    turn, call = f"turn_{number}", f"call_{number}"
+    history = WorkspaceHistory(place / folder, place / "snapshots")
+    history.begin(conversation=f"conv_{number}", turn=turn, step=1, call=call, paths=None)
+    (place / folder / file).write_text(folder)
+    history.end(turn, call)
+    history.close()
 
 
-def parts_of(place: Path) -> list[tuple[WorkspaceHistory, list[ChangeRecord]]]:
+def written(place: Path, file: str = "new.txt") -> list[str]:
+    return [name for name in ("one", "two") if (place / name / file).exists()]
+
+
+def parts_of(place: Path, number: int = 1) -> list[tuple[WorkspaceHistory, list[ChangeRecord]]]:
     found = [WorkspaceHistory(place / name, place / "snapshots") for name in ("one", "two")]
-    return [(history, history.of_conversation("conv_1")) for history in found]
+    return [(history, history.of_conversation(f"conv_{number}")) for history in found]
 
 
-def test_where_one_is_not_as_it_was_left_none_is_touched(place: Path) -> None:
-    (place / "two" / "new.txt").write_text("changed since")
-    with pytest.raises(RevertConflict):
-        revert_together(parts_of(place), conversation="conv_1", turn="turn_1", force=False, leaf=None)
-    assert written(place) == ["one", "two"]
+def revert(place: Path, number: int = 1, *, force: bool = True) -> None:
+    conversation, turn = f"conv_{number}", f"turn_{number}"
+    beside, parts = Histories(place / "snapshots"), parts_of(place, number)
+    made = revert_together(beside, parts, conversation=conversation, turn=turn, force=force, leaf=None)
+    assert len(made) == 2
 
 
-@pytest.mark.slow
-def test_what_a_killed_program_did_in_one_of_them_is_taken_back(place: Path) -> None:
-    """B3 × S1: the second is held here, so that it dies between the two."""
+def kill_between(place: Path) -> None:
+    """A program reverts the first, and dies before the second, which is held here."""
     second = WorkspaceHistory(place / "two", place / "snapshots")
     child = subprocess.Popen([sys.executable, "-c", REVERT, str(place)], stdin=PIPE, stdout=PIPE)
     assert child.stdin is not None
@@ -79,19 +87,79 @@ def test_what_a_killed_program_did_in_one_of_them_is_taken_back(place: Path) -> 
                 assert time.monotonic() < until
                 assert child.poll() is None
                 time.sleep(0.01)
+            first = WorkspaceHistory(place / "one", place / "snapshots")
+            assert first.of_conversation("conv_1")[-1].kind == "revert"  # it is done there
             finish_reverts(Histories(place / "snapshots"))
             assert written(place) == ["two"]  # it lives, and is at it
         finally:
             child.kill()
             child.stdout.close()
             child.wait()
+
+
+def test_where_one_is_not_as_it_was_left_none_is_touched(place: Path) -> None:
+    (place / "two" / "new.txt").write_text("changed since")
+    with pytest.raises(RevertConflict):
+        revert(place, force=False)
+    assert written(place) == ["one", "two"]
+
+
+def test_what_cannot_be_taken_back_at_once_is_taken_back_later(place: Path) -> None:
+    """B3: the second folder fails, and then the first is out of reach."""
+
+    class Fails(list[ChangeRecord]):
+        def __iter__(self) -> Iterator[ChangeRecord]:
+            (place / "one").rename(place / "away")
+            (place / "one").write_text("in the way")
+            raise OSError("the disk is gone")
+
+    (first, records), (second, others) = parts_of(place)
+    parts = [(first, records), (second, Fails(others))]
+    beside = Histories(place / "snapshots")
+    with pytest.raises(NotADirectoryError):
+        revert_together(beside, parts, conversation="conv_1", turn="turn_1", force=True, leaf=None)
+    (place / "one").unlink()
+    (place / "away").rename(place / "one")
+    assert written(place) == ["two"]
     finish_reverts(Histories(place / "snapshots"))
     assert written(place) == ["one", "two"]
+
+
+@pytest.mark.slow
+def test_what_a_killed_program_did_in_one_of_them_is_taken_back(place: Path) -> None:
+    """B3 × S3: by the next program that has a record of them."""
+    kill_between(place)
+    finish_reverts(Histories(place / "snapshots", records=False))
+    assert written(place) == ["two"]
+    finish_reverts(Histories(place / "snapshots"))
+    assert written(place) == ["one", "two"]
+    second = WorkspaceHistory(place / "two", place / "snapshots")
     assert second.waiting_leaves() == []  # the conversation stays where it was
     finish_reverts(Histories(place / "snapshots"))
-    made = revert_together(parts_of(place), conversation="conv_1", turn="turn_1", force=True, leaf=None)
-    assert len(made) == 2
+    revert(place)
     assert written(place) == []
+
+
+@pytest.mark.slow
+def test_what_a_person_wrote_after_the_kill_is_left_to_them(place: Path) -> None:
+    """B3 × S3: nobody is there who could be asked."""
+    for name in ("one", "two"):
+        write(place, name, 1, "other.txt")
+    kill_between(place)
+    (place / "one" / "new.txt").write_text("mine")
+    finish_reverts(Histories(place / "snapshots"))
+    assert written(place, "other.txt") == ["one", "two"]
+    assert (place / "one" / "new.txt").read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_the_next_revert_takes_back_what_a_killed_program_left(place: Path) -> None:
+    """B3 × S3: its program lives on, and is not the one that was killed."""
+    for name in ("one", "two"):
+        write(place, name, 2, "other.txt")
+    kill_between(place)
+    revert(place, 2)
+    assert (written(place), written(place, "other.txt")) == (["one", "two"], [])
 
 
 @pytest.mark.slow

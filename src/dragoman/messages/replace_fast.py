@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 V = TypeVar("V")
 
 
-def replace_fast(value: V, **changes: object) -> V:
+def replace_fast(value: V, /, **changes: object) -> V:
     """The same but for these fields. Checks in `__post_init__` do not run: for values that have none."""
     key = type(value), *changes
     copy = _COPIERS.get(key) or _copier(key)
@@ -23,10 +23,12 @@ def _copier(key: tuple[Any, ...]) -> Callable[..., Any]:
     """A function that copies one value of this kind with these fields changed, a statement for each slot."""
     kind, *changed = key
     slots: tuple[str, ...] = kind.__slots__
-    lines = [f"    set_{name}(new, {name if name in changed else f'value.{name}'})" for name in slots]
-    source = "\n".join([f"def copy(value, {', '.join(changed)}):", "    new = make(kind)", *lines])
-    names: dict[str, Any] = {f"set_{name}": getattr(kind, name).__set__ for name in slots}
-    names |= {"make": object.__new__, "kind": kind}
-    exec(f"{source}\n    return new", names)  # as dataclasses make their methods
-    _COPIERS[key] = names["copy"]
+    if unknown := set(changed).difference(slots):
+        raise TypeError(f"{kind.__name__} has no field {', '.join(sorted(unknown))}")
+    lines = [f"    _set_{name}(_new, {name if name in changed else f'_old.{name}'})" for name in slots]
+    source = "\n".join([f"def _copy(_old, /, {', '.join(changed)}):", "    _new = _make(_kind)", *lines])
+    names: dict[str, Any] = {f"_set_{name}": getattr(kind, name).__set__ for name in slots}
+    names |= {"_make": object.__new__, "_kind": kind}
+    exec(f"{source}\n    return _new", names)  # as dataclasses make their methods
+    _COPIERS[key] = names["_copy"]
     return _COPIERS[key]

@@ -21,11 +21,9 @@ class Lists:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._feeds: dict[str, Feed] = {}  # by person
-        self._lines: dict[
-            str, dict[str, int]
-        ] = {}  # by person and conversation: the hash of what was published
+        self._lines: dict[str, dict[str, int]] = {}  # by person and conversation: a hash of what was told
         self._changed: dict[str, str | None] = {}  # conversations, and whose they are, if that is known
-        self._deleted: dict[str, None] = {}  # not long ago: nothing more is published about them
+        self._deleted: dict[str, None] = {}  # not long ago: that is told once, and nothing after it
         self._publishing: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
 
@@ -45,6 +43,9 @@ class Lists:
             self._publish_soon()
 
     def deleted(self, conversation: str, owner: str) -> None:
+        """Told once, whoever is first to say so: who deletes it here, or the look at what others do."""
+        if conversation in self._deleted:
+            return
         self._deleted[conversation] = None
         while len(self._deleted) > _REMEMBERED:
             self._deleted.pop(next(iter(self._deleted)))
@@ -88,18 +89,20 @@ class Lists:
                 return  # it is tried again with the next look at what others do
 
     async def _publish_line(self, id: str, owner: str | None) -> None:
-        if id in self._deleted:
-            return
+        was_deleted = id in self._deleted
         try:
             info = await self._runtime.store.conversation(id)
             (line,) = await summaries(self._runtime, [info])
         except Unreadable:
             return
         except NotFound:
-            if owner is not None and id not in self._deleted:
+            if owner is not None:
                 self.deleted(id, owner)
             return
-        if (feed := self._feeds.get(info.owner)) is None or id in self._deleted:
+        if id in self._deleted and not was_deleted:
+            return  # since it was read
+        self._deleted.pop(id, None)  # somebody has begun it anew under its old name
+        if (feed := self._feeds.get(info.owner)) is None:
             return
         text = SUMMARY.dump(line)
         lines = self._lines.setdefault(info.owner, {})

@@ -174,7 +174,7 @@ class Plugin:
 
     required = False  # whether a send may not leave it out of its turn
     tools: Sequence[Tool | Group | Source] = ()  # that it brings to the runtime
-    answers_only = False  # whether replies with calls are of no interest to its `on_after_request`
+    answers_only = False  # whether this `on_after_request` has no interest in replies with calls
 
     @property
     def name(self) -> str:
@@ -264,6 +264,7 @@ class Hooks:
         self.side_request = _that_override(active, "on_side_request")
         self.stream_data = _that_override(active, "on_stream_data")
         self.after_request = _that_override(active, "on_after_request")
+        self.after_calls = [plugin for plugin in self.after_request if not _wants_answers_only(plugin)]
         self.message_append = _that_override(active, "on_message_append")
         self.turn_end = _that_override(active, "on_turn_end")
         self.before_calls = _that_override(active, "before_calls")
@@ -320,6 +321,16 @@ def _made_by(plugin: Plugin, what: str) -> str:
 
 def _that_override(plugins: Sequence[Plugin], hook: str) -> list[Plugin]:
     return [plugin for plugin in plugins if getattr(type(plugin), hook) is not getattr(Plugin, hook)]
+
+
+def _wants_answers_only(plugin: Plugin) -> bool:
+    """What is said below a class, or by it, of the hook that it has: not what was said of the one before."""
+    for place in (plugin, *type(plugin).__mro__):
+        if "answers_only" in vars(place):
+            return plugin.answers_only
+        if "on_after_request" in vars(place):
+            return False
+    return False
 
 
 def check(plugin: object) -> Plugin:

@@ -164,19 +164,20 @@ class WayBack:
         histories = await self._of_conversation(conversation)
 
         def redo() -> list[InFolder]:
+            finish_reverts(self._histories)
             found = [(one, _to_redo(one.of_conversation(conversation))) for one in histories]
             there = [(one, record) for one, record in found if record is not None]
             if not there:
                 raise BadRequest("there is nothing to do again: nothing was taken back here")
             latest = max(record.created for _, record in there)
             together = [(one, record) for one, record in there if record.created == latest]
-            together.sort(
-                key=lambda part: part[1].leaf_before is not None
-            )  # who moves the conversation: last
+            together.sort(key=lambda part: part[1].leaf_before is not None)  # last: who moves the leaf
             record = together[-1][1]
             leaf = (info.leaf, record.leaf_before) if record.leaf_before is not None else None
             parts = [(one, [record]) for one, record in together]
-            return revert_together(parts, conversation=conversation, turn=record.turn, force=force, leaf=leaf)
+            return revert_together(
+                self._histories, parts, conversation=conversation, turn=record.turn, force=force, leaf=leaf
+            )
 
         return await self._moved(await in_thread(redo), info.leaf)
 
@@ -282,10 +283,16 @@ class WayBack:
         leaf = (info.leaf, point.leaf) if moves else None
 
         def revert() -> list[InFolder]:
+            finish_reverts(self._histories)
             found = self._with_records(histories, point)
             parts = [(one, records_after(point, one.of_conversation(point.conversation))) for one in found]
             return revert_together(
-                parts, conversation=point.conversation, turn=point.turn, force=force, leaf=leaf
+                self._histories,
+                parts,
+                conversation=point.conversation,
+                turn=point.turn,
+                force=force,
+                leaf=leaf,
             )
 
         done = await self._moved(await in_thread(revert), info.leaf)

@@ -47,9 +47,7 @@ THOUGHTS: Mapping[str, str] = MappingProxyType(
 """What begins a thought in the text of some model, and what ends it."""
 OPENING, CLOSING = tuple(THOUGHTS), tuple(THOUGHTS.values())
 HEADERS: Mapping[str, str] = MappingProxyType(
-    {
-        "/think\n": "<|im_end|>\n<|im_start|>assistant"
-    }  # HyperCLOVA X: the prompt ends in the midst of a header
+    {"/think\n": "<|im_end|>\n<|im_start|>assistant"}  # HyperCLOVA X, whose prompt ends within a header
 )
 """The same for thoughts that begin a reply: anywhere else these words mean nothing."""
 END_TOKENS = (
@@ -208,7 +206,8 @@ class Thinking:
         """The text is over, and so is whatever was open in it: what was held back is no tag."""
         held, self._held = self._held, ""
         if self._thinking or self._inside:
-            yield from self._thought("" if held in CLOSING else held)
+            is_mark = held in CLOSING or _ENDING.fullmatch(held.strip())
+            yield from self._thought("" if is_mark else held)
         else:
             marked = held.removeprefix(self._answer_end) if self._answer_end else held
             yield from self._answer("" if not marked.strip() or _ENDING.fullmatch(marked.strip()) else held)

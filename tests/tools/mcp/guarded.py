@@ -22,6 +22,7 @@ class Guarded:
     valid: set[str] = field(default_factory=set)
     asked: list[dict[str, Any]] = field(default_factory=list)
     registered: int = 0
+    redirects: dict[str, list[str]] = field(default_factory=dict)  # where clients may come back to
     person_says: Said = "yes"  # when asked whether we may
 
     @property
@@ -46,14 +47,18 @@ class Guarded:
     async def register(self, request: web.Request) -> web.Response:
         self.registered += 1
         client = {**await request.json(), "client_id": f"client-{self.registered}"}
+        self.redirects[client["client_id"]] = client["redirect_uris"]
         return web.json_response({**client, "token_endpoint_auth_method": "none"}, status=201)
 
     async def authorize(self, request: web.Request) -> web.Response:
+        back_to = request.query["redirect_uri"]
+        if back_to not in self.redirects.get(request.query["client_id"], [back_to]):
+            return web.Response(status=400, text="this client does not come back there")
         if self.person_says == "nothing":
             return web.Response(text="May Dragoman come in?")
         said = {"code": "the-code"} if self.person_says == "yes" else {"error": "access_denied"}
         back = urlencode({**said, "state": request.query["state"]})
-        raise web.HTTPFound(f"{request.query['redirect_uri']}?{back}")
+        raise web.HTTPFound(f"{back_to}?{back}")
 
     async def token(self, request: web.Request) -> web.Response:
         said = {key: str(value) for key, value in (await request.post()).items()}

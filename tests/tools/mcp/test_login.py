@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
+from mcp.shared.auth import OAuthClientInformationFull
+from pydantic import AnyUrl
 
 from dragoman.tools.mcp.login import new_login, stored_login
 from dragoman.tools.mcp.servers import McpServer
@@ -115,6 +117,31 @@ async def test_a_second_login_is_made_by_the_same_client(home: Path) -> None:
         server.valid.clear()
         await log_in(server)
         assert server.registered == 1
+
+
+async def test_who_was_registered_by_the_page_is_registered_anew_in_the_terminal(home: Path) -> None:
+    """The page's browser came back to an address at which the terminal cannot listen."""
+    async with guarded() as server:
+        server.redirects["page"] = ["https://dragoman.example/callback"]
+        page = OAuthClientInformationFull(
+            client_id="page", redirect_uris=[AnyUrl("https://dragoman.example/callback")]
+        )
+        TokenStore(server.url).save(client=page)
+        await log_in(server)
+        assert server.registered == 1
+
+
+async def test_a_login_that_works_is_left_as_it_is(home: Path) -> None:
+    """Also where somebody listens at the address it was made with, as the page does at its own."""
+    async with guarded() as server:
+        await log_in(server)
+        made = TokenStore(server.url).login()
+        assert made.client is not None
+        assert made.client.redirect_uris is not None
+        taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", made.client.redirect_uris[0].port)
+        async with taken:
+            await run_mcp_test(home, server)
+        assert (TokenStore(server.url).login(), server.registered) == (made, 1)
 
 
 async def test_a_server_that_refuses_us_without_a_word_on_logins_is_told_apart(home: Path) -> None:

@@ -97,7 +97,6 @@ def probe_server(name: str, config: Path | None, *, trust: bool = False, as_json
 async def _probe(name: str, server: McpServer) -> dict[str, JsonValue]:
     began = time.perf_counter()
     async with _connect(name, server) as source:
-        await source.ready()
         report: dict[str, JsonValue] = {
             "name": name,
             "kind": server.kind,
@@ -125,27 +124,32 @@ async def _probe(name: str, server: McpServer) -> dict[str, JsonValue]:
 
 @asynccontextmanager
 async def _connect(name: str, server: McpServer) -> AsyncIterator[McpSource]:
-    """With a person at hand, who may log in if the server wants that."""
-    if server.auth is None or server.url is None:
-        source = McpSource(name, server, patience=server.start_timeout)
-        try:
+    """With a person at hand, who may log in if the server wants that and no login that is stored will do."""
+    async with _tried(McpSource(name, server, patience=server.start_timeout)) as source:
+        if source.state != "login" or server.auth is None or server.url is None:
             yield source
-        finally:
-            await source.close()
-        return
+            return
     from dragoman.tools.mcp.login import new_login
     from dragoman.tools.mcp.tokens import TokenStore
 
     tokens = TokenStore(server.url)
     patient = replace(server, start_timeout=LOGIN)
-    async with new_login(server, _show_login, tokens) as provider:
-        source = McpSource(name, patient, patience=LOGIN, authorize=lambda _: provider)
-        try:
-            yield source
-        finally:
-            await source.close()
+    async with (
+        new_login(server, _show_login, tokens) as provider,
+        _tried(McpSource(name, patient, patience=LOGIN, authorize=lambda _: provider)) as source,
+    ):
+        yield source
     if tokens.where:
         print(f"The login is kept in {tokens.where}.", file=sys.stderr)
+
+
+@asynccontextmanager
+async def _tried(source: McpSource) -> AsyncIterator[McpSource]:
+    try:
+        await source.ready()
+        yield source
+    finally:
+        await source.close()
 
 
 async def _show_login(url: str) -> None:

@@ -31,8 +31,8 @@ _AT_ONCE = 5.0  # seconds a request waits for what comes next
 _TO_THE_END = 30.0  # seconds the page that came back waits to learn whether it worked
 _LONGEST = 500  # characters of what a stranger says
 
-Made: TypeAlias = Callable[[], Awaitable[None]]
-"""What is done with a server that one has signed in to."""
+OnDone: TypeAlias = Callable[[], Awaitable[None]]
+"""What is done with a server once somebody has signed in to it."""
 
 
 class ServerLogins:
@@ -43,14 +43,15 @@ class ServerLogins:
         self._latest: dict[str, _Login] = {}
 
     async def begin(
-        self, name: str, server: McpServer, redirect: str, made: Made, background: Background
+        self, name: str, server: McpServer, redirect: str, on_done: OnDone, background: Background
     ) -> ServerLogin:
         """One that is under way goes on, unless the browser would come back to another address."""
-        login = self._latest.get(name)
+        login = before = self._latest.get(name)
         if login is None or login.is_over or login.redirect != redirect:
-            await self.call_off(name)
             login = self._latest[name] = _Login(name, server, redirect, self._lifetime)
-            login.begin(made, background)
+            login.begin(on_done, background)
+            if before is not None:
+                await before.call_off()
         await asyncio.wait({login.shown}, timeout=_AT_ONCE)
         return login.view()
 
@@ -106,8 +107,8 @@ class _Login:
             self._error or None,
         )
 
-    def begin(self, made: Made, background: Background) -> None:
-        self._task = background.run(f"sign-in at {self._name}", lambda: self._run(made))
+    def begin(self, on_done: OnDone, background: Background) -> None:
+        self._task = background.run(f"sign-in at {self._name}", lambda: self._run(on_done))
 
     async def call_off(self) -> None:
         if self._task is not None and not self._task.done():
@@ -133,12 +134,12 @@ class _Login:
             result = AuthorizationCodeResult(code=returned.code, state=returned.state, iss=returned.iss)
             self._answer.set_result(result)
 
-    async def _run(self, made: Made) -> None:
+    async def _run(self, on_done: OnDone) -> None:
         try:
             async with asyncio.timeout(self._lifetime):
                 await self._sign_in()
             if self._state == "done":
-                await made()
+                await on_done()
         except TimeoutError:
             self._end("timed_out")
         except Exception as error:

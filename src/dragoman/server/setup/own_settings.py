@@ -54,6 +54,14 @@ class OwnSettings:
         with self._writing:
             self._write(with_table(read_text(self.file), section, name, table, self.file))
 
+    def may_set_key(self, section: str, name: str, key: str, value: Any) -> bool:
+        """Whether the file is written so that we can."""
+        try:
+            with_key(read_text(self.file), section, name, (key, value), self.file)
+        except ConfigError:
+            return False
+        return True
+
     def set_key(self, section: str, name: str, key: str, value: Any) -> None:
         """Of a table that stands in the file."""
         with self._writing:

@@ -23,6 +23,7 @@ from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import concerns
 
 OFF, PENDING = "off", "pending"  # states of a server that no source stands for
+_OAUTH = "auth", "oauth"  # the setting of a server that one signs in to
 
 
 async def list_servers(runtime: Runtime, own: OwnSettings) -> ServerSetupList:
@@ -80,23 +81,23 @@ async def restart_server(runtime: Runtime, own: OwnSettings, name: str) -> Serve
 async def sign_in(runtime: Runtime, own: OwnSettings, name: str, redirect: str) -> ServerLogin:
     """Begin a sign-in at a server, from which the browser comes back to `redirect`."""
     source = _source(runtime, name)
-    written = name in await asyncio.to_thread(own.tables, "mcp")
-    if not _signs_in(source.server, written):
+    is_said = source.server.auth is not None
+    can_be_said = is_said or await asyncio.to_thread(own.may_set_key, "mcp", name, *_OAUTH)
+    if not _signs_in(source.server, can_be_said):
         raise ConfigError(f'one signs in to {name} once its settings have a url and auth = "oauth"')
 
-    async def made() -> None:
-        asked_by_itself = source.server.auth is None
+    async def connect_anew() -> None:
         source.server = replace(source.server, auth="oauth")
         await source.restart()
-        if asked_by_itself:
-            await asyncio.to_thread(own.set_key, "mcp", name, "auth", "oauth")
+        if not is_said:
+            await asyncio.to_thread(own.set_key, "mcp", name, *_OAUTH)
 
-    return await own.logins.begin(name, source.server, redirect, made, runtime.background)
+    return await own.logins.begin(name, source.server, redirect, connect_anew, runtime.background)
 
 
 async def remove_server(runtime: Runtime, own: OwnSettings, name: str) -> None:
+    await own.logins.call_off(name)  # first: it would store a login for a server that is gone
     await asyncio.to_thread(_take_out, own, name)
-    await own.logins.call_off(name)
     if (source := _sources(runtime).get(name)) is not None:
         await runtime.services.toolbox.remove(source)
 
@@ -168,7 +169,8 @@ def _take_out(own: OwnSettings, name: str) -> None:
     for kind in ("env", "headers"):
         for key in table.get(kind, {}):
             forget_key(_secret_name(name, key))
-    if (url := table.get("url")) and table.get("auth"):
+    url = table.get("url")
+    if url and table.get("auth") and url not in {other.url for other in own.servers().values()}:
         from dragoman.tools.mcp.tokens import TokenStore
 
         TokenStore(url).forget()

@@ -51,14 +51,15 @@ async def new_login(
     """With a person at hand: listens on the loopback address for the browser to come back with a code."""
     assert server.url is not None
     callback = _Callback()
-    port = urlsplit(_redirect(tokens) or "").port or 0
+    known = _redirect(tokens)
     try:
-        listener = await asyncio.start_server(callback.handle, HOST, port)
-    except OSError:  # somebody else sits there: register anew, with another one
-        tokens.save(client=None)
+        listener = await asyncio.start_server(callback.handle, HOST, _port_here(known))
+    except OSError:  # somebody else sits there
         listener = await asyncio.start_server(callback.handle, HOST, 0)
     async with listener:
         redirect = f"http://{HOST}:{listener.sockets[0].getsockname()[1]}{PATH}"
+        if known not in (None, redirect):  # who is registered with one address may not come back to another
+            tokens.save(client=None)
         provider = login_at(redirect, server, tokens, show=show, answer=callback.answer, find=find)
         yield provider
         save_issuer(provider, tokens)
@@ -115,6 +116,12 @@ def _provider(
     provider.context.oauth_metadata = login.issuer
     provider.context.protected_resource_metadata = login.resource
     return provider
+
+
+def _port_here(known: str | None) -> int:
+    """That of an address to which a browser came back, if we can listen there; else any (0)."""
+    parts = urlsplit(known or "")
+    return (parts.port or 0) if parts.hostname == HOST else 0
 
 
 def _redirect(tokens: TokenStore) -> str | None:

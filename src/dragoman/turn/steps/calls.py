@@ -50,9 +50,8 @@ async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
         ]
     appenders: list[tuple[Plugin, Appender]] = []
     if streamed.message is not None:
-        for plugin in prepared.hooks.after_request:
-            if plugin.answers_only and streamed.message.calls:
-                continue
+        hooks = prepared.hooks
+        for plugin in hooks.after_calls if streamed.message.calls else hooks.after_request:
             append = Appender(_at_once(prepared, plugin))
             appenders.append((plugin, append))
             work.append(_hook(plugin, streamed.message, prepared, append))

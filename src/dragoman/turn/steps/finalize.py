@@ -100,7 +100,7 @@ async def _last(log: TurnLog, signals: Signals, fact: Fact) -> None:
     """Record it when everything that came in is on the tree."""
     while True:
         try:
-            return await log.record(fact)
+            return await log.record(replace(fact))  # it happens when it is stored: a new try, a new time
         except Unread:
             await signals.collect()
             await take_in_steering(log, signals)
