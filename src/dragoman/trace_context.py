@@ -114,7 +114,7 @@ class _Within:
     def __enter__(self) -> None:
         if self._place is not None:
             self._token = _CURRENT.set(self._place)
-            if (trace := _opentelemetry()) is not None:
+            if (trace := _opentelemetry()) is not None and _is_set_up(trace):
                 self._theirs = _attach(trace, self._place.span)
 
     def __exit__(self, *error: object) -> None:
@@ -127,6 +127,11 @@ class _Within:
 def _opentelemetry() -> Any:
     """OpenTelemetry's API, where the program has loaded it."""
     return sys.modules.get("opentelemetry.trace")
+
+
+def _is_set_up(trace: Any) -> bool:
+    """Whether the program makes spans, and did not merely load it, as we do ourselves to send ours."""
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def _attach(trace: Any, span: TraceContext) -> Any:

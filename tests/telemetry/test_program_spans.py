@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -34,6 +35,7 @@ async def look_up(city: str) -> str:
 @pytest_asyncio.fixture
 async def collector(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Collector]:
     KEPT.clear()
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", PROVIDER)  # it can be set only once in a process
     async with collecting(monkeypatch) as found:
         yield found
 
