@@ -205,6 +205,20 @@ async def test_arguments_may_be_edited_and_the_model_is_told(tmp_path: Path) -> 
     )
 
 
+async def test_arguments_that_come_back_as_they_were_are_not_edited(tmp_path: Path) -> None:
+    """P3: the model is told of a change only where there was one."""
+    async with runtime_with(
+        tmp_path, [calls("delete", path="a.txt"), says("ok")], tools=[delete], allow=()
+    ) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        await turn.answer(turn.question, allow_once({"path": "a.txt"}))
+        call = only_call(await turn.result())
+    assert call.original is None
+    assert call.result is not None
+    assert call.result.note is None
+
+
 # ── P6: once, from anywhere, bound to what was shown ──────────────────────────────────────────────
 
 

@@ -67,6 +67,27 @@ async def test_a_file_is_read_edited_as_a_person_wants_it_and_run(tmp_path: Path
     assert ran.result.text.startswith("exit status 0\nhello Ada\n1 greet.sh")
 
 
+async def test_a_question_about_a_write_that_would_be_refused_says_so(tmp_path: Path) -> None:
+    """P9: it shows no change that will never be made, and no file is described to who was not let see it."""
+    (tmp_path / "b.txt").write_text("there\n")
+    asked: list[Any] = []
+
+    async def answer(turn: TurnHandle, event: Any) -> None:
+        asked.append(event)
+        await turn.answer(event.question, allow_once())
+
+    script = [calls("write_file", path="b.txt", text="other\n"), says("done")]
+    result = await play(
+        tmp_path, script, answer=answer, tools=[files_group()], workspace=tmp_path, allow=["files.read"]
+    )
+    (question,) = asked
+    assert question.diff == ""
+    assert "it would fail: b.txt exists: read it first, then give the version" in question.text
+    (write,) = calls_of(result.messages)
+    assert write.state is CallState.FAILED
+    assert (tmp_path / "b.txt").read_text() == "there\n"
+
+
 async def test_a_line_with_one_command_too_many_is_asked_about(tmp_path: Path) -> None:
     """P1"""
     asked: list[str] = []

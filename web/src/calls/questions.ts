@@ -18,7 +18,8 @@ export function inWords({ kind, tool, text, rules }: Question): string {
   const asked = rules.length ? text.replace(/ \(always would mean: [^]*\)$/, "") : text; // the page has its own list of rules
   const usual = USUAL[kind]?.(tool);
   const rest = usual !== undefined && asked.startsWith(usual) ? asked.slice(usual.length) : null;
-  return visible(rest === null ? asked || t().asks[kind](tool) : t().asks[kind](tool) + rest);
+  if (rest === null) return visible(asked || t().asks[kind](tool));
+  return visible([t().asks[kind](tool), rest.trim() && t().server(rest.trim())].join(" ").trim());
 }
 
 /** The letter that was typed, where it is not meant for a field or the browser. */

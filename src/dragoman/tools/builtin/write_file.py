@@ -20,7 +20,10 @@ from dragoman.workspace.hunks import HunkChoices, keep_hunks
 def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
     """The file as it is now, and as it would be."""
     path = path_patterns(arguments)[0]
-    return [diff_texts(path, read_if_there(workspace, path, MOST), encoded(path, str(arguments["text"])))]
+    old, wanted = read_if_there(workspace, path, MOST), encoded(path, str(arguments["text"]))
+    version = arguments.get("version")
+    _check(path, old, wanted, str(version) if version else None)
+    return [diff_texts(path, old, wanted)]
 
 
 def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> Arguments:
@@ -79,14 +82,19 @@ def write_file(
     def change(old: bytes | None) -> bytes:
         nonlocal before
         before = old
-        if old is None and version:
-            raise ToolFailed(f"{path} is gone since you read it: leave version out to write it anew")
-        if old is not None and old != wanted:
-            if not version:
-                raise ToolFailed(f"{path} exists: read it first, then give the version read_file shows")
-            check_version(path, old, version)
+        _check(path, old, wanted, version)
         return wanted
 
     replace_inside(context.workspace, path, MOST, change, create=not version)
     said = f"wrote {path}: {len(text)} characters, version {version_of(wanted)}"
     return output_of_write(said, [(path, before, wanted)])
+
+
+def _check(path: str, old: bytes | None, wanted: bytes, version: str | None) -> None:
+    """ToolFailed where the file is not what the model has seen."""
+    if old is None and version:
+        raise ToolFailed(f"{path} is gone since you read it: leave version out to write it anew")
+    if old is not None and old != wanted:
+        if not version:
+            raise ToolFailed(f"{path} exists: read it first, then give the version read_file shows")
+        check_version(path, old, version)

@@ -25,9 +25,10 @@ _BOUNDS = "What it would change is part of this program's own settings, tools or
 
 
 def question_to_run(
-    log: TurnLog, call: ToolCall, tool: Tool, ask: Ask, mode: Mode, *, diff: str = ""
+    log: TurnLog, call: ToolCall, tool: Tool, ask: Ask, mode: Mode, *, diff: str = "", fails: str = ""
 ) -> Question:
-    """May this call run? Only where the rules alone want it asked would a rule make that unnecessary."""
+    """May this call run? Only where the rules alone want it asked would a rule make that unnecessary.
+    `fails`: why it would do nothing, as things stand."""
     kind: Kind = "loop" if ask.because == "loop" else "run" if mode == "manual" else "approve"
     texts = [reason.text for reason in ask.reasons if reason.text] or [_WORDS[kind].format(tool=call.tool)]
     texts += [_BOUNDS for reason in ask.reasons if reason.cause == "bounds"]
@@ -39,6 +40,8 @@ def question_to_run(
         rules = (Rule("loop", tool.name, "allow"),)
     if tool.remark:
         texts.append(tool.remark)
+    if fails:
+        texts.append(f"As things stand it would fail: {fails}.")
     return _question(
         log,
         call,

@@ -330,7 +330,8 @@ class CallRun:
     @property
     def _edited_by_person(self) -> bool:
         questions = (q for q in self._log.questions.values() if q.call == self._id)
-        return any(q.answer is not None and q.answer.arguments is not None for q in questions)
+        answered = ((q.arguments, q.answer.arguments) for q in questions if q.answer is not None)
+        return any(given is not None and canonical(given) != canonical(asked) for asked, given in answered)
 
     async def _settle(
         self,

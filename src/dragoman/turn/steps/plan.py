@@ -186,19 +186,23 @@ async def _seen_by_plugins(prepared: PreparedTurn, offer: Offer, call: ToolCall)
 
 async def _asking(prepared: PreparedTurn, call: ToolCall, tool: Tool, ask: Ask) -> Asking:
     """With what it would write, before anything is written."""
-    diff = await _diff(prepared, tool, call) if tool.preview is not None else ""
-    return Asking(call, question_to_run(prepared.log, call, tool, ask, prepared.mode, diff=diff))
+    diff, fails = await _foreseen(prepared, tool, call) if tool.preview is not None else ("", "")
+    question = question_to_run(prepared.log, call, tool, ask, prepared.mode, diff=diff, fails=fails)
+    return Asking(call, question)
 
 
-async def _diff(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> str:
-    """Nothing where the call would fail: that is told when it does."""
+async def _foreseen(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> tuple[str, str]:
+    """The diff it would make, or why it would make none. It is asked about all the same: what stands in a
+    file is told to nobody whom no person has let do that."""
     workspace = prepared.view.workspace
     try:
         with previewing(prepared.log.conversation.id):
-            return await in_thread(lambda: preview_diff(tool, call.arguments, workspace))
-    except Exception as error:  # a tool's own function: the question is asked all the same
+            return await in_thread(lambda: preview_diff(tool, call.arguments, workspace)), ""
+    except ToolFailed as error:
+        return "", str(error)
+    except Exception as error:  # a tool's own function
         _log.debug("%s cannot tell what it would write: %s", tool.name, error)
-        return ""
+        return "", ""
 
 
 def _authorized(tool: Tool, call: ToolCall, authority: Authority) -> Run | Ask | Refuse:

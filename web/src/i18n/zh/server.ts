@@ -1,6 +1,7 @@
 /** 服务器常说的话，译成中文。没有列出的原样显示。 */
 
 const TABLE: [RegExp, string][] = [
+  [/^As things stand it would fail: (.+)\.$/s, "照现在的情况，它会失败：$1。"],
   [/^(\d+) rounds? of tool calls$/, "$1 轮工具调用"],
   [/^(\d+) calls$/, "$1 次调用"],
   [/^(\d+) tokens$/, "$1 词元"],
