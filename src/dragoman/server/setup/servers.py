@@ -199,7 +199,7 @@ def _source(runtime: Runtime, name: str) -> McpSource:
 
 
 def _signs_in(server: McpServer, written: bool) -> bool:
-    """One that wants a sign-in, or may turn out to, in a file that we may change."""
+    """One whose settings say so, or stand in a file that we may change."""
     return server.url is not None and (server.auth is not None or written)
 
 
@@ -224,6 +224,6 @@ def _view(
         source.log if source is not None else [],
         [ServerTool(tool.name, tool.description) for tool in tools],
         list(source.left_out) if source is not None else [],
-        source is not None and _signs_in(server, written),
+        source is not None and _signs_in(server, written and source.state == "login"),
         own.logins.view(name),
     )

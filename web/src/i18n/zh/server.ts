@@ -160,6 +160,7 @@ const TABLE: [RegExp, string][] = [
   [/^AWS_PROFILE is (.*), but (.*) and (.*) have no keys, .*$/s, "AWS_PROFILE 是 $1，但 $2 和 $3 中没有它的密钥、角色、credential_process 或 SSO：aws configure list-profiles 会列出现有的配置。"],
   [/^SSO gives no keys for the role (.*)$/, "SSO 没有给出角色 $1 的密钥。"],
   [/^STS does not give this role: (.*)$/s, "STS 不授予这个角色：$1"],
+  [/^take auth = "oauth" out of its settings$/, "请从它的设置中删除 auth = \"oauth\"。"],
   [/^nobody is signed in with SSO here$/, "这里没有人用 SSO 登录。"],
   [/^the session of SSO is over$/, "SSO 会话已过期。"],
   [/^this instance has no role$/, "这个实例没有角色。"],
