@@ -183,6 +183,8 @@ async def test_a_server_that_asks_nobody_who_they_are_stays_as_it_is(folder: Fol
         async with set_up(folder) as site:
             added = await add_server(site, name="open", url=f"http://127.0.0.1:{port}/mcp")
             assert (added.body["state"], added.body["signs_in"]) == ("running", False)
+            ours = [tool["name"] for tool in added.body["tools"] if tool["for_resources"]]
+            assert ours == ["open_list_resources", "open_read_resource"]
             written = folder.file.read_text()
             tried = await ended(site, "open")
             assert (tried["state"], tried["error"]) == ("unneeded", None)

@@ -1678,6 +1678,7 @@ export interface components {
         ServerTool: {
             name: string;
             description: string;
+            for_resources: boolean;
         };
         SkillSetup: {
             name: string;

@@ -211,6 +211,7 @@ def _view(
     own: OwnSettings, name: str, server: McpServer, source: McpSource | None, written: bool
 ) -> ServerSetup:
     absent = PENDING if server.enabled else OFF
+    ours = source.for_resources if source is not None else frozenset()
     tools = source.group().tools if source is not None else ()
     return ServerSetup(
         name,
@@ -222,7 +223,7 @@ def _view(
         source.state if source is not None else absent,
         (redact_text(source.error) or None) if source is not None else None,
         source.log if source is not None else [],
-        [ServerTool(tool.name, tool.description) for tool in tools],
+        [ServerTool(tool.name, tool.description, tool.name in ours) for tool in tools],
         list(source.left_out) if source is not None else [],
         source is not None and _signs_in(server, written and source.state == "login"),
         own.logins.view(name),

@@ -70,6 +70,7 @@ class ServerLogin:
 class ServerTool:
     name: str
     description: str
+    for_resources: bool  # ours, to read what the server has: none of its own
 
 
 @dataclass(slots=True)

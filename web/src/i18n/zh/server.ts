@@ -26,6 +26,8 @@ const TABLE: [RegExp, string][] = [
   [/^(allow|ask|deny) (\S+) for '(.*)'$/, "$2：“$3”（$1）"],
   [/^turn \S+ was interrupted: .*$/, "这个回合被中断；重新打开存储后会继续。"],
   [/^A person edited this result\.$/, "有人编辑了这个结果。"],
+  [/^This machine$/, "本机"],
+  [/^built in$/, "内置"],
   // 消息与设置
   [/^a conversation has at most (\S+) tags$/, "一个对话最多有 $1 个标签。"],
   [/^a tag is a word or a few, of at most (\S+) characters$/, "标签是一个或几个词，最多 $1 个字符。"],
