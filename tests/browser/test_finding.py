@@ -264,5 +264,27 @@ async def test_the_list_is_one_stop_of_the_tab_key_however_long_it_is(
         await keys.press("Enter")
         await page.wait_for_url(f"**/c/{id}")
         await expect(rows.nth(1).get_by_role("link")).to_have_attribute("aria-current", "page")
-        await expect(page.get_by_role("heading", level=1)).to_be_visible()  # the conversation is there
+        await expect(
+            page.get_by_role("heading", name="What can I do for you?")
+        ).to_be_visible()  # it is there
         assert await violations(person) == []
+
+
+async def test_from_the_search_field_the_keyboard_leads_to_what_was_found(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """U3: an arrow goes to the first one, Enter opens it, also before the list has followed the words."""
+    async with staged(tmp_path) as server, at_the_page(browser, server) as person:
+        keys, page = person.page.keyboard, person.page
+        await page.evaluate(MANY, 12)
+        await page.reload()
+        rows = person.by("conversation")
+        await expect(rows).to_have_count(12)
+        id = await rows.filter(has_text="number 7").get_attribute("data-conversation")
+        await person.by("search").fill("number 5")
+        await keys.press("ArrowDown")
+        await expect(rows.filter(has_text="number 5").get_by_role("link")).to_be_focused()
+        await person.by("search").fill("number 7")
+        await keys.press("Enter")
+        await page.wait_for_url(f"**/c/{id}")
+        await expect(rows).to_have_count(1)

@@ -61,6 +61,7 @@ async def test_with_other_arguments_which_are_asked_about(browser: Browser, tmp_
         await person.by("rerun-start").click()
         await expect(person.question).to_contain_text("May forecast run", timeout=60_000)
         await expect(person.by("rerun-call")).to_have_count(0)  # it is not over yet
+        await expect(person.call).not_to_contain_text("Ran with")
         await person.by("allow").click()
         await person.sees("It rains in Bergen.")
         assert RAN == [(2, "Oslo"), (3, "Bergen")]
@@ -98,6 +99,10 @@ async def test_as_it_was_it_runs_once_more_by_keyboard(browser: Browser, tmp_pat
         await person.page.keyboard.press("Enter")
         await expect(person.by("rerun-arguments")).to_be_focused()
         await person.by("rerun-cancel").press("Enter")
+        await expect(person.by("rerun-call")).to_be_focused()
+        await person.page.keyboard.press("Enter")
+        await expect(person.by("rerun-arguments")).to_be_focused()
+        await person.page.keyboard.press("Escape")
         await expect(person.by("rerun-call")).to_be_focused()
         await person.page.keyboard.press("Enter")
         await person.by("rerun-start").press("Enter")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from dragoman.server.setup.logins import ServerLogins
 from tests.server.site import Answer, Site
 from tests.server.test_setup import SETTINGS, Folder, add_server, folder, set_up
 from tests.tools.mcp.guarded import Guarded, guarded
+from tests.tools.mcp.rig import listening
+from tests.tools.mcp.servers import MODERN
 
 __all__ = ["folder"]
 pytestmark = pytest.mark.slow
@@ -172,6 +175,40 @@ async def test_nobody_signs_in_where_the_settings_cannot_be_told(folder: Folder)
             refused = await site.ask("POST", "/api/setup/servers/far/login")
             assert (refused.status, 'auth = "oauth"' in refused.body["detail"]) == (422, True)
             assert server.registered == 0
+
+
+async def test_a_server_that_asks_nobody_who_they_are_stays_as_it_is(folder: Folder) -> None:
+    """P11: no sign-in is offered there; one that is tried all the same says so and writes nothing."""
+    with listening(sys.executable, MODERN, "http") as port:
+        async with set_up(folder) as site:
+            added = await add_server(site, name="open", url=f"http://127.0.0.1:{port}/mcp")
+            assert (added.body["state"], added.body["signs_in"]) == ("running", False)
+            ours = [tool["name"] for tool in added.body["tools"] if tool["for_resources"]]
+            assert ours == ["open_list_resources", "open_read_resource"]
+            written = folder.file.read_text()
+            tried = await ended(site, "open")
+            assert (tried["state"], tried["error"]) == ("unneeded", None)
+            assert folder.file.read_text() == written
+            assert (await site.post("/api/setup/servers/open/restart"))["state"] == "running"
+            assert (await seen(site))["signs_in"] is False
+
+
+async def test_settings_that_want_a_sign_in_nobody_asks_for_are_named(folder: Folder) -> None:
+    """P11: they were written by a person, so they stay; what is to be done is said."""
+    with listening(sys.executable, MODERN, "http") as port:
+        async with set_up(folder) as site:
+            added = await add_server(site, name="open", url=f"http://127.0.0.1:{port}/mcp", oauth=True)
+            assert (added.body["state"], added.body["signs_in"]) == ("login", True)
+            tried = await ended(site, "open")
+            assert (tried["state"], tried["error"]) == ("unneeded", 'take auth = "oauth" out of its settings')
+
+
+async def ended(site: Site, name: str) -> dict[str, Any]:
+    """A sign-in at a server that shows nobody a page to sign in at."""
+    login: dict[str, Any] = await site.post(f"/api/setup/servers/{name}/login")
+    while login["state"] == "starting":
+        login = (await seen(site))["login"]
+    return login
 
 
 async def test_a_program_is_not_signed_in_to(folder: Folder, tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ async def test_with_other_arguments_it_runs_and_the_turn_goes_on(tmp_path: Path)
         tree = await chat.tree()
         assert len(tree.children(first.messages[0].id)) == 2  # both versions are there
         assert again.usage.input < first.usage.input  # what was copied was paid for once
+        assert min(one.created for one in again.messages[1:]) >= max(one.created for one in first.messages)
         sent = model_of(runtime).requests[-1].messages
         made = [part for message in sent for part in message.parts if isinstance(part, ToolCall)]
         assert [call.arguments for call in made] == [{"a": 2, "b": 3}, {"a": 9, "b": 1}]

@@ -76,7 +76,8 @@ async def copy_steps(log: TurnLog, store: Store) -> None:
     parent, step = log.turn.message, 0
     for message in path:
         parts = tuple(_copied(part, change, ids, log.now()) for part in message.parts)
-        made = replace(message, id=new_id("msg"), turn=log.id, parent=parent, parts=parts, usage=None)
+        own = replace(message, id=new_id("msg"), turn=log.id, parent=parent, created=log.now())
+        made = replace(own, parts=parts, usage=None)
         if message.role != "assistant" or message.author is not None:
             facts.append(MessageAppended(made.id, _COPIED))
         else:

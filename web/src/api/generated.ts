@@ -1618,7 +1618,7 @@ export interface components {
         ServerLogin: {
             server: string;
             /** @enum {string} */
-            state: "starting" | "waiting" | "finishing" | "done" | "refused" | "timed_out" | "failed";
+            state: "starting" | "waiting" | "finishing" | "done" | "unneeded" | "refused" | "timed_out" | "failed";
             url: string | null;
             host: string | null;
             until: number | null;
@@ -1678,6 +1678,7 @@ export interface components {
         ServerTool: {
             name: string;
             description: string;
+            for_resources: boolean;
         };
         SkillSetup: {
             name: string;

@@ -14,13 +14,14 @@ export interface VersionSummary {
   /** What it broke off with. */
   error: string;
   usage: Usage | null;
-  /** From the first to the last thing that is dated in it. */
+  /** From its first message to the last thing that is dated in it. */
   seconds: number;
 }
 
 export function versionOf(messages: Message[]): VersionSummary {
   const calls = messages.flatMap(({ parts }) => parts.flatMap((part) => (part.type === "call" ? [part] : [])));
-  const times = [...messages.map(({ created }) => created), ...calls.flatMap(({ ended }) => ended ?? [])];
+  const begun = messages.map(({ created }) => created);
+  const times = [...begun, ...calls.flatMap(({ ended }) => ended ?? [])]; // copied calls ended long before
   return {
     model: messages.findLast((message) => message.model)?.model ?? null,
     words: wordsOf(messages),
@@ -28,6 +29,6 @@ export function versionOf(messages: Message[]): VersionSummary {
     calls: calls.map(({ tool, state }) => ({ tool, state })),
     error: messages.at(-1)?.parts.findLast((part) => part.type === "error")?.message ?? "",
     usage: messages.reduce<Usage | null>((sum, { usage }) => (usage ? (sum ? added(sum, usage) : usage) : sum), null),
-    seconds: times.length ? Math.max(...times) - Math.min(...times) : 0,
+    seconds: times.length ? Math.max(...times) - Math.min(...begun) : 0,
   };
 }

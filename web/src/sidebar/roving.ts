@@ -28,3 +28,6 @@ export function nextCell(list: HTMLElement, { key, target }: KeyboardEvent): HTM
   const move = moves[key];
   return move ? (cellsOf(move[0])[move[1]] ?? null) : null;
 }
+
+/** Where one comes into the list from outside it. */
+export const firstCell = (list: HTMLElement): HTMLElement | undefined => cellsOf(list.querySelector(ROW) ?? undefined)[0];

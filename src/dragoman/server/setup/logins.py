@@ -82,6 +82,7 @@ class _Login:
         self.shown: asyncio.Future[None] = loop.create_future()
         self.over: asyncio.Future[None] = loop.create_future()
         self._name = name
+        self._said = server.auth is not None  # in its settings: one signs in to it
         self._server = replace(server, auth="oauth", enabled=True, start_timeout=lifetime * 2)
         self._lifetime = lifetime
         self._until = time.time() + lifetime
@@ -173,7 +174,11 @@ class _Login:
 
         if tokens.login().tokens is not None:
             await in_thread(keep)
-        self._end("done" if works else "failed", trial.error)
+            self._end("done" if works else "failed", trial.error)
+        elif works:
+            self._end("unneeded", 'take auth = "oauth" out of its settings' if self._said else "")
+        else:
+            self._end("failed", trial.error)
 
     def _end(self, state: LoginState, error: str = "") -> None:
         """The first reason is the one that counts."""

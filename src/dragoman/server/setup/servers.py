@@ -199,7 +199,7 @@ def _source(runtime: Runtime, name: str) -> McpSource:
 
 
 def _signs_in(server: McpServer, written: bool) -> bool:
-    """One that wants a sign-in, or may turn out to, in a file that we may change."""
+    """One whose settings say so, or stand in a file that we may change."""
     return server.url is not None and (server.auth is not None or written)
 
 
@@ -211,6 +211,7 @@ def _view(
     own: OwnSettings, name: str, server: McpServer, source: McpSource | None, written: bool
 ) -> ServerSetup:
     absent = PENDING if server.enabled else OFF
+    ours = source.for_resources if source is not None else frozenset()
     tools = source.group().tools if source is not None else ()
     return ServerSetup(
         name,
@@ -222,8 +223,8 @@ def _view(
         source.state if source is not None else absent,
         (redact_text(source.error) or None) if source is not None else None,
         source.log if source is not None else [],
-        [ServerTool(tool.name, tool.description) for tool in tools],
+        [ServerTool(tool.name, tool.description, tool.name in ours) for tool in tools],
         list(source.left_out) if source is not None else [],
-        source is not None and _signs_in(server, written),
+        source is not None and _signs_in(server, written and source.state == "login"),
         own.logins.view(name),
     )

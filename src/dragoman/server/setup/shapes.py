@@ -48,7 +48,10 @@ class ProviderTest:
     advice: Advice | None
 
 
-LoginState: TypeAlias = Literal["starting", "waiting", "finishing", "done", "refused", "timed_out", "failed"]
+LoginState: TypeAlias = Literal[
+    "starting", "waiting", "finishing", "done", "unneeded", "refused", "timed_out", "failed"
+]
+"""`unneeded`: the server let us in without asking who we are."""
 
 
 @dataclass(slots=True)
@@ -67,6 +70,7 @@ class ServerLogin:
 class ServerTool:
     name: str
     description: str
+    for_resources: bool  # ours, to read what the server has: none of its own
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from dragoman.tools.mcp.names import prefix
 from dragoman.tools.mcp.references import Find, look_up
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.thread import in_thread
-from dragoman.tools.tool import ToolContext, ToolOutput
+from dragoman.tools.tool import Tool, ToolContext, ToolOutput
 from dragoman.tools.toolbox import Group
 
 if TYPE_CHECKING:  # the SDK takes most of a second to load: that is done beside the event loop, when needed
@@ -72,6 +72,7 @@ class McpSource:
         self.server = server
         self.error = ""  # why it is not there, for a person
         self.left_out: list[str] = []  # tools that cannot be offered, and why
+        self.for_resources: frozenset[str] = frozenset()  # tools that are ours, to read what it has
         self._needs_login = False
         self._workspace = workspace
         self._authorize = authorize
@@ -277,10 +278,11 @@ class McpSource:
         from dragoman.tools.mcp.resources import resource_tools
 
         tools, self.left_out = tools_of(self.name, self.server, await connection.definitions(), self.call)
+        own: list[Tool] = []
         if connection.client.server_capabilities.resources is not None:
             taken = {tool.name for tool in tools}
             own = resource_tools(self.name, self.server, taken, self._list_resources, self._read_resource)
-            tools = (*tools, *own)
+        tools, self.for_resources = (*tools, *own), frozenset(tool.name for tool in own)
         instructions = connection.client.instructions
         rules = (
             f"The server {self.name} says of its tools: {instructions[:LONGEST_RULES]}"

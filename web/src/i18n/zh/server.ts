@@ -27,6 +27,8 @@ const TABLE: [RegExp, string][] = [
   [/^(allow|ask|deny) (\S+) for '(.*)'$/, "$2：“$3”（$1）"],
   [/^turn \S+ was interrupted: .*$/, "这个回合被中断；重新打开存储后会继续。"],
   [/^A person edited this result\.$/, "有人编辑了这个结果。"],
+  [/^This machine$/, "本机"],
+  [/^built in$/, "内置"],
   // 消息与设置
   [/^a conversation has at most (\S+) tags$/, "一个对话最多有 $1 个标签。"],
   [/^a tag is a word or a few, of at most (\S+) characters$/, "标签是一个或几个词，最多 $1 个字符。"],
@@ -161,6 +163,7 @@ const TABLE: [RegExp, string][] = [
   [/^AWS_PROFILE is (.*), but (.*) and (.*) have no keys, .*$/s, "AWS_PROFILE 是 $1，但 $2 和 $3 中没有它的密钥、角色、credential_process 或 SSO：aws configure list-profiles 会列出现有的配置。"],
   [/^SSO gives no keys for the role (.*)$/, "SSO 没有给出角色 $1 的密钥。"],
   [/^STS does not give this role: (.*)$/s, "STS 不授予这个角色：$1"],
+  [/^take auth = "oauth" out of its settings$/, "请从它的设置中删除 auth = \"oauth\"。"],
   [/^nobody is signed in with SSO here$/, "这里没有人用 SSO 登录。"],
   [/^the session of SSO is over$/, "SSO 会话已过期。"],
   [/^this instance has no role$/, "这个实例没有角色。"],
