@@ -12,6 +12,7 @@ import contextlib
 import os
 import re
 import secrets
+import shlex
 import signal
 import sys
 import tempfile
@@ -48,6 +49,8 @@ async def main(store: str, webs: int, workers: int, folder: Path) -> None:
         running.callback(proxy.close)
         print(f"\nDragoman  http://127.0.0.1:{PORT}   password  {password}")
         print(f"  web nodes at {', '.join(map(str, ports))} and {workers} workers. Ctrl-C stops all of them.")
+        program = Path(sys.executable).with_name("dragoman")
+        print(f"  who does what:  {program} top --store {shlex.quote(store)}", flush=True)
         await stop.wait()
         print("\nstopping …", flush=True)
 

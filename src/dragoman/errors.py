@@ -161,8 +161,10 @@ class RevertConflict(BadRequest):
     def __init__(self, conflicts: Sequence[tuple[str, str]]) -> None:
         shown = "; ".join(f"{path}: {why}" for path, why in conflicts[:5])
         more = f"; and {len(conflicts) - 5} more" if len(conflicts) > 5 else ""
-        super().__init__(f"going back would lose what others did ({shown}{more}): force it, or mend it first")
+        what = f"going back would lose what others did ({shown}{more})"
+        super().__init__(f"{what}: force it, or mend it first")
         self.conflicts = list(conflicts)
+        self.what = what
 
 
 class ConfigError(DragomanError):

@@ -330,6 +330,28 @@ async def test_t11_a_price_nobody_knows_is_no_cost_of_nothing() -> None:
         assert end_of(await ask(models())).usage == USED
 
 
+async def test_t11_a_server_on_this_machine_costs_nothing() -> None:
+    async with loopback(says("Hi.", usage=USED)) as server, runtime_with(server.url, local=True) as models:
+        assert end_of(await ask(models())).usage == Usage(input=1000, output=100, cost=0.0)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "free"),
+    [
+        (Provider("local", "", "http://127.0.0.1"), "smollm2", True),
+        (Provider("ollama", "", "http://[::1]:11434/v1", local=True), "qwen3", True),
+        (Provider("ollama", "", "http://localhost:11434/v1", local=True), "gpt-oss:120b-cloud", False),
+        (Provider("vllm", "", "http://gpu.example:8000/v1", local=True), "qwen3", False),
+        (Provider("vllm", "", "http://127.0.0.1:8000/v1", local=True, prices="openai"), "gpt-4o", False),
+        (Provider("proxy", "", "http://127.0.0.1:4000/v1"), "gpt-4o", False),
+    ],
+)
+def test_t11_what_runs_here_is_free_and_what_is_passed_on_is_not(
+    provider: Provider, model: str, free: bool
+) -> None:
+    assert provider.is_free(model) is free
+
+
 async def test_a_model_that_is_not_listened_to_any_more_hangs_up() -> None:
     async with loopback(says("word " * 500, waits=0.01)) as server, runtime_with(server.url) as models:
         replies = models().stream(question(), "msg_1")

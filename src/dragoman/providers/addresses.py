@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
 
 from dragoman.errors import ConfigError
 
@@ -40,6 +42,16 @@ def fill_address(
     if not address:
         raise missing(())
     return _VERTEX.sub(_vertex_host, _PLACE.sub(value, address))
+
+
+def is_here(address: str) -> bool:
+    """Whether an address is one of this machine."""
+    host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return found.is_loopback or found.is_unspecified
 
 
 def _bare_host(value: str) -> str:

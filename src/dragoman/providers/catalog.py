@@ -19,7 +19,7 @@ from dragoman.dialects.dialect import ANY, NATIVE
 from dragoman.errors import ConfigError, NotFound
 from dragoman.installed import import_point, installed
 from dragoman.messages.media import CHAT, Modality, ModelType
-from dragoman.providers.addresses import fill_address
+from dragoman.providers.addresses import fill_address, is_here
 from dragoman.providers.facts import facts_of
 from dragoman.providers.tables import (
     NONE,
@@ -44,6 +44,7 @@ from dragoman.wire.quirks import NO_QUIRKS, Quirks
 
 _log = logging.getLogger("dragoman.providers")
 BUILT_IN = Path(__file__).with_name("catalog.toml")
+_IN_THE_BOX = "local"  # the provider of the models that this program runs itself
 
 
 @dataclass(slots=True, frozen=True)
@@ -99,6 +100,13 @@ class Provider:
         if found is not None:
             return found
         return fill_address(self.base_url, environment, of=self.title, instead=self.base_url_from)
+
+    def is_free(self, model: str) -> bool:
+        """Whether it runs on this machine: then its tokens cost nothing. A price that is named for it holds
+        all the same, and Ollama passes some models on to its cloud."""
+        if self.prices is not None or model.endswith(("-cloud", ":cloud")):
+            return False
+        return self.name == _IN_THE_BOX or (self.local and is_here(self.address()))
 
     @property
     def shape(self) -> Endpoint:

@@ -1,4 +1,4 @@
-"""What tokens cost, by the optional `genai-prices`. What is unknown is None, never 0."""
+"""What tokens cost, by the optional `genai-prices`. None is unknown, 0 is what runs on this machine."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ class Price:
 
 
 async def cost_of(
-    usage: Usage, provider: str | None, model: str, units: UnitPrices | None = None
+    usage: Usage, provider: str | None, model: str, units: UnitPrices | None = None, *, free: bool = False
 ) -> float | None:
     """What the tokens cost. `provider` is its name in the price list; without one the price is unknown.
-    `units` are the prices of what is paid for by other measures: where there are some, they count alone."""
+    `units` are the prices of what is paid for by other measures: where there are some, they count alone.
+    `free`: it runs on this machine, and costs nothing."""
     if units and usage.cost is None:
         return unit_cost(usage, units)
+    if free and usage.cost is None:
+        return 0.0
     if usage.cost is not None or provider is None or not usage.total:
         return usage.cost
     if not library.cache_info().currsize:

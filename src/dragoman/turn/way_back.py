@@ -41,6 +41,9 @@ class WorkspaceDiff:
         return joined(self.files)
 
 
+FIRST_MESSAGE = "it was the first message: the conversation stays where it is"  # a note of a revert
+
+
 @dataclass(slots=True, frozen=True)
 class Reverted:
     """What a revert did."""
@@ -50,6 +53,7 @@ class Reverted:
     notes: list[str] = field(default_factory=list)  # what was left as it is
     leaf: str | None = None  # where the conversation stands now
     moved: bool = False  # whether it stood elsewhere before
+    turn: str | None = None  # the first that it was about; None where no redo is possible
 
 
 class WayBack:
@@ -297,7 +301,7 @@ class WayBack:
 
         done = await self._moved(await in_thread(revert), info.leaf)
         if not files_only and point.leaf is None:
-            done.notes.append("it was the first message: the conversation stays where it is")
+            done.notes.append(FIRST_MESSAGE)
         return done
 
     def _with_records(
@@ -326,6 +330,7 @@ class WayBack:
             [note for _, record in made for note in record.notes],
             last.leaf_after or leaf,
             last.leaf_after is not None,
+            last.turn,
         )
 
     async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> None:

@@ -92,6 +92,17 @@ def test_one_can_go_back_copy_and_change_conversations(stage: Path) -> None:
     assert somebody.leaves() == 0
 
 
+def test_going_back_before_the_first_message_begins_a_new_conversation(stage: Path) -> None:
+    """B3: the old one stays as it was, and nothing else is said of it."""
+    somebody = person(stage)
+    somebody.says("hello")
+    somebody.sees("How can I help?")
+    somebody.says("/undo")
+    before = somebody.sees("that was the first message: this is a new")
+    assert "stays where it is" not in before
+    assert somebody.leaves() == 0
+
+
 def test_settings_of_a_conversation_are_changed_and_kept(stage: Path) -> None:
     somebody = person(stage)
     somebody.says("/mode off")

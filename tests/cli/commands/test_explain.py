@@ -10,6 +10,7 @@ import pytest
 
 from dragoman import Runtime, ScriptedModel, tool
 from dragoman.wire.scripted import calls, says
+from tests.cli.person import Person
 from tests.cli.program import Ended, program
 from tests.runtimes import play, runtime_with
 
@@ -97,6 +98,18 @@ async def test_a_trace_is_a_waterfall_that_is_plain_when_piped(tmp_path: Path) -
     assert "\x1b" not in printed
     report = json.loads((await _explain(tmp_path, "--trace", "--json")).out)
     assert [step["number"] for step in report["trace"]["steps"]] == [1, 2]
+
+
+@pytest.mark.parametrize("columns", [100, 80])
+async def test_a_trace_is_wrapped_between_words_at_a_terminal(tmp_path: Path, columns: int) -> None:
+    """O3"""
+    await play(tmp_path, [calls("delete", path="a"), says("ok")], tools=[delete])
+    store = str(tmp_path / "chat.db")
+    somebody = Person("explain", "--trace", "--store", store, folder=tmp_path, COLUMNS=str(columns))
+    before = somebody.sees("completed; rule: allow * (given to the runtime)")
+    assert before.endswith("\n" + " " * 13)
+    assert max(map(len, before.splitlines())) <= columns
+    assert somebody.ended() == 0
 
 
 async def test_the_trace_of_a_turn_that_waits_says_so(tmp_path: Path) -> None:

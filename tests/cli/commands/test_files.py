@@ -58,8 +58,12 @@ async def test_a_diff_is_shown_taken_back_and_done_again(tmp_path: Path, work: P
     (work / "a.txt").write_text("one\ntwo\n")
     (work / "new.txt").unlink()
 
-    await _program(tmp_path, "redo")
+    again = await _program(tmp_path, "redo")
     assert (work / "a.txt").read_text() == "one\ntwo\nthree\n"
+    assert "`dragoman redo` takes that back" in back.err
+    assert again.err.endswith(f"where it was; `dragoman revert {turn}` goes back once more.\n")
+    await _program(tmp_path, "revert", turn)
+    assert (work / "a.txt").read_text() == "one\ntwo\n"
 
 
 async def _program_without_folder(folder: Path, *words: str) -> Ended:
@@ -73,6 +77,7 @@ async def test_a_conflict_is_an_error_that_names_the_files(tmp_path: Path, work:
     refused = await _program(tmp_path, "revert", turn, "--files-only")
     assert refused.status == 1
     assert "a.txt" in refused.err
+    assert "--force goes back all the same" in refused.err
     assert (work / "new.txt").exists()
     assert (await _program(tmp_path, "revert", turn, "--files-only", "--force")).status == 0
     assert (work / "a.txt").read_text() == "one\ntwo\n"

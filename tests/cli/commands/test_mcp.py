@@ -13,6 +13,8 @@ from typer.testing import CliRunner, Result
 
 from dragoman.cli.main import app
 from dragoman.errors import ConfigError
+from dragoman.stored_keys import in_file, store_key
+from dragoman.tools.mcp.references import secret_name
 from tests.cli.program import program
 from tests.patience import PATIENCE
 from tests.tools.mcp.servers import RAW
@@ -88,7 +90,7 @@ def test_the_nearest_file_upwards_is_the_one(tmp_path: Path, monkeypatch: pytest
         (["add", "x", "--env", "API_KEY=abc", "--", "b"], "API_KEY looks like a secret"),
         (["add", "x", "--url", "http://a", "--header", "Cookie: abc"], "Cookie looks like a secret"),
         (["add", "files", "--", "b"], "files is the name of a group of tools"),
-        (["remove", "x"], "has no server 'x': there are none"),
+        (["remove", "x"], "no server 'x' is there: there are none"),
         (["test", "x"], "there is no server 'x': there are none"),
     ],
 )
@@ -119,16 +121,22 @@ def test_the_list_tells_how_each_is_reached(tmp_path: Path) -> None:
     mcp("add", "one", "--", "npx", "thing")
     mcp("add", "two", "--url", "http://127.0.0.1:1/mcp")
     assert mcp("list").output.splitlines() == [
-        "one\tstdio\tnpx thing\t",
-        "two\thttp\thttp://127.0.0.1:1/mcp\t",
+        f"one\tstdio\tnpx thing\t\t{tmp_path / 'dragoman.toml'}",
+        f"two\thttp\thttp://127.0.0.1:1/mcp\t\t{tmp_path / 'dragoman.toml'}",
     ]
     listed = json.loads(mcp("list", "--json").output)["servers"]
-    assert listed[1] == {"name": "two", "kind": "http", "where": "http://127.0.0.1:1/mcp", "enabled": True}
+    assert listed[1] == {
+        "name": "two",
+        "kind": "http",
+        "where": "http://127.0.0.1:1/mcp",
+        "file": str(tmp_path / "dragoman.toml"),
+        "enabled": True,
+    }
 
 
 def test_a_file_that_other_programs_write_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"one": {"command": "npx", "args": ["thing"]}}}')
-    assert mcp("list", "--config", "mcp.json").output == "one\tstdio\tnpx thing\t\n"
+    assert mcp("list", "--config", "mcp.json").output == "one\tstdio\tnpx thing\t\tmcp.json\n"
 
 
 def test_servers_of_every_file_that_holds_here_are_listed(tmp_path: Path) -> None:
@@ -136,8 +144,40 @@ def test_servers_of_every_file_that_holds_here_are_listed(tmp_path: Path) -> Non
     (tmp_path / "config" / "dragoman" / "dragoman.toml").write_text("[mcp.mine]\ncommand = 'a'\n")
     (tmp_path / "theirs.json").write_text('{"mcpServers": {"other": {"command": "b"}}}')
     (tmp_path / "dragoman.toml").write_text("mcp_file = 'theirs.json'\n[mcp.here]\ncommand = 'c'\n")
-    names = [line.split("\t")[0] for line in mcp("list").output.splitlines()]
-    assert names == ["other", "mine", "here"]
+    listed = [(line.split("\t")[0], line.split("\t")[-1]) for line in mcp("list").output.splitlines()]
+    assert listed == [
+        ("other", str(tmp_path / "theirs.json")),
+        ("mine", str(tmp_path / "config" / "dragoman" / "dragoman.toml")),
+        ("here", str(tmp_path / "dragoman.toml")),
+    ]
+    assert "stands in" in refused("remove", "other")
+
+
+def test_a_server_is_taken_out_of_the_file_that_it_stands_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the page added stands in the person's own file; where both have it, the one that counts goes."""
+    own, here = tmp_path / "config" / "dragoman" / "dragoman.toml", tmp_path / "dragoman.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("[mcp.mine]\ncommand = 'a'\n[mcp.both]\ncommand = 'a'\n")
+    assert str(own) in mcp("remove", "mine").output
+    here.write_text("[mcp.both]\ncommand = 'c'\n")
+    said = mcp("remove", "both").output
+    assert said.startswith(f"both is taken out of {here}.\n{own} has a server 'both' too")
+    assert own.read_text() == "[mcp.both]\ncommand = 'a'\n"
+    here.write_text("[mcp.both]\ncommand = 'c'\n")
+    monkeypatch.delenv("DRAGOMAN_TRUST")  # then the folder's counts for nothing
+    assert mcp("remove", "both").output.startswith(f"both is taken out of {own}.")
+    assert here.read_text() == "[mcp.both]\ncommand = 'c'\n"
+
+
+def test_what_the_page_stored_for_a_server_goes_with_it(tmp_path: Path) -> None:
+    name = secret_name("mine", "TOKEN")
+    store_key(name, "s3cret")
+    store_key("OTHER", "kept")
+    mcp("add", "mine", "--env", f"TOKEN=${{{name}}}", "--env", "X=${OTHER}", "--", "a")
+    assert mcp("remove", "mine").exit_code == 0
+    assert (in_file(name), in_file("OTHER")) == (None, "kept")
 
 
 def test_each_command_has_an_example() -> None:

@@ -158,7 +158,7 @@ async def test_every_event_is_a_line_and_the_last_one_is_the_result(folder: Path
         "completed",
         None,
     )
-    assert (ended.result["usage"]["input"], ended.result["usage"]["cost"]) == (20, None)
+    assert (ended.result["usage"]["input"], ended.result["usage"]["cost"]) == (20, 0.0)
     assert "adding" in ended.err  # what a tool prints does not get between the lines
     assert "Be brief." in server.messages(0)[0]["content"]
     assert server.messages(0)[1]["content"] == "What is 1 + 2?"

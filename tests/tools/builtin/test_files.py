@@ -94,6 +94,7 @@ async def test_a_new_file_needs_no_version_and_an_old_one_does(root: Path) -> No
     said = await told(root, write_file, path="new/deep/c.txt", text="c")
     assert (root / "new/deep/c.txt").read_text() == "c"
     assert await version(root, "new/deep/c.txt") in said
+    assert "1 character," in said
     exists = "new/deep/c.txt exists: read it first, then give the version read_file shows"
     assert await refused(root, write_file, path="new/deep/c.txt", text="d") == exists
     word = await version(root, "new/deep/c.txt")

@@ -7,7 +7,7 @@ from dragoman.cli.chat.session import Session
 from dragoman.cli.terminal.diffs import render_diff
 from dragoman.cli.terminal.text import count, one_line
 from dragoman.errors import BadRequest, RevertConflict
-from dragoman.turn.way_back import Reverted
+from dragoman.turn.way_back import FIRST_MESSAGE, Reverted
 
 _LINES = 400  # of a diff
 _FORCE = "force"
@@ -22,7 +22,9 @@ async def undo(session: Session, argument: str) -> None:
         return _tell_conflicts(session, error, "/undo force")
     _tell(session, done)
     if last.parent is None:
-        session.notify(f"that was the beginning: a new conversation. The old one is {session.here.id}")
+        session.notify(
+            f"that was the first message: this is a new conversation; the old one is {session.here.id}"
+        )
         settings = await session.settings()
         session.start_new()
         return await session.change(**settings)
@@ -63,7 +65,8 @@ def _forced(argument: str) -> bool:
 
 def _tell(session: Session, done: Reverted) -> None:
     for note in done.notes:
-        session.notify(note)
+        if note != FIRST_MESSAGE:  # here a new conversation begins
+            session.notify(note)
     if done.paths:
         session.notify(f"{count(len(done.paths), 'file')} changed: {one_line(', '.join(done.paths), 300)}")
 

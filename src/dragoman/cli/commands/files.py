@@ -70,7 +70,9 @@ def revert(what: str, settings: Settings, *, files_only: bool, force: bool) -> N
             return await back.revert_call(what, files_only=files_only, force=force)
         return await back.revert_message(what, files_only=files_only, force=force)
 
-    _report(_carry_out(settings, go, force))
+    done = _carry_out(settings, go, force)
+    where = ", and the conversation is back before it" if done.moved else ""
+    _report(done, f"{where}; `dragoman redo` takes that back" if done.turn is not None else where)
 
 
 def redo(conversation: str, settings: Settings, *, force: bool) -> None:
@@ -78,7 +80,9 @@ def redo(conversation: str, settings: Settings, *, force: bool) -> None:
         found = await find_conversation(runtime.store, conversation)
         return await runtime.way_back.redo(found.id, force=force)
 
-    _report(_carry_out(settings, go, force))
+    done = _carry_out(settings, go, force)
+    where = ", and the conversation is where it was" if done.moved else ""
+    _report(done, f"{where}; `dragoman revert {done.turn or LAST}` goes back once more")
 
 
 def _carry_out(
@@ -94,22 +98,19 @@ def _carry_out(
         return asyncio.run(run(force))
     except RevertConflict as error:
         if not sys.stdin.isatty():
-            raise
+            raise BadRequest(f"{error.what}: --force goes back all the same, or mend it first") from error
         for path, why in error.conflicts:
             print(f"  {visible(path)}: {why}", file=sys.stderr)
         typer.confirm("Go back all the same? These changes would be lost", abort=True, err=True)
         return asyncio.run(run(True))
 
 
-def _report(done: Reverted) -> None:
+def _report(done: Reverted, then: str) -> None:
     for path in done.paths:
         print(visible(path))
     for note in done.notes:
         print(f"· {plain(note)}", file=sys.stderr)
-    where = ", and the conversation is back before it" if done.moved else ""
-    print(
-        f"{count(len(done.paths), 'file')} changed{where}; `dragoman redo` takes that back.", file=sys.stderr
-    )
+    print(f"{count(len(done.paths), 'file')} changed{then}.", file=sys.stderr)
 
 
 def show_blame(file: Path, settings: Settings, *, as_json: bool) -> None:

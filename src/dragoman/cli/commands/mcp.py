@@ -29,11 +29,12 @@ COLOURS = {"running": "green", "failed": "red", "login": "yellow", "off": "dim",
 
 
 def list_servers(config: Path | None, *, trust: bool = False, check: bool, as_json: bool) -> None:
-    servers = load_servers(config, trust=trust)
+    loaded = load_servers(config, trust=trust)
+    servers = {name: server for name, (server, _) in loaded.items()}
     states = asyncio.run(_check_servers(servers)) if check else {}
     if as_json:
         listed: list[JsonValue] = [
-            _report(name, server, states.get(name)) for name, server in servers.items()
+            _report(name, server, file, states.get(name)) for name, (server, file) in loaded.items()
         ]
         print_json({"servers": listed}, indent=2)
         return
@@ -41,18 +42,19 @@ def list_servers(config: Path | None, *, trust: bool = False, check: bool, as_js
         print("There are no servers. Add one: dragoman mcp add NAME -- COMMAND …")
         return
     table = Table(box=None, show_header=False, padding=(0, 1))
-    for no_wrap in (True, True, False, False):
+    for no_wrap in (True, True, False, False, False):
         table.add_column(no_wrap=no_wrap, overflow="fold")
-    for name, server in servers.items():
+    for name, (server, file) in loaded.items():
         state, error = states.get(name, ("" if server.enabled else "off", ""))
         status = f"{state}: {error}" if error else state
         if not sys.stdout.isatty():
-            print("\t".join((name, server.kind, server.where, status)))
+            print("\t".join((name, server.kind, server.where, status, file)))
         table.add_row(
             escape(name),
             server.kind,
             escape(server.where),
             f"[{COLOURS.get(state, 'dim')}]{escape(status)}[/]",
+            f"[dim]{escape(file)}[/]",
         )
     if sys.stdout.isatty():
         Console(highlight=False).print(table)
@@ -75,8 +77,8 @@ async def _check_servers(servers: dict[str, McpServer]) -> dict[str, tuple[str, 
     return dict(zip(servers, found, strict=True))
 
 
-def _report(name: str, server: McpServer, state: tuple[str, str] | None) -> JsonValue:
-    report: dict[str, JsonValue] = {"name": name, "kind": server.kind, "where": server.where}
+def _report(name: str, server: McpServer, file: str, state: tuple[str, str] | None) -> JsonValue:
+    report: dict[str, JsonValue] = {"name": name, "kind": server.kind, "where": server.where, "file": file}
     report["enabled"] = server.enabled
     return report if state is None else {**report, "state": state[0], "trouble": state[1] or None}
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman.cli.folder_trust import load_settings, trust_edit
+from dragoman.cli.folder_trust import load_settings, read_settings, trust_edit
 from dragoman.config.build import servers_of
 from dragoman.config.edits import parse_text, read_text, with_table, without_table
 from dragoman.config.settings import FILE, user_folder
+from dragoman.config.sources import decide_from_memory, find_files, find_sources
 from dragoman.config.trust.contents import inspect_project
 from dragoman.errors import ConfigError
 from dragoman.tools.builtin import BUILTIN
-from dragoman.tools.mcp.references import looks_secret
+from dragoman.tools.mcp.references import looks_secret, secret_name
 from dragoman.tools.mcp.servers import McpServer, parse_server, read_json
 
 TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")
@@ -30,18 +31,25 @@ def find_file(config: Path | None) -> Path:
     return next(found, here / FILE)
 
 
-def load_servers(config: Path | None, *, trust: bool = False) -> dict[str, McpServer]:
-    """The servers a turn would have: of all files that apply here, or of the one that is named."""
+def load_servers(config: Path | None, *, trust: bool = False) -> dict[str, tuple[McpServer, str]]:
+    """The servers a turn would have, each with the file that it stands in: of all files that apply here, or
+    of the one that is named."""
     if config is not None and config.suffix == ".json":
-        return read_json(config)
-    return servers_of(load_settings(config, trust=trust, asks=True))
+        return {name: (server, str(config)) for name, server in read_json(config).items()}
+    settings = load_settings(config, trust=trust, asks=True)
+    json_file = settings.path(settings.values.get("mcp_file", ""))
+    files = {name: settings.origins.get(f"mcp.{name}") for name in settings.values.get("mcp", {})}
+    return {
+        name: (server, re.sub(r":\d+$", "", files.get(name) or str(json_file)))
+        for name, server in servers_of(settings).items()
+    }
 
 
 def find_server(name: str, config: Path | None, *, trust: bool = False) -> McpServer:
     servers = load_servers(config, trust=trust)
     if name not in servers:
         raise ConfigError(f"there is no server {name!r}: {_list_names(servers)}")
-    return servers[name]
+    return servers[name][0]
 
 
 def _list_names(servers: Iterable[str]) -> str:
@@ -94,18 +102,57 @@ def add_server(name: str, table: dict[str, Any], config: Path | None) -> str:
 
 
 def remove_server(name: str, config: Path | None) -> str:
-    """Take the table out, also where it makes no server."""
-    file = find_file(config)
+    """Take the table out of the file that it stands in, also where it makes no server."""
+    file, *others = _files_with(name, config)
     before = read_text(file)
-    servers = parse_text(before, file).get("mcp", {})
-    if name not in servers:
-        raise ConfigError(f"{file} has no server {name!r}: {_list_names(servers)}")
+    table = parse_text(before, file)["mcp"][name]
     hint = _write(file, without_table(before, "mcp", name, file))
-    if servers[name].get("auth") and (url := servers[name].get("url")):
+    if not others:
+        _forget_secrets(name, table)
+    left = "".join(f"\n{other} has a server {name!r} too: that one is left." for other in others)
+    return f"{name} is taken out of {file}.{left}{hint}"
+
+
+def _files_with(name: str, config: Path | None) -> list[Path]:
+    """The files that have this server, the one that counts first. ConfigError where none has it."""
+    files = [config] if config is not None else _files_here()
+    tables = {file: parse_text(read_text(file), file).get("mcp", {}) for file in files}
+    found = [file for file, servers in tables.items() if name in servers]
+    if not found:
+        if (json_file := _json_file_with(name, config)) is not None:
+            raise ConfigError(f"the server {name!r} stands in {json_file}: take it out there by hand")
+        names = _list_names(dict.fromkeys(one for servers in tables.values() for one in servers))
+        raise ConfigError(f"{' and '.join(map(str, files))}: no server {name!r} is there: {names}")
+    return found
+
+
+def _files_here() -> list[Path]:
+    """The folder's file and the person's own, the one that wins first: a folder's wins once it is trusted."""
+    used = find_sources(None, Path.cwd(), decide_from_memory(os.environ)).files
+    return [*dict.fromkeys([*reversed(used), *find_files(Path.cwd())])] or [find_file(None)]
+
+
+def _json_file_with(name: str, config: Path | None) -> Path | None:
+    settings, _ = read_settings(config)
+    named = settings.values.get("mcp_file")
+    if not named:
+        return None
+    file = settings.path(named)
+    return file if name in read_json(file, settings.check_servers) else None
+
+
+def _forget_secrets(name: str, table: Mapping[str, Any]) -> None:
+    """Its login, and what the page stored for it alone."""
+    from dragoman.stored_keys import forget_key
+
+    for kind in ("env", "headers"):
+        for key, value in table.get(kind, {}).items():
+            if value == f"${{{secret_name(name, key)}}}":
+                forget_key(secret_name(name, key))
+    if table.get("auth") and (url := table.get("url")):
         from dragoman.tools.mcp.tokens import TokenStore
 
         TokenStore(url).forget()
-    return f"{name} is taken out of {file}.{hint}"
 
 
 def _write(file: Path, text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from textwrap import wrap
 
 from pydantic import JsonValue
 from rich.console import Console
@@ -17,7 +18,9 @@ from dragoman.turn.trace import Because, CallTrace, RequestTrace, Totals, TurnTr
 
 _TRACE: Codec[TurnTrace] = Codec(TurnTrace)
 _TOTALS: Codec[Totals] = Codec(Totals)
-_BAR = 24  # characters
+_BAR = 24  # characters; less in a narrow terminal
+_BESIDE = 62  # of a line, beside the bar, before what it is about
+_INDENT = " " * 13  # of what did not fit into the line
 _NAME = 34
 _COLOURS = {"step": "dim", "request": "cyan", "call": "green", "wait": "yellow", "compaction": "magenta"}
 
@@ -38,22 +41,28 @@ def trace_report(trace: TurnTrace, now: float) -> JsonValue:
 
 
 def show_waterfall(trace: TurnTrace, now: float) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
     for line in _head(trace, now):
-        console.print(line)
+        console.print(line, soft_wrap=not console.is_terminal)
+    width = max(8, min(_BAR, console.width - _BESIDE)) if console.is_terminal else _BAR
     until = max(trace.ended or now, trace.started)
     whole = max(until - trace.started, 1e-6)
     for row in _rows(trace):
         end = row.end if row.end is not None else until
-        bar = _bar((row.start - trace.started) / whole, (end - trace.started) / whole)
+        bar = _bar((row.start - trace.started) / whole, (end - trace.started) / whole, width)
         name = ("  " * row.depth + one_line(row.name, _NAME))[: _NAME + 4].ljust(_NAME + 4)
         lasts = seconds(end - row.start) if row.end is not None else f"{seconds(end - row.start)} …"
         at = seconds(max(0.0, row.start - trace.started))
         colour = _COLOURS[row.kind]
         about = one_line(row.about, 400)
-        console.print(
-            f"{at:>9}  [{colour}]{bar}[/]  {escape(name)} {lasts:>9}  {escape(about)}".rstrip(), markup=True
-        )
+        line = f"{at:>9}  [{colour}]{bar}[/]  {escape(name)} {lasts:>9}"
+        room = console.width - width - _BESIDE - 2
+        if not console.is_terminal or len(about) <= room:
+            console.print(f"{line}  {escape(about)}".rstrip(), soft_wrap=True)
+            continue
+        console.print(line, soft_wrap=True)
+        for part in wrap(about, max(20, console.width - len(_INDENT)), break_on_hyphens=False):
+            console.print(f"{_INDENT}{escape(part)}", soft_wrap=True)
 
 
 def _head(trace: TurnTrace, now: float) -> Iterator[str]:
@@ -139,10 +148,10 @@ def describe_because(because: Because) -> str:
     return f"{because.kind}: {because.text}{where}{at}" if because.kind else because.text
 
 
-def _bar(start: float, end: float) -> str:
-    first = min(_BAR - 1, max(0, round(start * _BAR)))
-    last = min(_BAR, max(first + 1, round(end * _BAR)))
-    return "·" * first + "█" * (last - first) + "·" * (_BAR - last)
+def _bar(start: float, end: float, width: int) -> str:
+    first = min(width - 1, max(0, round(start * width)))
+    last = min(width, max(first + 1, round(end * width)))
+    return "·" * first + "█" * (last - first) + "·" * (width - last)
 
 
 def seconds(value: float) -> str:

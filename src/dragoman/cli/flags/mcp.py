@@ -32,6 +32,10 @@ WrittenFile = Annotated[
     Path | None,
     typer.Option(envvar="DRAGOMAN_CONFIG", help="The file, if not the nearest dragoman.toml upwards."),
 ]
+RemovedFile = Annotated[
+    Path | None,
+    typer.Option(envvar="DRAGOMAN_CONFIG", help="The file, if not the one that the server stands in."),
+]
 ReadFile = Annotated[
     Path | None,
     typer.Option(
@@ -100,8 +104,8 @@ def probe(name: Name, config: ReadFile = None, trust: Trust = False, json: AsJso
 
 
 @app.command(epilog="Example: `dragoman mcp remove notes`")
-def remove(name: Name, config: WrittenFile = None) -> None:
-    """Take a server out of dragoman.toml, and forget its login."""
+def remove(name: Name, config: RemovedFile = None) -> None:
+    """Take a server out of the file that it stands in, the folder's or your own, and forget its login."""
     from dragoman.cli.commands.mcp_tables import remove_server
 
     print(remove_server(name, config))

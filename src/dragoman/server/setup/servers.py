@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import shutil
 from dataclasses import replace
-from hashlib import sha256
 from typing import Any
 
 from dragoman.errors import BadRequest, ConfigError, NotFound
@@ -17,7 +15,7 @@ from dragoman.server.setup.bodies import ConfirmedServer, NewServer
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.setup.shapes import ServerLogin, ServerPlan, ServerSetup, ServerSetupList, ServerTool
 from dragoman.stored_keys import forget_key, store_key
-from dragoman.tools.mcp.references import looks_secret
+from dragoman.tools.mcp.references import looks_secret, secret_name
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import concerns
@@ -134,19 +132,13 @@ def _referring(server: str, texts: dict[str, str], secrets: dict[str, str]) -> d
     referring = {}
     for name, value in texts.items():
         if looks_secret(name, value) or redact_text(value) != value:
-            variable = _secret_name(server, name)
+            variable = secret_name(server, name)
             if secrets.setdefault(variable, value) != value:
                 raise ConfigError(f"two secrets would be stored as {variable}: rename one")
             referring[name] = f"${{{variable}}}"
         else:
             referring[name] = value
     return referring
-
-
-def _secret_name(server: str, name: str) -> str:
-    """For one server alone: `a` with `B_C` and `a_b` with `C` are not to share a secret."""
-    mark = sha256(f"{server}\0{name}".encode()).hexdigest()[:6].upper()
-    return re.sub(r"[^A-Z0-9]", "_", f"MCP_{server}_{name}_{mark}".upper())
 
 
 def _value(body: NewServer) -> dict[str, Any]:
@@ -168,7 +160,7 @@ def _take_out(own: OwnSettings, name: str) -> None:
     own.remove("mcp", name)
     for kind in ("env", "headers"):
         for key in table.get(kind, {}):
-            forget_key(_secret_name(name, key))
+            forget_key(secret_name(name, key))
     url = table.get("url")
     if url and table.get("auth") and url not in {other.url for other in own.servers().values()}:
         from dragoman.tools.mcp.tokens import TokenStore

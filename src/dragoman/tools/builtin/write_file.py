@@ -86,7 +86,8 @@ def write_file(
         return wanted
 
     replace_inside(context.workspace, path, MOST, change, create=not version)
-    said = f"wrote {path}: {len(text)} characters, version {version_of(wanted)}"
+    size = "1 character" if len(text) == 1 else f"{len(text)} characters"
+    said = f"wrote {path}: {size}, version {version_of(wanted)}"
     return output_of_write(said, [(path, before, wanted)])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from importlib import import_module
 from typing import TypeAlias
 
@@ -47,6 +48,12 @@ def resolve_references(texts: Mapping[str, str], find: Find = look_up) -> dict[s
         return found if found is not None else match[2]
 
     return {name: _REFERENCE.sub(value, text) for name, text in texts.items()}
+
+
+def secret_name(server: str, name: str) -> str:
+    """What a secret of one server is stored as: `a` with `B_C` and `a_b` with `C` are not to share one."""
+    mark = sha256(f"{server}\0{name}".encode()).hexdigest()[:6].upper()
+    return re.sub(r"[^A-Z0-9]", "_", f"MCP_{server}_{name}_{mark}".upper())
 
 
 def looks_secret(name: str, value: str) -> bool:
