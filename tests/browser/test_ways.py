@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from playwright.async_api import Browser, expect
 
 from tests.browser.stage import MARKS, Person, Server, at_the_page
+from tests.browser.test_way_back import nothing_at
 
 pytestmark = MARKS
 
@@ -80,6 +81,7 @@ async def faults(person: Person) -> list[str]:
 
 async def talk(person: Person) -> None:
     """Words, tables, calls, a diff and a question that is still open."""
+    nothing_at(person.server.config.with_name("draft.txt"))
     for play, words in (("markdown", "two"), ("think", "thought"), ("people", "These are they.")):
         await person.say(play)
         await person.sees(words)

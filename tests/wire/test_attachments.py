@@ -7,9 +7,11 @@ import base64
 import hashlib
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable
+import threading
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -33,6 +35,7 @@ from dragoman.wire.openai_chat import OpenAIChat
 from dragoman.wire.payload import Payload
 from dragoman.wire.scripted import says
 from tests.loopback import loopback
+from tests.patience import PATIENCE
 from tests.wire.memory_blobs import MemoryBlobs
 
 IMAGE = File("image/png", blob="image")
@@ -171,17 +174,31 @@ class Watched(HttpClient):
         return super().exchange(endpoint, model, **more)
 
 
-async def turns_of_others(work: Awaitable[object]) -> int:
-    async with others() as turns:
-        await work
-        return turns[0]
+class Slow(bytes):
+    """It takes others ten turns of the event loop to read."""
+
+    let_go = False
+
+    def decode(self, *how: Any, **more: Any) -> str:
+        self.let_go = self.enough.wait(PATIENCE)
+        return super().decode(*how, **more)
+
+    @cached_property
+    def enough(self) -> threading.Event:
+        return threading.Event()
 
 
 async def test_s4_others_have_their_turn_while_a_large_text_is_read() -> None:
-    """S4: on the event loop it would be one step, with a turn or two for the others around it."""
-    blobs = blobs_of(note=bytes(30_000_000))
-    reading = AttachmentReader(blobs).read(asking(NOTE), OpenAIChat())
-    assert await turns_of_others(reading) > 10
+    """S4: on the event loop nobody could let it go."""
+    note = Slow(bytes(100_000))
+
+    async def have_turns() -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        note.enough.set()
+
+    await asyncio.gather(AttachmentReader(blobs_of(note=note)).read(asking(NOTE), OpenAIChat()), have_turns())
+    assert note.let_go
 
 
 async def test_s4_others_have_their_turn_while_a_large_body_is_written() -> None:
