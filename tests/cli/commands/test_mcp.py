@@ -9,12 +9,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from mcp.shared.auth import OAuthToken
 from typer.testing import CliRunner, Result
 
 from dragoman.cli.main import app
 from dragoman.errors import ConfigError
 from dragoman.stored_keys import in_file, store_key
 from dragoman.tools.mcp.references import secret_name
+from dragoman.tools.mcp.tokens import TokenStore
 from tests.cli.program import program
 from tests.patience import PATIENCE
 from tests.tools.mcp.servers import RAW
@@ -222,3 +224,16 @@ async def test_a_server_that_is_not_there_is_told_in_a_line(tmp_path: Path) -> N
         "dragoman: the server gone is not there: it cannot be started: "
         "there is no program 'no-such-program-anywhere'\n"
     )
+
+
+def test_a_login_stays_where_another_server_has_the_same_address(tmp_path: Path) -> None:
+    """It is the address that one signed in to."""
+    for name in ("one", "two"):
+        with (tmp_path / "dragoman.toml").open("a") as file:
+            file.write(f'[mcp.{name}]\nurl = "https://tools.example/mcp"\nauth = "oauth"\n')
+    tokens = TokenStore("https://tools.example/mcp")
+    tokens.save(tokens=OAuthToken(access_token="t"))
+    mcp("remove", "one")
+    assert tokens.login().tokens is not None
+    mcp("remove", "two")
+    assert tokens.login().tokens is None

@@ -108,22 +108,27 @@ def remove_server(name: str, config: Path | None) -> str:
     table = parse_text(before, file)["mcp"][name]
     hint = _write(file, without_table(before, "mcp", name, file))
     if not others:
-        _forget_secrets(name, table)
+        _forget_secrets(name, table, _tables(config))
     left = "".join(f"\n{other} has a server {name!r} too: that one is left." for other in others)
     return f"{name} is taken out of {file}.{left}{hint}"
 
 
 def _files_with(name: str, config: Path | None) -> list[Path]:
     """The files that have this server, the one that counts first. ConfigError where none has it."""
-    files = [config] if config is not None else _files_here()
-    tables = {file: parse_text(read_text(file), file).get("mcp", {}) for file in files}
+    tables = _tables(config)
     found = [file for file, servers in tables.items() if name in servers]
     if not found:
         if (json_file := _json_file_with(name, config)) is not None:
             raise ConfigError(f"the server {name!r} stands in {json_file}: take it out there by hand")
         names = _list_names(dict.fromkeys(one for servers in tables.values() for one in servers))
-        raise ConfigError(f"{' and '.join(map(str, files))}: no server {name!r} is there: {names}")
+        raise ConfigError(f"{' and '.join(map(str, tables))}: no server {name!r} is there: {names}")
     return found
+
+
+def _tables(config: Path | None) -> dict[Path, dict[str, Any]]:
+    """The servers of each file, as they are written there."""
+    files = [config] if config is not None else _files_here()
+    return {file: parse_text(read_text(file), file).get("mcp", {}) for file in files}
 
 
 def _files_here() -> list[Path]:
@@ -141,15 +146,16 @@ def _json_file_with(name: str, config: Path | None) -> Path | None:
     return file if name in read_json(file, settings.check_servers) else None
 
 
-def _forget_secrets(name: str, table: Mapping[str, Any]) -> None:
-    """Its login, and what the page stored for it alone."""
+def _forget_secrets(name: str, table: Mapping[str, Any], left: Mapping[Path, Mapping[str, Any]]) -> None:
+    """What the page stored for it alone, and its login, unless a server that is left has the same address."""
     from dragoman.stored_keys import forget_key
 
     for kind in ("env", "headers"):
         for key, value in table.get(kind, {}).items():
             if value == f"${{{secret_name(name, key)}}}":
                 forget_key(secret_name(name, key))
-    if table.get("auth") and (url := table.get("url")):
+    others = {other.get("url") for servers in left.values() for other in servers.values()}
+    if table.get("auth") and (url := table.get("url")) and url not in others:
         from dragoman.tools.mcp.tokens import TokenStore
 
         TokenStore(url).forget()
