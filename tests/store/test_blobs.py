@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from dragoman.store.blobs.cache import CachedBlobs
 from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.conformance import BlobConformance
 from dragoman.store.sqlite import SqliteStore
+from tests.patience import eventually
 
 
 class TestFolder(BlobConformance):
@@ -40,6 +43,16 @@ def files_in(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
+def open_at(file: Path) -> list[str]:
+    """The descriptors of this process that have it open."""
+    found = []
+    for descriptor in Path("/dev/fd").iterdir():
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(int(descriptor.name)), file.stat()):
+                found.append(descriptor.name)
+    return found
+
+
 async def test_the_same_bytes_are_stored_once(blobs: FolderBlobs, tmp_path: Path) -> None:
     """S4"""
     key = await blobs.put(b"hello")
@@ -47,6 +60,22 @@ async def test_the_same_bytes_are_stored_once(blobs: FolderBlobs, tmp_path: Path
     assert await blobs.put(b"hello") == key
     assert blobs.path(key).stat().st_ino == written
     assert files_in(tmp_path) == [blobs.path(key)]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a file that takes its time to open needs mkfifo")
+async def test_what_is_opened_for_nobody_any_more_is_closed(blobs: FolderBlobs) -> None:
+    """S4 × T6: the thread that opens a file cannot be called back."""
+    slow = blobs.path("0" * 64)
+    slow.parent.mkdir(parents=True)
+    os.mkfifo(slow)
+    reading = asyncio.ensure_future(anext(aiter(blobs.pieces("0" * 64))))
+    await asyncio.sleep(0)  # the thread has begun, and waits for somebody who writes
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    writing = await asyncio.to_thread(os.open, slow, os.O_WRONLY)
+    os.close(writing)  # the end of the file
+    await eventually(lambda: not open_at(slow))
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Self
+from typing import Protocol, TypeVar
 
 from dragoman.store.blobs.blobs import PIECE, altered
+
+
+class _Closed(Protocol):
+    def close(self) -> None: ...
+
+
+_File = TypeVar("_File", bound=_Closed)
+
+
+@asynccontextmanager
+async def opened(opens: Callable[[], _File]) -> AsyncIterator[_File]:
+    """What `opens` returns in a thread, closed after use: also where nobody waits for it any more by the time
+    that the thread has it open."""
+    opening = asyncio.ensure_future(asyncio.to_thread(opens))
+    try:
+        file = await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_close_result)
+        raise
+    try:
+        yield file
+    finally:
+        file.close()
+
+
+def _close_result(opening: asyncio.Future[_File]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
 
 
 class BlobFileReader:
@@ -16,14 +47,18 @@ class BlobFileReader:
 
     def __init__(self, file: Path, key: str, start: int = 0, end: int | None = None) -> None:
         self._file = file.open("rb")
-        self._file.seek(start)
+        self._start = start
         self._left = None if end is None else end - start
         self._key = key
         self._digest = hashlib.sha256() if start == 0 and end is None else None
-        self._next = self._read_on()
+        self._next: bytes | None = None  # nothing was read yet
 
     def read(self) -> bytes:
         """The next piece; none at the end."""
+        if self._next is None:
+            if self._start:
+                self._file.seek(self._start)
+            self._next = self._read_on()
         piece = self._next
         self._next = self._read_on() if piece else b""
         if not self._next and self._digest is not None and self._digest.hexdigest() != self._key:
@@ -52,10 +87,8 @@ class BlobFileWriter:
         self._file = partial.open("wb")
         self._digest = hashlib.sha256()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """What was not kept is gone."""
         self._file.close()
         self._partial.unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from dragoman.errors import ConfigError, NotFound, StoreUnavailable
 from dragoman.messages.ids import new_id
 from dragoman.store.blobs.blobs import PIECE, checked_data, checked_key, key_of
-from dragoman.store.blobs.files import BlobFileReader, BlobFileWriter
+from dragoman.store.blobs.files import BlobFileReader, BlobFileWriter, opened
 
 _OWNER = "owner"  # the file that says whose blobs these are, where any store could name the folder
 _GONE = "restore its file from a copy of the store's folder, or send the message again without it"
@@ -40,7 +40,7 @@ class FolderBlobs:
 
     async def put_pieces(self, pieces: AsyncIterable[bytes]) -> tuple[str, int]:
         try:
-            with await asyncio.to_thread(self._begin) as writer:
+            async with opened(self._begin) as writer:
                 held = bytearray()
                 async for piece in pieces:
                     held += piece
@@ -59,12 +59,9 @@ class FolderBlobs:
 
     async def pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
         with _reading(key):
-            reader = await asyncio.to_thread(BlobFileReader, self.path(key), key, start, end)
-            try:
+            async with opened(lambda: BlobFileReader(self.path(key), key, start, end)) as reader:
                 while piece := await asyncio.to_thread(reader.read):
                     yield piece
-            finally:
-                reader.close()
 
     async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
         return await asyncio.to_thread(self._delete, key, unused_for)
