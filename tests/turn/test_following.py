@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from dragoman import allow_once, tool
-from dragoman.messages.events import Event, TextDelta, TurnEnd
+from dragoman import Runtime, ScriptedModel, allow_once, tool
+from dragoman.messages.events import Event, MessageAdded, TextDelta, TurnEnd
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.turns import Started, StoredEvent
 from dragoman.wire.scripted import calls, says
 from tests.door import python
 from tests.runtimes import runtime_with
@@ -114,3 +117,76 @@ async def test_a_turn_that_is_taken_up_here_is_followed_on(tmp_path: Path) -> No
                 await second.answer(event.question, allow_once())
         assert numbers == sorted(set(numbers))
         assert numbers[0] > seen
+
+
+class Pausing(SqliteStore):
+    """Begins what is queued, and takes its time to say so."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.begun, self.says_so = asyncio.Event(), asyncio.Event()
+
+    async def begin_queued(self, turn: str) -> Started | None:
+        started = await super().begin_queued(turn)
+        if started is not None:
+            self.begun.set()
+            await self.says_so.wait()
+        return started
+
+
+@pytest.mark.parametrize("adopts", [True, False])
+async def test_what_is_about_to_begin_here_is_followed_here(tmp_path: Path, adopts: bool) -> None:
+    """E2 × T13: by the store it is no longer queued, and it does not run yet."""
+    store, may_end = Pausing(tmp_path / "chat.db"), asyncio.Event()
+
+    @tool
+    async def hold() -> str:
+        """Wait."""
+        await may_end.wait()
+        return "held"
+
+    model = ScriptedModel([calls("hold"), says("first"), says("second")])
+    async with Runtime(store, model=model, tools=[hold], allow=["*"], adopts=adopts) as runtime:
+        chat = await runtime.conversation()
+        await chat.send("one")
+        queued = await chat.send("two", queue=True)
+        may_end.set()
+        await store.begun.wait()
+        following = asyncio.ensure_future(anext(aiter(runtime.turn(queued.id).events())))
+        await asyncio.sleep(0)
+        store.says_so.set()
+        assert (await following).seq == 1
+        heard = [event async for event in runtime.turn(queued.id).events()]
+    assert "".join(event.text for event in heard if isinstance(event, TextDelta)) == "second"
+
+
+class Silent(SqliteStore):
+    async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
+        """As if the process had ended before."""
+
+
+async def test_who_heard_nothing_of_a_turn_is_told_what_it_said(tmp_path: Path) -> None:
+    """E2: its owner did not come to tell the store."""
+    heard, may_end = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def hold() -> str:
+        """Wait."""
+        heard.set()
+        await may_end.wait()
+        return "held"
+
+    model = ScriptedModel([calls("hold"), says("done")])
+    async with (
+        Runtime(Silent(tmp_path / "chat.db"), model=model, tools=[hold], allow=["*"]) as owner,
+        runtime_with(tmp_path, [], adopts=False) as follower,
+    ):
+        turn = await owner.send("go")
+        await heard.wait()
+        events = follower.turn(turn.id).events()
+        following = asyncio.ensure_future(anext(events))
+        await asyncio.wait([following], timeout=0.1)
+        may_end.set()
+        told = [await following, *[event async for event in events]]
+    assert [event.message.text for event in told if isinstance(event, MessageAdded)][-1] == "done"
+    assert isinstance(told[-1], TurnEnd)

@@ -67,19 +67,19 @@ class TurnHandle(Generic[T]):
         over, what it said."""
         live = await self._attached()
         if live is None and not await self._can_be_followed():
-            for message in await self._messages():
-                yield e.MessageAdded(message)
-            yield await self._end()
+            for event in await self._all_said():
+                yield event
             return
-        ended = False
+        ended, seen = False, after
         while not ended:
             here = live.log.events.batches(after) if live is not None else None
             async for batch in here or self._engine.bus.follow(self.id, after):
                 for event in batch:
                     yield event
                 after, ended = batch[-1].seq, isinstance(batch[-1], e.TurnEnd)
-            if not ended and not (await self._store.turn(self.id)).live:
-                yield await self._end()  # whoever ran it did not live to tell
+            if not ended and not (await self._store.turn(self.id)).live:  # whoever ran it did not tell
+                for event in await self._all_said() if after == seen else [await self._end()]:
+                    yield event
                 ended = True
             if live is None or not live.given_up:
                 return
@@ -88,6 +88,10 @@ class TurnHandle(Generic[T]):
     async def _can_be_followed(self) -> bool:
         """Another process runs it, or did so a moment ago and has left its events for who is behind."""
         return (await self._store.turn(self.id)).live or bool(await self._store.events({self.id: 0}, 1))
+
+    async def _all_said(self) -> list[e.Event]:
+        """For who has seen nothing of it."""
+        return [*(e.MessageAdded(message) for message in await self._messages()), await self._end()]
 
     async def _end(self) -> e.TurnEnd:
         turn = await self.turn()

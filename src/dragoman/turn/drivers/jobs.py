@@ -121,7 +121,7 @@ class JobDriver(TaskDriver):
 
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
         """Here only where a turn of this process works with it; else by whoever is next in the queue."""
-        if self._bus.here(turn) is not None:
+        if await self._runs_here(turn):
             return True
         row = await self._store.turn(turn)
         if self._works and (wanted or await self._is_inner(row.conversation)):

@@ -49,6 +49,7 @@ class TaskDriver:
         self._leaves_to_workers = job_queue_of(services.store) is not None
         self._given_up: set[str] = set()  # turns, at the last look
         self._begins = 0  # turns that are being stored and begun
+        self._beginning: dict[str, asyncio.Event] = {}  # queued turns among them, until they run here or not
         self._unheard = False  # signals may have come in that nobody has read
         self._lost: set[str] = set()  # turns of ours that do not run here, at the last look
         self._closing = False
@@ -118,7 +119,7 @@ class TaskDriver:
             await asyncio.wait([beginning])  # if it fails it is queued all the same
 
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
-        if self._bus.here(turn) is not None:
+        if await self._runs_here(turn):
             return True
         if not self._adopts and not wanted:
             return False
@@ -232,12 +233,24 @@ class TaskDriver:
             await self._begin_next(queued.turn)
 
     async def _begin_next(self, turn: str) -> None:
-        with self.beginning():
-            started = await self._store.begin_queued(turn)
-            if started is not None:
-                with self._given_up_on_error(started):
-                    facts = await self._store.facts(turn)
-                await self.begin(started, FACT.load(facts[0]))
+        await self._runs_here(turn)  # nobody else is at it
+        self._beginning[turn] = decided = asyncio.Event()
+        try:
+            with self.beginning():
+                started = await self._store.begin_queued(turn)
+                if started is not None:
+                    with self._given_up_on_error(started):
+                        facts = await self._store.facts(turn)
+                    await self.begin(started, FACT.load(facts[0]))
+        finally:
+            del self._beginning[turn]
+            decided.set()
+
+    async def _runs_here(self, turn: str) -> bool:
+        """Once it is decided: by the store a turn is no longer queued a moment before it runs."""
+        while (decided := self._beginning.get(turn)) is not None:
+            await decided.wait()
+        return self._bus.here(turn) is not None
 
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────────
 
