@@ -89,6 +89,15 @@ def die(step):
 history.revert([told], conversation="conv_1", turn="turn_1", leaf=("msg_2", "msg_1"), on_step=die)
 """
 
+KILLED_EDIT = KILLED.replace(
+    """(root / "a.txt").unlink()
+(root / "a.txt").mkdir()
+(root / "a.txt" / "x").write_text("x")
+""",
+    """(root / "a.txt").write_text("edited")
+""",
+)
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", range(5))
@@ -101,3 +110,28 @@ def test_a_revert_that_is_killed_is_finished_by_the_next_program(root: Path, at:
     (waiting,) = history.waiting_leaves()
     assert (waiting.leaf_before, waiting.leaf_after) == ("msg_2", "msg_1")
     assert picture(root) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", range(5))
+def test_what_a_person_did_after_the_kill_is_left_to_them(root: Path, at: int) -> None:
+    """B2 × B3: by who finishes the revert, and by who takes it back after that."""
+    subprocess.run([sys.executable, "-c", KILLED, str(root), str(at)], check=False)
+    (root / "new").write_text("mine")
+    history = history_of(root)
+    (waiting,) = history.waiting_leaves()
+    assert "new: it was changed since" in waiting.notes
+    history.revert([waiting], conversation="conv_1", turn="turn_1")
+    assert (root / "a.txt" / "x").read_text() == "x"
+    assert (root / "new").read_text() == "mine"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", range(3))
+def test_what_a_person_deleted_after_the_kill_stays_deleted(root: Path, at: int) -> None:
+    """B2 × B3"""
+    subprocess.run([sys.executable, "-c", KILLED_EDIT, str(root), str(at)], check=False)
+    (root / "a.txt").unlink()
+    (waiting,) = history_of(root).waiting_leaves()
+    assert not (root / "a.txt").exists()
+    assert "a.txt: it was changed since" in waiting.notes

@@ -54,7 +54,8 @@ def take_back(
 ) -> list[str]:
     """In a copy: what these records of the original did. → what was left as it is, and why"""
     changes: list[FileChange] = [change for record in records for change in record.changes]
-    return carry_out(folder, inverse(compose(changes)), contents, limits, repeated=True)
+    left = carry_out(folder, inverse(compose(changes)), contents, limits, repeated=True)
+    return [f"{one.path}: {one.why}" for one in left]
 
 
 def remove_copy(folder: Path) -> None:

@@ -20,10 +20,11 @@ from dragoman.workspace.lock import locked
 from dragoman.workspace.objects import SnapshotFile
 from dragoman.workspace.packs import PACK_FROM, Packer, drop_from_packs
 from dragoman.workspace.records import OpenRecord, Records, RunningCalls
-from dragoman.workspace.revert import carry_out, inverse, plan_revert, remove_left_overs
+from dragoman.workspace.revert import CHANGED, carry_out, inverse, plan_revert, remove_left_overs
 from dragoman.workspace.states import (
     DEFAULT_LIMITS,
     ChangeRecord,
+    Conflict,
     FileState,
     RevertPlan,
     SnapshotLimits,
@@ -275,16 +276,20 @@ class WorkspaceHistory:
         records: Records,
         number: int,
         record: ChangeRecord,
-        left: Sequence[str],
+        left: Sequence[Conflict],
         *,
         moves: bool,
     ) -> ChangeRecord:
+        """What somebody else made of a path meanwhile is not this revert's doing: no redo takes it back."""
+        theirs = {one.path for one in left if one.why == CHANGED}
         with file.transaction():
             paths = [change.path for change in record.changes]
             self._look(file, records, paths, all_ignored=True)
-            done = [replace(change, after=self._known.find(change.path)) for change in record.changes]
+            ours = [change for change in record.changes if change.path not in theirs]
+            done = [replace(change, after=self._known.find(change.path)) for change in ours]
             kept = tuple(change for change in done if change.before != change.after)
-            record = replace(record, changes=kept, notes=(*record.notes, *left))
+            notes = (f"{one.path}: {one.why}" for one in left)
+            record = replace(record, changes=kept, notes=(*record.notes, *notes))
             id = records.add_revert(record, moves_leaf=moves)
             drop_journal(file, number)
         return replace(record, id=id)

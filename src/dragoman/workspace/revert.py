@@ -25,7 +25,7 @@ from dragoman.workspace.states import (
 from dragoman.workspace.tree import Looker
 
 Contents: TypeAlias = Callable[[FileState], bytes | None]
-Step: TypeAlias = Callable[[], str | None]  # → why something is left as it is
+Step: TypeAlias = Callable[[], Conflict | None]  # → what is left as it is, and why
 
 CHANGED = "it was changed since"
 BETWEEN = "somebody else changed it in between"
@@ -70,14 +70,14 @@ def carry_out(
     *,
     repeated: bool = False,
     on_step: Callable[[int], None] = lambda _: None,
-) -> list[str]:
+) -> list[Conflict]:
     """Make each path what it shall be. → what was left as it is, and why
 
     Every step may run again: after a crash the rest is done by going through all of them (`repeated`). Then
     what is neither as it was nor as it shall be is somebody else's, and is left; before that, it is a
     RevertConflict. OSError where the system does not let us.
     """
-    left: list[str] = []
+    left: list[Conflict] = []
     carrier = _Carrier(root, read, limits, repeated)
     for number, step in enumerate(carrier.steps(changes)):
         on_step(number)
@@ -127,7 +127,7 @@ class _Carrier:
             if _is_folder(change.after):
                 yield lambda change=change: self._set_mode(change)  # type: ignore[misc]
 
-    def _remove(self, change: FileChange) -> str | None:
+    def _remove(self, change: FileChange) -> Conflict | None:
         now = state_at(self._root, change.path, self._limits)
         if now is None or (_is_folder(now) and _is_folder(change.after)):
             return None  # done before
@@ -137,7 +137,7 @@ class _Carrier:
             folder.remove(_name(change.path))
         return None
 
-    def _remove_folder(self, change: FileChange) -> str | None:
+    def _remove_folder(self, change: FileChange) -> Conflict | None:
         try:
             with open_folder(self._root, _above(change.path)) as folder:
                 folder.remove_folder(_name(change.path))
@@ -145,29 +145,29 @@ class _Carrier:
             return None
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and change.after is None:
-                return f"{change.path}: it is not empty, and stays"
+                return Conflict(change.path, "it is not empty, and stays")
             if error.errno == errno.ENOTDIR and self._repeated:
                 return None  # it is what it shall be already
             raise
         return None
 
-    def _make_folder(self, change: FileChange) -> str | None:
+    def _make_folder(self, change: FileChange) -> Conflict | None:
         assert change.after is not None
         with self._parent(change.path) as folder, suppress(FileExistsError):
             folder.make(_name(change.path))
         return None
 
-    def _write(self, change: FileChange) -> str | None:
+    def _write(self, change: FileChange) -> Conflict | None:
         state = change.after
         assert state is not None
         now = state_at(self._root, change.path, self._limits)
         if now == state:
             return None
-        if now is not None and now != change.before:
+        if now != change.before and (now is not None or _holds(change.before)):
             return self._leave(change)
         data = self._read(state)
         if data is None:
-            return f"{change.path}: {NOT_KEPT}"
+            return Conflict(change.path, NOT_KEPT)
         with self._parent(change.path) as folder:
             if state.kind == "link":
                 folder.link(_name(change.path), os.fsdecode(data))
@@ -175,7 +175,7 @@ class _Carrier:
                 folder.put(_name(change.path), data, state.mode, sync=True)
         return None
 
-    def _set_mode(self, change: FileChange) -> str | None:
+    def _set_mode(self, change: FileChange) -> Conflict | None:
         assert change.after is not None
         with open_folder(self._root, _above(change.path)) as folder:
             folder.set_folder_mode(_name(change.path), change.after.mode)
@@ -184,11 +184,11 @@ class _Carrier:
     def _parent(self, path: str) -> AbstractContextManager[OpenFolder]:
         return open_folder(self._root, _above(path), create=True)
 
-    def _leave(self, change: FileChange) -> str:
+    def _leave(self, change: FileChange) -> Conflict:
         """Something is there that is neither as it was nor as it shall be."""
         if not self._repeated:
             raise RevertConflict([(change.path, CHANGED)])
-        return f"{change.path}: {CHANGED}"
+        return Conflict(change.path, CHANGED)
 
 
 def state_at(root: Path, path: str, limits: SnapshotLimits) -> FileState | None:
