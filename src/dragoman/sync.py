@@ -170,6 +170,7 @@ class SyncConversation:
         *,
         output_type: OutputType[T],
         deps: object = None,
+        revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> SyncTurn[T]: ...
     @overload
@@ -180,6 +181,7 @@ class SyncConversation:
         *,
         output_type: None = None,
         deps: object = None,
+        revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> SyncTurn: ...
     def edit(self, message: str, said: str | Sequence[Part], **options: Any) -> SyncTurn[Any]:
@@ -193,6 +195,7 @@ class SyncConversation:
         output_type: OutputType[T],
         deps: object = None,
         beside: bool = False,
+        revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> SyncTurn[T]: ...
     @overload
@@ -203,6 +206,7 @@ class SyncConversation:
         output_type: None = None,
         deps: object = None,
         beside: bool = False,
+        revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> SyncTurn: ...
     def rerun(self, message: str, **options: Any) -> SyncTurn[Any]:
@@ -214,9 +218,12 @@ class SyncConversation:
         *,
         arguments: Arguments | None = None,
         result: str | None = None,
+        revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> SyncTurn:
-        began = self._chat.rerun_call(call, arguments=arguments, result=result, **options)
+        began = self._chat.rerun_call(
+            call, arguments=arguments, result=result, revert_files=revert_files, **options
+        )
         return SyncTurn(self._loop.run(began), self._loop)
 
     def turn(self, id: str, output_type: OutputType[T] | None = None) -> SyncTurn[T]:

@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
+import pytest
 from playwright.async_api import Browser, Locator, expect
 from pydantic import Field
 
 from dragoman import tool
+from dragoman.tools.builtin import files_group
 from dragoman.wire.scripted import calls, says
 from tests.browser.stage import MARKS, Person, Server, at_the_page
 from tests.browser.test_reading import faults
@@ -141,3 +143,28 @@ async def test_it_is_chinese_fits_a_phone_and_has_no_faults(browser: Browser, tm
         assert await faults(person) == []
         width = await person.page.evaluate("document.documentElement.scrollWidth")
         assert width <= 380
+
+
+@pytest.mark.parametrize("back", [True, False], ids=["taken back", "left"])
+async def test_what_it_did_to_the_files_is_taken_back_first(
+    browser: Browser, tmp_path: Path, back: bool
+) -> None:
+    """T10 × B2: unless the person says otherwise."""
+    work = tmp_path / "work"
+    work.mkdir()
+    script = [calls("write_file", path="a.txt", text="first\n"), says("Written."), says("Once more.")]
+    rules: dict[str, Any] = {"allow": ["files.write"], "tools": [files_group()], "workspace": work}
+    async with served(tmp_path, script, **rules) as site:
+        server = Server(tmp_path, port=0, link=f"{site.url}/?token={site.auth.token}")
+        async with at_the_page(browser, server) as person:
+            await person.say("Write it.")
+            await person.sees("Written.")
+            await person.call.get_by_role("button").first.click()
+            await fill(person, text="other\n")
+            await expect(person.by("revert-files")).to_contain_text("1 file")
+            if not back:
+                await person.by("revert-files").get_by_role("checkbox").uncheck()
+            await person.by("rerun-start").click()
+            await person.sees("Once more.")
+            await expect(person.call).to_contain_text("done" if back else "read it first")
+    assert (work / "a.txt").read_text() == ("other\n" if back else "first\n")

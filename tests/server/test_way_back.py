@@ -169,3 +169,31 @@ async def test_a_conversation_names_a_folder_and_its_fork_gets_a_copy(tmp_path: 
         assert (site_folder / "a.txt").read_text() == "two\n"
         (file,) = (await site.get(f"/api/conversations/{fork['id']}/diff"))["files"]
         assert "+two" in file["text"]
+
+
+async def test_a_new_version_begins_with_the_files_as_they_were(tmp_path: Path, work: Path) -> None:
+    """B2 × T10: where that is wanted; of an answer, of a message and of a call."""
+    write = calls("write_file", path="b.txt", text="b\n")
+    tools = [files_group(), shell_group()]
+    async with served(
+        tmp_path,
+        [write, says("done"), says("other"), *[write, says("done")] * 2],
+        tools=tools,
+        workspace=work,
+    ) as site:
+        turn = await site.say("go")
+        await _over(site, turn)
+        id = (await site.get(f"/api/turns/{turn}"))["conversation"]
+        said, reply, _ = (await site.get(f"/api/conversations/{id}/tree"))["messages"]
+        (call,) = reply["parts"]
+        other = {"path": "b.txt", "text": "other\n"}
+        for path, body in (
+            (f"calls/{call['id']}/rerun", {"arguments": other}),
+            (f"messages/{reply['id']}/rerun", {}),
+            (f"messages/{said['id']}/edit", {"text": "again"}),
+        ):
+            begun = await site.post(f"/api/{path}", {**body, "revert_files": True})
+            result = await site.runtime.turn(begun["turn"]).result()
+            states = [one.state for message in result.messages for one in message.calls]
+            assert states[-1:] == ["completed"], path
+    assert (work / "b.txt").read_text() == "b\n"

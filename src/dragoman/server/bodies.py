@@ -166,17 +166,23 @@ class NewTurn(MessageBody, TurnBody):
     queue: Annotated[bool, Field(description="wait for the turn that runs, instead of being refused")] = False
 
 
-class Edit(MessageBody, TurnBody):
+class NewVersion(TurnBody):
+    revert_files: Annotated[
+        bool, Field(description="take back before what was done to the files of the workspace since")
+    ] = False
+
+
+class Edit(MessageBody, NewVersion):
     """Another text for a message. What is left out of the rest is as it was for the message it replaces."""
 
 
-class Rerun(TurnBody):
+class Rerun(NewVersion):
     """How an answer is made once more. What is left out is as it was for the one it repeats."""
 
     beside: Annotated[bool, Field(description="also while another answer to it is being made")] = False
 
 
-class RerunCall(TurnBody):
+class RerunCall(NewVersion):
     """How a call is made once more: with other arguments, or as if it had given this. Neither: as it was."""
 
     arguments: Annotated[dict[str, JsonValue] | None, Field(description="in place of those it had")] = None

@@ -88,14 +88,19 @@ class ConversationHandle:
         *,
         output_type: OutputType[T] | None = None,
         deps: object = None,
+        revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[T]:
-        """A new version of what a person said, and its answer. What `options` leave out is as it was."""
+        """A new version of what a person said, and its answer. What `options` leave out is as it was. With
+        `revert_files`, what the old answer did to the workspace, and what was done since, is taken back
+        before."""
         await self._own(message)
         output = output_of(output_type)
         wanted = turn_options(output.spec if output else None, **options)
         inputs = TurnInputs(deps, output)
-        turn = await self._engine.commands.edit(message, said, options=wanted, inputs=inputs)
+        back = self._engine.way_back
+        async with back.reverted(back.revert_message(message, files_only=True) if revert_files else None):
+            turn = await self._engine.commands.edit(message, said, options=wanted, inputs=inputs)
         return TurnHandle(turn, self._engine, output)
 
     async def rerun(
@@ -105,15 +110,20 @@ class ConversationHandle:
         output_type: OutputType[T] | None = None,
         deps: object = None,
         beside: bool = False,
+        revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[T]:
         """A new version of an answer. What `options` leave out is as it was for the send it repeats. With
-        `beside`, it is made also while another is: one question to several models at once."""
+        `beside`, it is made also while another is: one question to several models at once. With
+        `revert_files`, what answers to it did to the workspace, and what was done since, is taken back
+        before."""
         await self._own(message)
         output = output_of(output_type)
         wanted = turn_options(output.spec if output else None, **options)
         inputs = TurnInputs(deps, output)
-        turn = await self._engine.commands.rerun(message, options=wanted, inputs=inputs, beside=beside)
+        back = self._engine.way_back
+        async with back.reverted(back.revert_answers(message) if revert_files else None):
+            turn = await self._engine.commands.rerun(message, options=wanted, inputs=inputs, beside=beside)
         return TurnHandle(turn, self._engine, output)
 
     async def rerun_call(
@@ -122,15 +132,19 @@ class ConversationHandle:
         *,
         arguments: Arguments | None = None,
         result: str | None = None,
+        revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> TurnHandle:
         """A new version of the answer that holds this call: the same up to it, made again with these
-        arguments, or gone on from as if this had been its result."""
+        arguments, or gone on from as if this had been its result. With `revert_files`, what it did to the
+        workspace, and what was done since, is taken back before."""
         _, conversation, _ = await self._store.call(call)
         if conversation != self.id:
             raise NotFound("call", call)
         change = CallChange(call, arguments, result)
-        turn = await self._engine.commands.rerun_call(change, options=turn_options(**options))
+        back = self._engine.way_back
+        async with back.reverted(back.revert_call(call, files_only=True) if revert_files else None):
+            turn = await self._engine.commands.rerun_call(change, options=turn_options(**options))
         return TurnHandle(turn, self._engine)
 
     def turn(self, id: str, output_type: OutputType[T] | None = None) -> TurnHandle[T]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -160,6 +161,27 @@ class WayBack:
                 point = point_in(tree, conversation, message.turn or "", [message], first_call=call)
                 return await self._revert(point, files_only, force)
         raise NotFound("call", call)
+
+    async def revert_answers(self, message: str) -> Reverted:
+        """The files alone, to before any answer to a question: that of this answer, or this one."""
+        found = await self._store.message(message)
+        tree = await self._tree(found.conversation)
+        question = tree.question_of(message)
+        answers = [tree[id] for id in tree.children(question.id)]
+        point = point_in(tree, found.conversation, found.turn or "", answers)
+        return await self._revert(point, files_only=True, force=False)
+
+    @asynccontextmanager
+    async def reverted(self, going_back: Awaitable[Reverted] | None) -> AsyncIterator[None]:
+        """For a new version of what was done: it begins with the files as they were before, if that is
+        wanted, and where it does not begin, they are as they were left."""
+        done = await going_back if going_back is not None else None
+        try:
+            yield
+        except BaseException:
+            if done is not None and done.paths:
+                await self.redo(done.conversation)
+            raise
 
     async def redo(self, conversation: str, *, force: bool = False) -> Reverted:
         """Take the last revert of a conversation back."""

@@ -67,7 +67,7 @@ export const edit = (message: string, parts: Said): Promise<Begun> => post(at`/a
 export const rerun = (message: string, how: Pick<Rerun, "model" | "beside"> = {}): Promise<Begun> =>
   post(at`/api/messages/${message}/rerun`, how);
 /** A new version of the answer that holds the call, from there on. Neither arguments nor a result: the same once more. */
-export const rerunCall = (call: string, change: Pick<RerunCall, "arguments" | "result">): Promise<Begun> =>
+export const rerunCall = (call: string, change: Pick<RerunCall, "arguments" | "result" | "revert_files">): Promise<Begun> =>
   post(at`/api/calls/${call}/rerun`, change);
 export const cancel = (turn: string): Promise<Cancelled> => post(at`/api/turns/${turn}/cancel`, {});
 export const steer = (turn: string, parts: Said): Promise<Done> => post(at`/api/turns/${turn}/steer`, { parts });

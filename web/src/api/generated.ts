@@ -630,6 +630,11 @@ export interface components {
              * @default []
              */
             client_tools?: components["schemas"]["ToolSpec"][];
+            /**
+             * @description take back before what was done to the files of the workspace since
+             * @default false
+             */
+            revert_files?: boolean;
             /** @example What is 17 * 23? */
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
@@ -1446,6 +1451,11 @@ export interface components {
              */
             client_tools?: components["schemas"]["ToolSpec"][];
             /**
+             * @description take back before what was done to the files of the workspace since
+             * @default false
+             */
+            revert_files?: boolean;
+            /**
              * @description also while another answer to it is being made
              * @default false
              */
@@ -1511,6 +1521,11 @@ export interface components {
              * @default []
              */
             client_tools?: components["schemas"]["ToolSpec"][];
+            /**
+             * @description take back before what was done to the files of the workspace since
+             * @default false
+             */
+            revert_files?: boolean;
             /** @description in place of those it had */
             arguments?: {
                 [key: string]: components["schemas"]["JsonValue"];

@@ -40,7 +40,9 @@ async def rerun(
     """A new version of the answer that holds this call, which goes on from there."""
     await context.call(id, person)
     change = CallChange(id, body.arguments, body.result)
-    turn = await context.runtime.commands.rerun_call(change, options=body.turn_options())
+    back = context.runtime.way_back
+    async with back.reverted(back.revert_call(id, files_only=True) if body.revert_files else None):
+        turn = await context.runtime.commands.rerun_call(change, options=body.turn_options())
     context.publisher.changed((await context.runtime.store.turn(turn)).conversation)
     return await context.begun(turn)
 

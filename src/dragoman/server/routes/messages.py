@@ -15,8 +15,9 @@ async def edit(context: TheContext, person: Person, id: str, body: bodies.Edit) 
     """A new version of what a person said, and its answer. The old one stays."""
     old = await context.message(id, person)
     await context.check_files(body.content(), person)
-    options = body.turn_options()
-    turn = await context.runtime.commands.edit(id, body.content(), options=options)
+    options, back = body.turn_options(), context.runtime.way_back
+    async with back.reverted(back.revert_message(id, files_only=True) if body.revert_files else None):
+        turn = await context.runtime.commands.edit(id, body.content(), options=options)
     context.publisher.changed(old.conversation)
     return await context.begun(turn)
 
@@ -30,6 +31,8 @@ async def rerun(
 ) -> shapes.Begun:
     """A new version of an answer."""
     old = await context.message(id, person)
-    turn = await context.runtime.commands.rerun(id, options=body.turn_options(), beside=body.beside)
+    options, back = body.turn_options(), context.runtime.way_back
+    async with back.reverted(back.revert_answers(id) if body.revert_files else None):
+        turn = await context.runtime.commands.rerun(id, options=options, beside=body.beside)
     context.publisher.changed(old.conversation)
     return await context.begun(turn)

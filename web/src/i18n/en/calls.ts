@@ -81,6 +81,8 @@ export const calls = {
   rerunHow: "How to go on",
   otherArguments: "Other arguments",
   otherResult: "Another result",
+  revertFilesFirst: (count: number) =>
+    `Take back first what this call, and those after it, did to the files (the turn changed ${many(count, "file", "files")})`,
   runWithThese: "Run with these arguments",
   goOnWithResult: "Go on with this result",
   otherResultHint: "The call does not run: the model reads this instead.",

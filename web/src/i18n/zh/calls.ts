@@ -75,6 +75,7 @@ export const calls: typeof english = {
   scopes: { once: "仅一次", conversation: "在此对话中", hour: "一小时", always: "始终" },
   rerunCall: "从这里重新运行…",
   rerunCallHint: "回答将从这次调用起另成一个版本；现在这个版本会保留。",
+  revertFilesFirst: (count: number) => `先撤销这次调用及其后的调用对文件的改动（本轮改动了 ${count} 个文件）`,
   rerunHow: "如何继续",
   otherArguments: "换参数",
   otherResult: "换结果",
