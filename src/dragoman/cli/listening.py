@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from pathlib import Path
 
@@ -25,10 +24,3 @@ def log_warnings() -> None:
 def files_of(settings: Settings) -> Path:
     """Where the servers of this machine that use the store say so."""
     return store_of(settings).folder(data_folder())
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

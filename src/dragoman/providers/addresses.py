@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from dragoman.errors import ConfigError
+from dragoman.wire.network import is_loopback
 
 _PLACE = re.compile(r"\$\{([A-Za-z_][\w|]*)(?::-([^}]*))?\}")
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # of a host or of one step of a path, and nothing else
@@ -46,12 +46,8 @@ def fill_address(
 
 def is_here(address: str) -> bool:
     """Whether an address is one of this machine."""
-    host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
-    try:
-        found = ipaddress.ip_address(host)
-    except ValueError:
-        return host == "localhost"
-    return found.is_loopback or found.is_unspecified
+    host = urlsplit(address if "//" in address else f"//{address}").hostname
+    return is_loopback(host) or host in ("0.0.0.0", "::")
 
 
 def _bare_host(value: str) -> str:

@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     import yarl
 
 
+def is_loopback(host: str | None) -> bool:
+    """Whether nobody but this machine answers to that name or address, or knocks from it."""
+    from ipaddress import ip_address
+
+    try:
+        return host == "localhost" or ip_address(host or "").is_loopback
+    except ValueError:
+        return False
+
+
 def environment_proxy(url: str) -> str | None:
     """The proxy that the environment names for an address; None for this machine's own."""
     from urllib.request import getproxies_environment, proxy_bypass
@@ -21,7 +31,7 @@ def environment_proxy(url: str) -> str | None:
     parts = urlsplit(url)
     host = parts.hostname or ""
     proxies = getproxies_environment()
-    if host in ("localhost", "::1") or host.startswith("127.") or proxy_bypass(host):
+    if is_loopback(host) or proxy_bypass(host):
         return None
     return proxies.get(parts.scheme) or proxies.get("all")
 

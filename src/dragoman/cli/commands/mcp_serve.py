@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import uvicorn
 from mcp.server.lowlevel import Server
 
-from dragoman.cli.listening import PORT, files_of, is_loopback, log_warnings
+from dragoman.cli.listening import PORT, files_of, log_warnings
 from dragoman.cli.model_choice import choose_model
 from dragoman.config.build import build_runtime
 from dragoman.config.project_prompt import templates
@@ -24,6 +24,7 @@ from dragoman.server.auth import Auth, load_secret
 from dragoman.server.mcp.caller import WithCaller
 from dragoman.server.mcp.server import http_app, mcp_server, serve_stdio
 from dragoman.server.middleware import LOOPBACK
+from dragoman.wire.network import is_loopback
 from dragoman.wire.wire import Model
 
 _log = logging.getLogger("dragoman.mcp")

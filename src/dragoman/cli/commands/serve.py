@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from dragoman.cli.listening import HOST, PORT, files_of, is_loopback, log_warnings
+from dragoman.cli.listening import HOST, PORT, files_of, log_warnings
 from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead, unsuitable_groups
 from dragoman.cli.terminal.browser import open_privately
 from dragoman.cli.terminal.enter import on_enter
@@ -36,6 +36,7 @@ from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel
 from dragoman.store.address import StoreAddress, StoreFile
 from dragoman.store.store import Store
+from dragoman.wire.network import is_loopback
 
 _BACKLOG = 1024  # connections that wait in the system to be accepted
 

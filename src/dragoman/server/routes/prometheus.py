@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Literal, TypeAlias
 
 from fastapi import FastAPI, Request
@@ -16,6 +15,7 @@ from dragoman.server.auth import SIGN_IN_FIRST
 from dragoman.telemetry.observer import Telemetry
 from dragoman.telemetry.prometheus import CONTENT_TYPE, prometheus_text
 from dragoman.telemetry.registry import Registry
+from dragoman.wire.network import is_loopback
 
 Reach: TypeAlias = Literal["owner", "loopback", "off"]
 """Who may read them: whoever runs the server, with its key; every program of this machine, too; nobody."""
@@ -54,9 +54,5 @@ def install(app: FastAPI, runtime: Runtime, reach: Reach) -> None:
 
 def _is_from_here(request: Request) -> bool:
     """A program of this machine, and nobody from elsewhere whom a proxy of this machine lets through."""
-    if request.client is None or any(name in request.headers for name in _FORWARDED):
-        return False
-    try:
-        return ipaddress.ip_address(request.client.host).is_loopback
-    except ValueError:
-        return False
+    forwarded = any(name in request.headers for name in _FORWARDED)
+    return not forwarded and request.client is not None and is_loopback(request.client.host)

@@ -14,6 +14,7 @@ from pydantic_core import from_json
 
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.wire.auth.auth import Outgoing, TokenClient
+from dragoman.wire.network import is_loopback
 from dragoman.wire.transport_errors import excerpt, host_of
 
 EARLY = 120.0  # seconds before its end a token is not used any more: a request takes its time
@@ -123,8 +124,7 @@ def read_token(status: int, body: bytes, asked_at: float, *, url: str, name: str
 def check_token_address(url: str, *, name: str) -> str:
     """The address, unless a secret would go out in clear to another machine."""
     parts = urlsplit(url)
-    here = parts.hostname in ("127.0.0.1", "::1", "localhost")
-    if parts.scheme != "https" and not (parts.scheme == "http" and here):
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname)):
         raise ConfigError(f"{name} names an address for tokens that is not https://")
     return url
 
