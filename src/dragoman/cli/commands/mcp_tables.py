@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from dragoman.config.sources import decide_from_memory, find_files, find_sources
 from dragoman.config.trust.contents import inspect_project
 from dragoman.errors import ConfigError
 from dragoman.tools.builtin import BUILTIN
-from dragoman.tools.mcp.references import looks_secret, secret_name
+from dragoman.tools.mcp.references import looks_secret
+from dragoman.tools.mcp.removal import forget_server
 from dragoman.tools.mcp.servers import McpServer, parse_server, read_json
 
 TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")
@@ -108,9 +109,10 @@ def remove_server(name: str, config: Path | None) -> str:
     table = parse_text(before, file)["mcp"][name]
     hint = _write(file, without_table(before, "mcp", name, file))
     if not others:
-        _forget_secrets(name, table, _tables(config))
-    left = "".join(f"\n{other} has a server {name!r} too: that one is left." for other in others)
-    return f"{name} is taken out of {file}.{left}{hint}"
+        left = [server for servers in _tables(config).values() for server in servers.values()]
+        forget_server(name, table, [server.get("url") for server in left])
+    also = "".join(f"\n{other} has a server {name!r} too: that one is left." for other in others)
+    return f"{name} is taken out of {file}.{also}{hint}"
 
 
 def _files_with(name: str, config: Path | None) -> list[Path]:
@@ -144,21 +146,6 @@ def _json_file_with(name: str, config: Path | None) -> Path | None:
         return None
     file = settings.path(named)
     return file if name in read_json(file, settings.check_servers) else None
-
-
-def _forget_secrets(name: str, table: Mapping[str, Any], left: Mapping[Path, Mapping[str, Any]]) -> None:
-    """What the page stored for it alone, and its login, unless a server that is left has the same address."""
-    from dragoman.stored_keys import forget_key
-
-    for kind in ("env", "headers"):
-        for key, value in table.get(kind, {}).items():
-            if value == f"${{{secret_name(name, key)}}}":
-                forget_key(secret_name(name, key))
-    others = {other.get("url") for servers in left.values() for other in servers.values()}
-    if table.get("auth") and (url := table.get("url")) and url not in others:
-        from dragoman.tools.mcp.tokens import TokenStore
-
-        TokenStore(url).forget()
 
 
 def _write(file: Path, text: str) -> str:

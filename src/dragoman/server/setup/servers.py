@@ -14,8 +14,9 @@ from dragoman.runtime import Runtime
 from dragoman.server.setup.bodies import ConfirmedServer, NewServer
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.setup.shapes import ServerLogin, ServerPlan, ServerSetup, ServerSetupList, ServerTool
-from dragoman.stored_keys import forget_key, store_key
+from dragoman.stored_keys import store_key
 from dragoman.tools.mcp.references import looks_secret, secret_name
+from dragoman.tools.mcp.removal import forget_server
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import concerns
@@ -158,14 +159,7 @@ def _write(own: OwnSettings, body: NewServer, secrets: dict[str, str]) -> None:
 def _take_out(own: OwnSettings, name: str) -> None:
     table = own.tables("mcp").get(name, {})
     own.remove("mcp", name)
-    for kind in ("env", "headers"):
-        for key in table.get(kind, {}):
-            forget_key(secret_name(name, key))
-    url = table.get("url")
-    if url and table.get("auth") and url not in {other.url for other in own.servers().values()}:
-        from dragoman.tools.mcp.tokens import TokenStore
-
-        TokenStore(url).forget()
+    forget_server(name, table, [other.url for other in own.servers().values()])
 
 
 async def _rules(runtime: Runtime, name: str) -> list[Rule]:
