@@ -1,0 +1,170 @@
+"""A runtime, for programs without `await`, and one question without any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, overload
+
+from pydantic import JsonValue
+from typing_extensions import TypeVar, Unpack
+
+from dragoman.conversation.tree import Conversation
+from dragoman.messages.parts import Part
+from dragoman.messages.questions import Answer, Grant, Question
+from dragoman.messages.spending import Dimension, Spending
+from dragoman.parameters import AnyModel
+from dragoman.runtime import Runtime
+from dragoman.store.store import Found
+from dragoman.sync.conversation import SyncConversation
+from dragoman.sync.loop_thread import LoopThread
+from dragoman.sync.turn import SyncTurn
+from dragoman.turn.output import OutputType
+from dragoman.turn.result import TurnResult
+from dragoman.turn.send import SendOptions
+from dragoman.turn.settings import ConversationOptions
+from dragoman.unattended import answer_questions
+
+T = TypeVar("T", default=str)
+
+
+class SyncRuntime:
+    """A runtime, as `Runtime` is one, and with the same parameters. Use it in a `with` statement."""
+
+    def __init__(self, store: str | Path = "dragoman.db", *, model: AnyModel = None, **options: Any) -> None:
+        self._loop = LoopThread()
+
+        async def made() -> Runtime:
+            return Runtime(store, model=model, **options)
+
+        try:
+            self.runtime = self._loop.run(made())
+        except BaseException:
+            self._loop.close()
+            raise
+
+    def __enter__(self) -> Self:
+        try:
+            self._loop.run(self.runtime.__aenter__())
+        except BaseException:
+            self._loop.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._loop.run(self.runtime.__aexit__(kind, error, trace))
+        finally:
+            self._loop.close()
+
+    def conversation(
+        self, id: str | None = None, *, user: str | None = None, **settings: Unpack[ConversationOptions]
+    ) -> SyncConversation:
+        chat = self._loop.run(self.runtime.conversation(id, user=user, **settings))
+        return SyncConversation(chat, self._loop)
+
+    @overload
+    def send(
+        self,
+        said: str | Sequence[Part],
+        conversation: str | None = None,
+        *,
+        output_type: OutputType[T],
+        parent: str | None = None,
+        queue: bool = False,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> SyncTurn[T]: ...
+    @overload
+    def send(
+        self,
+        said: str | Sequence[Part],
+        conversation: str | None = None,
+        *,
+        output_type: None = None,
+        parent: str | None = None,
+        queue: bool = False,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> SyncTurn: ...
+    def send(
+        self, said: str | Sequence[Part], conversation: str | None = None, **options: Any
+    ) -> SyncTurn[Any]:
+        return SyncTurn(self._loop.run(self.runtime.send(said, conversation, **options)), self._loop)
+
+    def turn(self, id: str, output_type: OutputType[T] | None = None) -> SyncTurn[T]:
+        return SyncTurn(self.runtime.turn(id, output_type), self._loop)
+
+    def answer(self, question: str, answer: Answer) -> Question:
+        return self._loop.run(self.runtime.answer(question, answer))
+
+    def turns(self, *, user: str | None = None) -> list[SyncTurn]:
+        return [SyncTurn(turn, self._loop) for turn in self._loop.run(self.runtime.turns(user=user))]
+
+    def spending(self, *by: Dimension, since: float = 0.0, user: str | None = None) -> list[Spending]:
+        return self._loop.run(self.runtime.spending(*by, since=since, user=user))
+
+    def questions(self) -> list[Question]:
+        return self._loop.run(self.runtime.questions())
+
+    def grants(self, *, user: str | None = None) -> list[Grant]:
+        return self._loop.run(self.runtime.grants(user=user))
+
+    def revoke(self, grant: str) -> None:
+        self._loop.run(self.runtime.revoke(grant))
+
+    def conversations(self, **page: Any) -> list[Conversation]:
+        return self._loop.run(self.runtime.conversations(**page))
+
+    def search(self, query: str, **page: Any) -> list[Found]:
+        return self._loop.run(self.runtime.search(query, **page))
+
+    def fork(self, conversation: str, message: str, *, own_folder: bool = False) -> SyncConversation:
+        made = self._loop.run(self.runtime.fork(conversation, message, own_folder=own_folder))
+        return SyncConversation(made, self._loop)
+
+    def delete(self, conversation: str) -> None:
+        self._loop.run(self.runtime.delete(conversation))
+
+    def export(self, conversation: str) -> dict[str, JsonValue]:
+        return self._loop.run(self.runtime.export(conversation))
+
+    def export_markdown(self, conversation: str) -> str:
+        return self._loop.run(self.runtime.export_markdown(conversation))
+
+    def import_conversation(
+        self, data: Mapping[str, JsonValue], *, user: str | None = None
+    ) -> SyncConversation:
+        return SyncConversation(self._loop.run(self.runtime.import_conversation(data, user=user)), self._loop)
+
+    def answer_questions(self, turn: str) -> None:
+        """Until the turn is over, answer what waits in it, and in the conversations its calls opened, as
+        where nobody is there to be asked: what no rule allows does not run."""
+        self._loop.run(answer_questions(self.runtime, self.runtime.turn(turn)))
+
+
+@overload
+def run_sync(
+    said: str, *, model: AnyModel, output_type: OutputType[T], store: str | Path = ..., **more: Any
+) -> TurnResult[T]: ...
+@overload
+def run_sync(
+    said: str, *, model: AnyModel, output_type: None = None, store: str | Path = ..., **more: Any
+) -> TurnResult: ...
+def run_sync(
+    said: str,
+    *,
+    model: AnyModel,
+    output_type: OutputType[Any] | None = None,
+    store: str | Path = "dragoman.db",
+    **more: Any,
+) -> TurnResult[Any]:
+    """One question, one answer. Calls that no rule allows do not run, since nobody is there to be asked.
+    `more` is what a `Runtime` takes. The conversation is kept in `store`, a file in the current folder."""
+    with SyncRuntime(store, model=model, **more) as runtime:
+        turn: SyncTurn[Any] = runtime.send(said, output_type=output_type)
+        runtime.answer_questions(turn.id)
+        return turn.result()
