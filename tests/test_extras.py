@@ -101,7 +101,8 @@ from dataclasses import replace
 from dragoman.errors import ProviderError
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.http import HttpClient
+from dragoman.wire.http_model import HttpModel
 from dragoman.wire.openai_chat import OpenAIChat
 from dragoman.wire.pictures import FileLimits, fit_picture
 from dragoman.messages.request import Request

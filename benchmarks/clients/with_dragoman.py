@@ -10,7 +10,8 @@ from contest import measure, model, run, url
 from dragoman import Runtime, tool
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.http import HttpClient
+from dragoman.wire.http_model import HttpModel
 from dragoman.wire.openai_chat import WIRE
 
 

@@ -12,13 +12,13 @@ from fastapi import FastAPI
 
 from dragoman import tool
 from dragoman.cli.commands.serve import serve
-from dragoman.cli.listening import is_loopback
 from dragoman.config.settings import load
 from dragoman.errors import ConfigError
 from dragoman.server import problems
 from dragoman.server.auth import key_hash, load_secret
 from dragoman.server.middleware import hostname
 from dragoman.server.problems import without_paths
+from dragoman.wire.network import is_loopback
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.server.site import SMALL, Site, listening, served

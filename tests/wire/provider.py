@@ -20,7 +20,8 @@ from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
-from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.http import HttpClient
+from dragoman.wire.http_model import HttpModel
 from dragoman.wire.provider_errors import provider_error
 
 KEY = "sk-very-secret-0123456789"

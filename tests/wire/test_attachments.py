@@ -30,7 +30,8 @@ from dragoman.wire.bodies import LARGE, PIECE, is_large, write, write_large
 from dragoman.wire.endpoint import ENDPOINTS, Endpoint
 from dragoman.wire.exchange import Exchange
 from dragoman.wire.files import Attachments
-from dragoman.wire.http import HttpClient, HttpModel, Retry
+from dragoman.wire.http import HttpClient, Retry
+from dragoman.wire.http_model import HttpModel
 from dragoman.wire.openai_chat import OpenAIChat
 from dragoman.wire.payload import Payload
 from dragoman.wire.scripted import says

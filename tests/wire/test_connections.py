@@ -13,7 +13,8 @@ import pytest
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.http import HttpModel, Retry
+from dragoman.wire.http import Retry
+from dragoman.wire.http_model import HttpModel
 from tests.wire.provider import (
     HELLO,
     KEY,

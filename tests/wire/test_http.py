@@ -22,7 +22,8 @@ from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.collect import collect_reply
 from dragoman.wire.endpoint import AZURE, ENDPOINTS, SHAPES, Endpoint
-from dragoman.wire.http import HttpModel, Retry, Timeouts
+from dragoman.wire.http import Retry, Timeouts
+from dragoman.wire.http_model import HttpModel
 from dragoman.wire.wire import Model
 from tests.patience import PATIENCE
 from tests.wire.provider import (

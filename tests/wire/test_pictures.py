@@ -19,7 +19,8 @@ from dragoman.providers.catalog import load_catalog
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.endpoint import ENDPOINTS
 from dragoman.wire.files import Attachments
-from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.http import HttpClient
+from dragoman.wire.http_model import HttpModel
 from dragoman.wire.openai_chat import OpenAIChat
 from dragoman.wire.pictures import NO_LIMITS, FileLimits, fit_picture, is_too_large
 from dragoman.wire.scripted import says

@@ -21,7 +21,8 @@ from dragoman.providers.wires import wire as named_wire
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.http import HttpClient, HttpModel, Timeouts
+from dragoman.wire.http import HttpClient, Timeouts
+from dragoman.wire.http_model import HttpModel
 from dragoman.wire.pictures import FileLimits
 from dragoman.wire.uploads import DAY, PAUSE, Uploads
 from tests.patience import PATIENCE

@@ -43,7 +43,8 @@ from dragoman.wire.attachments import AttachmentReader, BlobReader
 from dragoman.wire.auth.aws_identity import AwsIdentity
 from dragoman.wire.auth.token import TokenAuth
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.http import HttpClient
+from dragoman.wire.http_model import HttpModel
 from dragoman.wire.learned import Learned
 from dragoman.wire.pictures import NO_LIMITS
 from dragoman.wire.uploads import KeepsProviderFiles

@@ -1,6 +1,7 @@
-"""The HTTP client: connections to all providers, and `HttpModel`, which asks again where that may help.
+"""The HTTP client: connections to all providers.
 
-One attempt, from the request to the end of its stream, is in `wire/exchange.py`.
+One attempt, from the request to the end of its stream, is in `wire/exchange.py`; asking again is the model's
+(`wire/http_model.py`).
 """
 
 from __future__ import annotations
@@ -8,40 +9,20 @@ from __future__ import annotations
 import asyncio
 import random as randomness
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlencode
 
-from pydantic import JsonValue
-
 from dragoman.errors import ConfigError, DragomanError, ProviderError
-from dragoman.extras import describe_missing
-from dragoman.messages.events import Event, FileAdded, Notice, StepRetry
-from dragoman.messages.parts import File
-from dragoman.messages.request import Request
-from dragoman.redaction import redact_text
-from dragoman.trace_context import attempt_headers
-from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.auth import Outgoing, outgoing_to
-from dragoman.wire.bodies import is_large, write, write_large
-from dragoman.wire.body_fields import fields_of
-from dragoman.wire.downloads import LARGEST, fetch_made
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import Exchange, client_error, read_bounded
-from dragoman.wire.files import Attachments
-from dragoman.wire.forms import write_form
-from dragoman.wire.learned import Learned, may_teach
 from dragoman.wire.network import environment_proxy, exact_url, is_link_local, trust
-from dragoman.wire.options import Extra, check_options, own_fields, with_extra, with_tool_choice
 from dragoman.wire.payload import Payload
-from dragoman.wire.pictures import NO_LIMITS, FileLimits, has_pillow, is_too_large
-from dragoman.wire.request_files import NO_ROOM, RequestFiles
-from dragoman.wire.strict import restore_calls
 from dragoman.wire.transport_errors import host_of, unreachable
-from dragoman.wire.uploads import Uploads, is_unknown_file
-from dragoman.wire.wire import Decoder, MediaWire, Wire
+from dragoman.wire.wire import Decoder
 
 if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
     import aiohttp
@@ -259,153 +240,3 @@ class HttpClient:
         if proxy is not None and not proxy.startswith(("http://", "https://")):
             raise ConfigError(f"the proxy for {host_of(url)} is not an http:// or https:// address")
         return proxy
-
-
-class HttpModel:
-    """A model at an endpoint: satisfies `wire.Model`.
-
-    `name` is how people write it; `model` is how its provider does, and what stands in the body or the URL.
-    `extra` are the options that it takes beside the words of its wire: of an unknown server, all.
-    """
-
-    def __init__(
-        self,
-        client: HttpClient,
-        wire: Wire,
-        endpoint: Endpoint,
-        *,
-        model: str,
-        name: str | None = None,
-        context: int | None = None,
-        extra: Extra = True,
-        attachments: AttachmentReader | None = None,
-        learned: Learned | None = None,
-        limits: FileLimits = NO_LIMITS,
-        uploads: Uploads | None = None,
-    ) -> None:
-        self.name = name or model
-        self.context = context
-        self.variant: Mapping[str, JsonValue] = {}
-        self.model = model
-        self._extra = extra
-        self._files = RequestFiles(attachments or AttachmentReader(), wire, limits, uploads)
-        self._learned = learned or Learned()
-        self._client = client
-        self._wire = wire
-        self._media = wire if isinstance(wire, MediaWire) else None
-        self._endpoint = endpoint
-
-    def __repr__(self) -> str:
-        return f"HttpModel({self.name!r}, {self._wire.name}, {host_of(self._endpoint.base_url)})"
-
-    def check_options(self, options: Mapping[str, JsonValue]) -> None:
-        if self._media is not None:
-            self._media.check_options(options, model=self.name, strict=self._extra is not True)
-        else:
-            check_options(options, model=self.name, words=self._wire.options, extra=self._extra)
-
-    def check_files(self, files: Sequence[File]) -> None:
-        self._files.check(files, self.name)
-
-    async def stream(self, request: Request, reply: str) -> AsyncGenerator[list[Event], None]:
-        """The reply's events, one list per network read. Close the iterator, or cancel, to hang up."""
-        request, left_out = self._files.fit(request)
-        if left_out:
-            yield [Notice(f"{self.name} is not shown the {left_out} oldest files: {NO_ROOM}", "no_room")]
-        endpoint, body, uploaded = await self._addressed(request)
-        retry = self._client.retry
-        attempt = 1
-        while True:
-            exchange = self._client.exchange(
-                endpoint,
-                self.model,
-                body=body,
-                decoder=self._wire.decoder(reply),
-                trace=attempt_headers(),
-            )
-            failure: ProviderError
-            try:
-                await exchange.open()
-                while events := await exchange.read():
-                    for event in events:
-                        if type(event) is FileAdded:
-                            await fetch_made(event, endpoint.base_url, self._download)
-                    yield restore_calls(events, request.tools)
-                return
-            except ProviderError as error:
-                failure = self._for_people(error)
-                if not exchange.began and uploaded and is_unknown_file(error):
-                    assert self._files.uploads is not None
-                    await self._files.uploads.forget(uploaded)
-                    endpoint, body, _ = await self._addressed(request)
-                    uploaded = frozenset()  # once
-                    continue
-                if not exchange.began and error.kind in ("invalid_request", "unknown_model", "server"):
-                    error.sent = await self._fields(request)
-                if exchange.began or not retry.may_follow(error, attempt) or may_teach(error):
-                    raise
-            finally:
-                exchange.close()
-            wait = retry.wait(attempt, failure.retry_after, self._client.random())
-            attempt += 1
-            yield [StepRetry(attempt, retry.attempts, round(wait, 3), failure.message, failure.status)]
-            await self._client.sleep(wait)
-
-    async def _download(self, url: str) -> bytes:
-        """What lies at an address in a reply. The key does not go there."""
-        return await self._client.get(url, largest=LARGEST)
-
-    async def _addressed(self, request: Request) -> tuple[Endpoint, bytes | Payload, frozenset[str]]:
-        """The request as it is sent, where it goes, and the blobs that are named by an id in it. What takes
-        long is done in a thread."""
-        self.check_options(request.options)
-        request = self._complete(request)
-        attachments = await self._files.read(request)
-        ids = frozenset(attachments.ids)
-        if attachments.size > LARGE_BODY or is_large(request):
-            return *await asyncio.to_thread(self._written, request, attachments), ids
-        return *self._written(request, attachments), ids
-
-    def _written(self, request: Request, attachments: Attachments) -> tuple[Endpoint, bytes | Payload]:
-        body = self._encode(request, attachments)
-        endpoint = self._endpoint.with_headers_of(body)
-        if self._media is not None:
-            endpoint = self._media.endpoint(request, endpoint)
-        files = attachments.contents
-        if not endpoint.form:
-            large = files or attachments.size > LARGE_BODY or is_large(request)
-            return endpoint, write_large(body, files) if large else write(body)
-        data, type = write_form(body, files)
-        return replace(endpoint, headers={**endpoint.headers, "Content-Type": type}), data
-
-    def _complete(self, request: Request) -> Request:
-        request = with_tool_choice(request)
-        if self._media is not None:
-            request = self._media.select(request)
-        if own := own_fields(request.options, self._wire.options):
-            request = replace(request, extra=with_extra(own, request.extra))
-        return request
-
-    async def _fields(self, request: Request) -> frozenset[str]:
-        """The names of what stood in the body: of an error they tell what it is about."""
-        request = self._complete(request)
-        return fields_of(self._encode(request, await self._files.read(request)))
-
-    def _encode(self, request: Request, attachments: Attachments) -> dict[str, JsonValue]:
-        body = self._learned.trim(self._wire.encode(request, attachments))
-        if body.get("model") == request.model:
-            body["model"] = self.model
-        return self._endpoint.fitted(body)
-
-    def _for_people(self, error: ProviderError) -> ProviderError:
-        """The error as a person may read it: without the key, and with the key's name."""
-        error.message = redact_text(error.message, self._endpoint.secrets)
-        error.args = (error.message,)
-        auth = self._endpoint.auth
-        if error.status == 401 or (auth.exact and error.status == 403):
-            auth.refused()
-        if error.kind == "auth" or (auth.exact and error.status == 403):  # Amazon: a signature that is wrong
-            error.hint = auth.hint or error.hint
-        if self._files.limits.picture_edge and not has_pillow() and is_too_large(error.message):
-            error.hint = describe_missing("PIL")
-        return error

@@ -1,7 +1,7 @@
 """The interfaces of this room: a `Model` answers requests with events; a `Wire` is one provider protocol.
 
 A wire encodes a `Request` as a provider's body and decodes the provider's frames into our events; it is pure.
-Models use one over HTTP (`wire/http.py`), or play a script (`wire/scripted.py`).
+Models use one over HTTP (`wire/http_model.py`), or play a script (`wire/scripted.py`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS, Endpoint
 from dragoman.wire.exchange import client_error, read_bounded
-from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.http import HttpClient
+from dragoman.wire.http_model import HttpModel
 from dragoman.wire.wire import Model, Wire
 
 PROVIDER = "local"
