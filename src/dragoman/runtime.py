@@ -336,12 +336,14 @@ class Runtime:
             for waiting in await self.store.queued(conversation=inner):  # else the next would begin meanwhile
                 await self.store.unqueue(waiting.turn)
                 self.services.inputs.pop(waiting.turn, None)
-        for inner in within:
-            for row in await self.store.turns(inner):
-                with suppress(TimeoutError, Unreadable, TurnSetAside):  # the deletion fences it off
-                    if row.live and await self.commands.cancel(row.id, "the conversation is deleted"):
-                        async with asyncio.timeout(_PATIENCE):
-                            await self.turn(row.id).reached("cancelled")
+        live = [row.id for inner in reversed(within) for row in await self.store.turns(inner) if row.live]
+        for turn in live:  # the outermost first: it would go on with what became of the others
+            with suppress(Unreadable, TurnSetAside):
+                await self.commands.cancel(turn, "the conversation is deleted")
+        for turn in live:
+            with suppress(TimeoutError, Unreadable, TurnSetAside):  # the deletion fences it off
+                async with asyncio.timeout(_PATIENCE):
+                    await self.turn(turn).reached("cancelled")
         await self.store.delete_conversation(conversation)
         await self.way_back.forget(within)
         for inner in within:

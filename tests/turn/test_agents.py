@@ -237,6 +237,23 @@ async def test_a_conversation_is_deleted_with_its_tasks(tmp_path: Path) -> None:
         assert await runtime.conversations() == []
 
 
+async def test_a_conversation_that_is_deleted_does_not_go_on_with_what_became_of_its_tasks(
+    tmp_path: Path,
+) -> None:
+    """T6 × U4: nobody is asked for a reply that nobody will read."""
+    asking = Agent(name="clerk", tools=("notes",))
+    script = by_depth([calls("note", text="x"), says("noted")])
+    async with runtime_with(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as runtime:
+        talk = await runtime.conversation()
+        turn = await talk.send("outer")
+        while not await runtime.questions():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        asked = len(model_of(runtime).requests)
+        await runtime.delete(talk.id)
+        assert (await turn.result()).state == "cancelled"
+        assert len(model_of(runtime).requests) == asked
+
+
 async def test_tasks_do_not_nest_for_ever(tmp_path: Path) -> None:
     endless = Agent(name="clerk")
 
