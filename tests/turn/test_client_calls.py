@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from dragoman import (
     AlreadyAnswered,
+    BadRequest,
+    ConfigError,
     allow_once,
     client_tool,
 )
@@ -70,3 +73,40 @@ async def test_a_client_may_say_that_it_failed(tmp_path: Path) -> None:
             if event.type == "call.start":
                 await turn.deliver(event.call, "ReferenceError: x", failed=True)
         assert only_call(await turn.result()).state is CallState.FAILED
+
+
+async def test_its_parameters_may_be_a_json_schema(tmp_path: Path) -> None:
+    """R2: then what does not fit it is not asked of the client, either."""
+    schema: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    }
+    find = client_tool("find", "Find a city.", schema, pattern="city")
+    script = [calls("find", city=3), calls("find", city="Oslo"), says("found")]
+    async with runtime_with(tmp_path, script, tools=[find], allow=["find:Oslo"]) as runtime:
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if event.type == "call.start":
+                await runtime.commands.deliver(event.call, ToolResult("here"))
+        states = [call.state for call in calls_of((await turn.result()).messages)]
+    assert states == [CallState.FAILED, CallState.COMPLETED]
+
+
+@pytest.mark.parametrize("wrong", [3, str, {"type": "object", "properties": 3}])
+def test_what_describes_no_parameters_is_told(wrong: Any) -> None:
+    """R2"""
+    with pytest.raises(ConfigError, match="tool find: "):
+        client_tool("find", "Find a city.", wrong)
+
+
+async def test_a_result_of_what_nobody_has_allowed_yet_is_refused(tmp_path: Path) -> None:
+    """C6 × P3: it is no answer to the question whether it may run."""
+    script = [calls("browser_js_eval", code="1+1"), says("no")]
+    async with runtime_with(tmp_path, script, tools=[browser], allow=()) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        (call,) = calls_of((await turn.snapshot()).messages)
+        with pytest.raises(BadRequest, match="does not run yet: it is asked"):
+            await runtime.commands.deliver(call.id, ToolResult("2"))
+        await turn.cancel()

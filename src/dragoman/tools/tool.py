@@ -194,10 +194,23 @@ def tool(target: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 def client_tool(
-    name: str, description: str, parameters: type[BaseModel], *, permission: str | None = None, **options: Any
+    name: str,
+    description: str,
+    parameters: type[BaseModel] | Mapping[str, JsonValue],
+    *,
+    permission: str | None = None,
+    **options: Any,
 ) -> Tool:
-    """A tool that a client runs: the call waits until somebody delivers its result."""
-    described = Parameters(name, parameters)
+    """A tool that a client runs: the call waits until somebody delivers its result. `parameters` are a
+    pydantic model, or a JSON schema."""
+    if isinstance(parameters, Mapping):
+        from dragoman.tools.json_schema import JsonParameters
+
+        described: Parameters = JsonParameters(name, parameters)
+    elif hasattr(parameters, "model_json_schema"):
+        described = Parameters(name, parameters)
+    else:
+        raise ConfigError(f"tool {name}: its parameters are a pydantic model, or a JSON schema")
     return _tool(name, description, described, None, permission=permission, **options)
 
 

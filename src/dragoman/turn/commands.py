@@ -300,6 +300,8 @@ class Commands:
         """The result of a call that a client ran."""
         found, _, _ = await self._store.call(call)
         turn = (await self._store.turn_of_call(call)).id
+        if found.state in (CallState.PENDING, CallState.ASKED):
+            raise BadRequest(f"call {call} does not run yet: it is {found.state}")
         if found.state is not CallState.RUNNING:
             raise AlreadyAnswered(call, f"the call is {found.state}")
         known = replay([FACT.load(body) for body in await self._store.facts(turn)])
