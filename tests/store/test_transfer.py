@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from dragoman import BadRequest, NotFound, tool
+from dragoman import Agent, BadRequest, NotFound, tool
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
 from dragoman.messages.parts import (
@@ -106,7 +106,10 @@ async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
         assert isinstance(answer, dict)
         damages: tuple[tuple[dict[str, JsonValue], str], ...] = (
             ({"format": "2"}, "no export of a conversation"),
-            ({"messages": [question, {**answer, "role": "system"}]}, "damaged at 1.role: Input should be"),
+            (
+                {"messages": [question, {**answer, "role": "system"}]},
+                "damaged at messages.1.role: Input",
+            ),
             ({"messages": [answer]}, "hangs on"),
             ({"blobs": {"0" * 64: "eA=="}}, "is not what its name says"),
         )
@@ -163,3 +166,34 @@ async def test_the_path_to_the_leaf_is_what_is_printed(tmp_path: Path) -> None:
         text = await runtime.export_markdown(chat.id)
     assert "second" in text
     assert "first" not in text
+
+
+async def test_the_conversations_of_tasks_come_along(tmp_path: Path) -> None:
+    """S1: each below the call that opened it, also a task's task; an older export has none."""
+    script = [
+        *(calls("task", agent="clerk", request="one"), calls("task", agent="clerk", request="two")),
+        *(says("inner"), says("middle"), says("outer")),
+    ]
+    clerk = Agent(name="clerk", description="Works.")
+    async with runtime_with(tmp_path / "here", script, agents=[clerk]) as here:
+        chat = await here.conversation()
+        await (await chat.send("go")).result()
+        exported = json.loads(json.dumps(await here.export(chat.id)))
+    async with runtime_with(tmp_path / "there", [], agents=[clerk]) as there:
+        copy = await there.import_conversation(exported, user="ada")
+        inner, middle, outer = await there.store.within(copy.id)
+        assert outer == copy.id
+        for within, above, said in ((inner, middle, "inner"), (middle, outer, "middle")):
+            info = await there.store.conversation(within)
+            (call,) = calls_of((await there.store.messages(above))[0])
+            assert (info.parent, info.call, info.user) == (above, call.id, "ada")
+            assert [one.text for one in (await there.store.messages(within))[0]][-1] == said
+        older = await there.import_conversation({**exported, "tasks": []})
+        assert await there.store.within(older.id) == [older.id]
+        before = len(await there.store.conversations())
+        first, second = exported["tasks"]
+        damages: list[JsonValue] = ["x", [{}], [second], [{**first, "messages": 3}]]
+        for damage in damages:
+            with pytest.raises(BadRequest, match="damaged"):
+                await there.import_conversation({**exported, "tasks": damage})
+        assert len(await there.store.conversations()) == before

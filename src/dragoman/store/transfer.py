@@ -7,14 +7,15 @@ import hashlib
 import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from pydantic import JsonValue, ValidationError
 
 from dragoman.conversation.tags import usable_tags
 from dragoman.conversation.tree import LOCAL, Conversation, Tree, copied
-from dragoman.errors import BadRequest, NotFound, Unreadable
+from dragoman.errors import BadRequest, DragomanError, NotFound, Unreadable
 from dragoman.messages.boundary import MARGIN, check_addresses, check_json, time_or
 from dragoman.messages.codec import Codec
 from dragoman.messages.endings import ending_of
@@ -38,26 +39,45 @@ from dragoman.store.store import Store
 _FORMAT = "dragoman.conversation/1"
 _HARMLESS = ("system", "options")  # settings a stranger may bring; what may be called is not among them
 _MARGIN = MARGIN // 2  # the values of an export are some levels down already
-_CONVERSATION: Codec[Conversation] = Codec(Conversation)
-_MESSAGES: Codec[list[Message]] = Codec(list[Message])
+
+
+@dataclass(slots=True, frozen=True)
+class _Whole:
+    conversation: Conversation
+    messages: list[Message]
+
+
+_WHOLE: Codec[_Whole] = Codec(_Whole)
 
 
 async def export_conversation(store: Store, conversation: str) -> dict[str, JsonValue]:
-    """Everything there is: every branch, every call with its result, attachments and long outputs."""
-    info = await store.conversation(conversation)
-    messages, _ = await store.messages(conversation)
+    """Everything there is: every branch, every call with its result, the conversations of tasks, attachments
+    and long outputs."""
+    outermost, *tasks = [await _stored(store, id) for id in reversed(await store.within(conversation))]
     blobs: dict[str, JsonValue] = {}
-    for key in sorted({key for message in messages for key in blobs_of(message)}):
+    named = {key for one in (outermost, *tasks) for message in one.messages for key in blobs_of(message)}
+    for key in sorted(named):
         try:
             blobs[key] = base64.b64encode(await store.blob(key)).decode()
         except (NotFound, Unreadable):
             continue  # the file is gone; the message that mentions it is not
     return {
         "format": _FORMAT,
-        "conversation": _CONVERSATION.to_json(info),
-        "messages": _MESSAGES.to_json(messages),
+        **_exported(outermost),
+        "tasks": [_exported(task) for task in tasks],
         "blobs": blobs,
     }
+
+
+def _exported(one: _Whole) -> dict[str, JsonValue]:
+    exported = _WHOLE.to_json(one)
+    assert isinstance(exported, dict)
+    return exported
+
+
+async def _stored(store: Store, conversation: str) -> _Whole:
+    messages, _ = await store.messages(conversation)
+    return _Whole(await store.conversation(conversation), messages)
 
 
 async def import_conversation(
@@ -67,38 +87,70 @@ async def import_conversation(
     if data.get("format") != _FORMAT:
         raise BadRequest(f"this is no export of a conversation: its format is not {_FORMAT!r}")
     check_json(data, "the export", margin=_MARGIN)
-    try:
-        info = _CONVERSATION.from_json(data.get("conversation"))
-        messages = _MESSAGES.from_json(data.get("messages"))
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        where = ".".join(map(str, fault["loc"]))
-        raise BadRequest(f"the export is damaged at {where}: {fault['msg']}") from error
-    check_addresses(messages)
-    tree = Tree(messages)
-    id = new_id("conv")
-    copies = copied(tree, id)
-    if info.leaf is not None and info.leaf not in copies:
-        raise BadRequest(f"the export is damaged: its leaf {info.leaf} is not among its messages")
+    made = _renamed(_read(data), user, now)
     brought = {await store.put_blob(blob) for blob in _decoded(data.get("blobs"))}
-    named = {key for message in messages for key in blobs_of(message)} - brought
+    named = {key for one in made for message in one.messages for key in blobs_of(message)} - brought
     missing = {key for key in named if not await may_see(store, key, user or LOCAL)}
-    conversation = Conversation(
-        id,
-        title=info.title,
-        leaf=copies[info.leaf].id if info.leaf else None,
-        user=user,
-        settings={key: value for key, value in info.settings.items() if key in _HARMLESS},
-        usage=info.usage,
-        created=time_or(info.created, now),
-        updated=now,
-        tags=usable_tags(info.tags),
-    )
-    messages = [
-        replace(_without_blobs(copy, missing), created=time_or(copy.created, now)) for copy in copies.values()
-    ]
-    await store.add_conversation(conversation, messages)
-    return id
+    outermost = made[0].conversation.id
+    try:
+        for one in made:
+            messages = [_without_blobs(message, missing) for message in one.messages]
+            await store.add_conversation(one.conversation, messages)
+    except BaseException:
+        with suppress(DragomanError):
+            await store.delete_conversation(outermost)
+        raise
+    return outermost
+
+
+def _read(data: Mapping[str, JsonValue]) -> list[_Whole]:
+    """The conversation, and those of its tasks, which exports of older versions have not."""
+    tasks = data.get("tasks", [])
+    if not isinstance(tasks, list):
+        raise BadRequest("the export is damaged: its tasks are no list")
+    found = []
+    for one in ({key: data.get(key) for key in ("conversation", "messages")}, *tasks):
+        try:
+            found.append(_WHOLE.from_json(one))
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            where = ".".join(map(str, fault["loc"]))
+            raise BadRequest(f"the export is damaged at {where}: {fault['msg']}") from error
+        check_addresses(found[-1].messages)
+    return found
+
+
+def _renamed(exported: Sequence[_Whole], user: str | None, now: float) -> list[_Whole]:
+    """Under new ids, the outermost first, each below the call that opened it."""
+    conversations: dict[str | None, str] = {}
+    calls: dict[str | None, str] = {}
+    made: list[_Whole] = []
+    for one in exported:
+        info, id = one.conversation, new_id("conv")
+        copies = copied(Tree(one.messages), id)
+        if info.leaf is not None and info.leaf not in copies:
+            raise BadRequest(f"the export is damaged: its leaf {info.leaf} is not among its messages")
+        if made and not (info.parent in conversations and info.call in calls):
+            raise BadRequest(f"the export is damaged: the task {info.id} belongs to no call of it")
+        copy = Conversation(
+            id,
+            title=info.title,
+            leaf=copies[info.leaf].id if info.leaf else None,
+            user=user,
+            settings={key: value for key, value in info.settings.items() if key in _HARMLESS},
+            usage=info.usage,
+            created=time_or(info.created, now),
+            updated=now,
+            parent=conversations[info.parent] if made else None,
+            call=calls[info.call] if made else None,
+            tags=usable_tags(info.tags),
+        )
+        messages = [replace(copy, created=time_or(copy.created, now)) for copy in copies.values()]
+        conversations[info.id] = id
+        for old, new in zip(one.messages, messages, strict=True):
+            calls |= {before.id: after.id for before, after in zip(old.calls, new.calls, strict=True)}
+        made.append(_Whole(copy, messages))
+    return made
 
 
 def _without_blobs(message: Message, missing: Collection[str]) -> Message:
