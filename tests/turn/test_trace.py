@@ -77,7 +77,7 @@ def test_calls_stand_side_by_side_with_what_they_waited_for() -> None:
     trace = trace_turn("turn_1", "conv_1", facts)
     assert (trace.state, trace.agent, trace.model) == ("completed", "clerk", "acme/large")
     totals = trace.totals(now=999.0)
-    assert (totals.seconds, totals.first_token) == (8.0, 1.5)
+    assert (totals.seconds, totals.preparing, totals.first_token) == (8.0, 1.0, 1.5)
     assert (totals.waited, totals.requests, totals.tools) == (3.0, 2.0, 3.0)
     one, two = trace.calls
     assert one.because is not None

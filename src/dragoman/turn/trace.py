@@ -116,6 +116,7 @@ class Totals:
     """Seconds. What went on at the same time counts once."""
 
     seconds: float  # of the whole turn
+    preparing: float | None  # before its first request: for a place, for tools that start, for plugins
     first_token: float | None  # from its start to the first piece of its first reply
     waited: float  # for a person
     requests: float  # for the model
@@ -149,6 +150,7 @@ class TurnTrace:
         firsts = [request.first for request in requests if request.first]
         return Totals(
             seconds=max(0.0, until - self.started),
+            preparing=max(0.0, requests[0].started - self.started) if requests else None,
             first_token=max(0.0, min(firsts) - self.started) if firsts else None,
             waited=_covered((wait.asked, wait.answered or until) for wait in self.waits),
             requests=_covered((request.started, request.ended or until) for request in requests),

@@ -1946,6 +1946,7 @@ export interface components {
         /** @description Seconds. What went on at the same time counts once. */
         Totals: {
             seconds: number;
+            preparing: number | null;
             first_token: number | null;
             waited: number;
             requests: number;

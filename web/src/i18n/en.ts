@@ -320,6 +320,8 @@ export const en = {
   addPrompt: "Add prompt",
   trace: "What took how long, and why",
   traceWhole: "Whole turn",
+  tracePreparing: "Before the first request",
+  tracePreparingHint: "Waiting for a place, for tools that start, and for plugins",
   traceFirstToken: "First token after",
   traceModel: "Waited for the model",
   traceTools: "Tools ran",

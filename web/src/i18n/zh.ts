@@ -310,6 +310,8 @@ export const zh: Words = {
   addPrompt: "添加提示词",
   trace: "各步耗时与原因",
   traceWhole: "整轮",
+  tracePreparing: "首次请求之前",
+  tracePreparingHint: "等待空位、工具启动和插件",
   traceFirstToken: "首个词元用时",
   traceModel: "等待模型",
   traceTools: "工具运行",

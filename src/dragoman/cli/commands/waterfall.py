@@ -22,6 +22,7 @@ _BAR = 24  # characters; less in a narrow terminal
 _BESIDE = 62  # of a line, beside the bar, before what it is about
 _INDENT = " " * 13  # of what did not fit into the line
 _NAME = 34
+_NOTABLE = 0.1  # seconds before the first request
 _COLOURS = {"step": "dim", "request": "cyan", "call": "green", "wait": "yellow", "compaction": "magenta"}
 
 
@@ -69,7 +70,9 @@ def _head(trace: TurnTrace, now: float) -> Iterator[str]:
     totals = trace.totals(now)
     lasted = f"after {seconds(totals.seconds)}" if trace.ended else f"for {seconds(totals.seconds)} so far"
     yield f"[bold]{trace.turn}[/] of {trace.conversation}: [bold]{trace.state}[/] {lasted}"
+    long = totals.preparing is not None and totals.preparing >= _NOTABLE
     parts = [
+        f"{seconds(totals.preparing or 0)} before the first request" if long else "",
         f"first token after {seconds(totals.first_token)}" if totals.first_token is not None else "",
         f"{seconds(totals.requests)} for the model",
         f"{seconds(totals.tools)} in tools" if trace.calls else "",
