@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from dragoman import Runtime, ScriptedModel, tool
+from dragoman import Plugin, Runtime, ScriptedModel, TurnView, tool
 from dragoman.wire.scripted import calls, says
 from tests.cli.person import Person
 from tests.cli.program import Ended, program
@@ -98,6 +100,20 @@ async def test_a_trace_is_a_waterfall_that_is_plain_when_piped(tmp_path: Path) -
     assert "\x1b" not in printed
     report = json.loads((await _explain(tmp_path, "--trace", "--json")).out)
     assert [step["number"] for step in report["trace"]["steps"]] == [1, 2]
+
+
+class Slow(Plugin):
+    name = "slow"
+
+    async def on_turn_start(self, turn: TurnView) -> None:
+        await asyncio.sleep(0.2)
+
+
+async def test_a_trace_says_what_passed_before_the_first_request(tmp_path: Path) -> None:
+    """O3: a turn that waits for what has to start is not a riddle."""
+    await play(tmp_path, [says("ok")], plugins=[Slow()])
+    printed = (await _explain(tmp_path, "--trace")).out
+    assert re.match(r"[\d.]+ m?s before the first request, first token", printed.splitlines()[1])
 
 
 @pytest.mark.parametrize("columns", [100, 80])
