@@ -54,6 +54,7 @@ const TABLE: [RegExp, string][] = [
   // 调用与问题
   [/^a call that is made anew has its own result: .*$/, "重新进行的调用会有自己的结果：请给出其他参数或结果。"],
   [/^a result is a text or a value: there is neither$/, "结果应为文字或值，这里都没有。"],
+  [/^call \S+ does not run yet: it is (.*)$/, "这个调用还没有运行。"],
   [/^call \S+ is run here, not by a client$/, "这个调用由服务器运行，不由浏览器运行。"],
   [/^choose one of: (.*)$/s, "请从中选择：$1"],
   [/^question \S+ does not offer that rule: it offers (.*)$/s, "这个问题没有该规则；可选：$1"],
