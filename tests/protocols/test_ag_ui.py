@@ -18,6 +18,7 @@ from tests.protocols.published import read_by_client, run_client
 from tests.protocols.turns import snapshot_of, text_after, turns
 from tests.runtimes import add, calls_of, model_of
 from tests.server.site import Site, served
+from tests.sweeps import examples
 
 pytestmark = pytest.mark.slow
 STORY = ("Once upon a time. " * 40).strip()
@@ -190,7 +191,7 @@ def test_whatever_happens_in_a_turn_the_client_reads_its_run() -> None:
     told: list[tuple[list[RunEvent], str]] = []
 
     @given(turns())
-    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(30, 150), deadline=None, suppress_health_check=list(HealthCheck))
     def tell(events: list[e.Event]) -> None:
         run = AgentRun("thread", "run")
         written = [run.begin(), *(told for event in events for told in run.events(event))]
@@ -209,7 +210,7 @@ def test_whenever_a_client_comes_again_it_reads_the_rest(version: str) -> None:
     told: list[tuple[list[RunEvent], str]] = []
 
     @given(turns(), st.booleans(), st.data())
-    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(30, 150), deadline=None, suppress_health_check=list(HealthCheck))
     def tell(events: list[e.Event], theirs: bool, data: st.DataObject) -> None:
         cut = data.draw(st.integers(1, len(events) - 1))
         run = AgentRun("thread", "run", {"add"} if theirs else (), version=version)

@@ -18,6 +18,7 @@ from tests.protocols.published import read_by_client, run_client
 from tests.protocols.turns import snapshot_of, text_after, turns
 from tests.runtimes import add, calls_of
 from tests.server.site import Site, served
+from tests.sweeps import examples
 
 pytestmark = pytest.mark.slow
 VERSIONS = ["5", "6", "7"]
@@ -164,7 +165,7 @@ def test_whatever_happens_in_a_turn_every_version_reads_its_stream() -> None:
     told: list[tuple[bool, list[Chunk], str]] = []
 
     @given(turns(), st.booleans())
-    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(30, 150), deadline=None, suppress_health_check=list(HealthCheck))
     def tell(events: list[e.Event], approvals: bool) -> None:
         stream = UIMessageStream("turn_1", "conv_1", brought=(), approvals=approvals)
         chunks = [stream.begin(), *(chunk for event in events for chunk in stream.chunks(event))]
@@ -184,7 +185,7 @@ def test_whenever_a_page_is_loaded_again_every_version_reads_the_rest() -> None:
     told: list[tuple[bool, list[Chunk], str]] = []
 
     @given(turns(), st.booleans(), st.booleans(), st.data())
-    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(30, 150), deadline=None, suppress_health_check=list(HealthCheck))
     def tell(events: list[e.Event], approvals: bool, theirs: bool, data: st.DataObject) -> None:
         cut = data.draw(st.integers(1, len(events) - 1))
         brought = {"add"} if theirs else ()

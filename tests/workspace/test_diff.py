@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from dragoman.workspace.blame import blame
 from dragoman.workspace.diff import diff_of, diff_texts, joined, words
+from tests.sweeps import examples
 from tests.workspace.folders import go_back, history_of, picture, record
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "\tc", "d\r"]), max_size=30).map("\n".join)
 
 
 @given(old=LINES, new=LINES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(40, 200), deadline=None)
 def test_a_diff_says_exactly_how_one_text_becomes_the_other(old: str, new: str) -> None:
     """B2: read by rules of the format alone, it makes the new text of the old one."""
     diff = diff_texts("f", old.encode(), new.encode())

@@ -266,7 +266,7 @@ TestAWatchedFolder.settings = TestAFolder.settings
 
 
 @given(steps=st.lists(WORK, min_size=1, max_size=5))
-@settings(max_examples=40, deadline=None, phases=_PHASES)
+@settings(max_examples=examples(12, 40), deadline=None, phases=_PHASES)
 def test_all_calls_together_are_taken_back_and_done_again(steps: list[list[Callable[[Path], None]]]) -> None:
     """B3: to before the first of several, and forward again."""
     with tempfile.TemporaryDirectory() as top:

@@ -12,6 +12,7 @@ from PIL import Image
 
 from dragoman.cli.terminal.pictures import picture_protocol, show_picture
 from dragoman.cli.terminal.sixel import sixels
+from tests.sweeps import examples
 
 
 class Screen(io.StringIO):
@@ -51,7 +52,7 @@ def drawn(text: str) -> dict[tuple[int, int], tuple[int, int, int]]:
 
 
 @given(st.integers(1, 9), st.integers(1, 14), st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(10, 40), deadline=None)
 def test_sixels_draw_each_pixel_once_in_its_colour(width: int, height: int, data: st.DataObject) -> None:
     """M5"""
     colours = st.sampled_from([(255, 0, 0), (0, 255, 0), (0, 0, 0), (255, 255, 255)])

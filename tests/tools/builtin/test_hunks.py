@@ -22,6 +22,7 @@ from dragoman.tools.preview import choose_hunks, preview_diff
 from dragoman.tools.tool import Tool
 from dragoman.workspace.diff import diff_texts
 from dragoman.workspace.hunks import hunks_between, keep_hunks
+from tests.sweeps import examples
 from tests.tools.builtin.folder import told
 
 OLD = "".join(f"line {number}\n" for number in range(30))
@@ -46,7 +47,7 @@ def call_of(tool: Tool, old: str, new: str) -> Arguments:
 
 @pytest.mark.parametrize("tool", [write_file, edit_file, apply_patch], ids=lambda tool: tool.name)
 @given(old=LINES, new=LINES, data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(15, 60), deadline=None)
 def test_what_runs_is_what_was_chosen(tool: Tool, old: str, new: str, data: st.DataObject) -> None:
     """B2: for any change and any choice of its hunks, those are made and nothing else."""
     assume(old != new)
@@ -110,7 +111,7 @@ ODD = st.text(LETTERS, min_size=1, max_size=12).filter(lambda name: name not in 
 @example(name=" ends in a blank ")
 @example(name="tab\there\nand there\r")
 @example(name="\u2028 and \x85 break lines")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(15, 60), deadline=None)
 def test_a_patch_of_a_file_with_any_name_can_be_taken_in_parts(name: str) -> None:
     """B2: names that would break a line are quoted, as git does it."""
     with tempfile.TemporaryDirectory() as folder:
