@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from dragoman.conversation.window import recent_turns, window
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.events import Event, Notice
 from dragoman.messages.ids import new_id
@@ -183,7 +182,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     offer, talks = offer_of(prepared), prepared.view.talks
     request = Request(
         model=prepared.model.name,
-        messages=window(recent_turns(log.path, log.id, _setting(log, "history"))),
+        messages=view.window(),
         system=system_of(_system_layers(prepared, offer)) if talks else "",
         tools=offer.specs(),
         tool_choice="auto" if offer.tools else None,
