@@ -129,7 +129,8 @@ class Appender:
         """Add a message, or several texts as one message each: at once, or, `deferred`, when all plugins are
         done, higher priority first.
 
-        `request` asks for another step, which begins at `on_before_request`.
+        `request` asks for another step, which begins at `on_before_request`. A limit of the turn that is
+        reached comes before this.
         """
         for parts in _messages(message):
             wanted = Appended(parts, role, request, priority)
