@@ -153,8 +153,16 @@ class CallContext:
     async def _ask_model(
         self, type: ModelType, parts: Sequence[Part], options: dict[str, JsonValue]
     ) -> Message:
-        services = self._prepared.services
-        return await ask_model(services, self._log, self._call, type, parts=parts, options=options)
+        prepared = self._prepared
+        return await ask_model(
+            prepared.services,
+            self._log,
+            self._call,
+            type,
+            parts=parts,
+            options=options,
+            see_request=lambda request: prepared.hooks.see_side_request(request, prepared.view),
+        )
 
     # ── outputs and files ─────────────────────────────────────────────────────────────────────────
 
