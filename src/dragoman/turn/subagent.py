@@ -67,7 +67,7 @@ class Subagents:
         this call and, where a call has several, of this key."""
         if agent not in self.agents:
             raise ToolFailed(f"there is no agent {agent!r}: choose one of {', '.join(self.agents)}")
-        services, engine = self._parts
+        _, engine = self._parts
         id = derived_id("conv", f"{context.idempotency_key}:{key}" if key else context.idempotency_key)
         where: dict[str, JsonValue] = {"conversation": id, "agent": agent}
         try:
@@ -83,10 +83,6 @@ class Subagents:
             kind = "" if isinstance(error, DragomanError) else f"{type(error).__name__}: "
             used = await self._used(where)
             return TaskOutcome(agent, where, failure=f"the task failed: {kind}{error}", usage=used)
-        finally:
-            if context.cancelled():
-                for row in await services.store.turns(id):
-                    await engine.commands.cancel(row.id, "the call that opened it was cancelled")
         failure = await _failure(agent, handle, result)
         return TaskOutcome(agent, where, result.text, failure, result.usage)
 

@@ -135,6 +135,11 @@ class TurnView:
         """Every call of this turn, in order, in its present state."""
         return [call for message in self.messages for call in message.calls]
 
+    async def tasks(self) -> list[Conversation]:
+        """The conversations of the tasks that its calls gave, and of those that were given in them."""
+        calls = {call.id for call in self.calls}
+        return await self._log.store.opened_by(self.conversation.id, calls) if calls else []
+
     @property
     def seconds(self) -> float:
         """Since the turn started, waiting included."""
