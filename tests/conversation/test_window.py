@@ -223,6 +223,20 @@ def test_the_last_summary_counts() -> None:
     assert shown(path) == [("user", "second"), ("user", "c"), ("assistant", "d")]
 
 
+def test_a_summary_among_what_a_later_one_keeps_is_not_shown_again() -> None:
+    """R7: the later one was made of it, and of what it kept."""
+    path = [
+        user("a"),
+        model("b"),
+        user("c"),
+        user("s1", Summary("first", "b")),
+        model("d"),
+        user("s2", Summary("second", "c")),
+        model("e"),
+    ]
+    assert shown(path) == [("user", "second"), ("user", "c"), ("assistant", "d"), ("assistant", "e")]
+
+
 @pytest.mark.parametrize("policy", get_args(Policy))
 def test_a_summary_and_a_policy_go_together(policy: Policy) -> None:
     """R4, R7"""

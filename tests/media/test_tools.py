@@ -105,6 +105,32 @@ async def test_a_recording_is_written_down_and_a_text_spoken(tmp_path: Path) -> 
     assert [file.name for file in spoken.result.attachments] == ["hello.wav"]
 
 
+async def test_a_model_that_a_tool_asks_does_not_see_what_is_private(tmp_path: Path) -> None:
+    """M4 x R3: the call has the real value, as every call has; what the other model is sent has its name."""
+    script = (
+        calls("make_image", prompt="a card for [[name]]"),
+        calls("speak", text="Ada [[name]]"),
+        says("There."),
+    )
+    async with media_server() as server:
+        model = Both(server, *script)
+        async with (
+            model.models,
+            Runtime(
+                tmp_path / "chat.db",
+                model=model,
+                tools=["media"],
+                allow=["media.*"],
+                private={"name": "Lovelace"},
+            ) as runtime,
+        ):
+            made = calls_of((await (await runtime.send("draw")).result()).messages)
+    assert [call.state for call in made] == [CallState.COMPLETED] * 2
+    assert [call.arguments for call in made] == [{"prompt": "a card for Lovelace"}, {"text": "Ada Lovelace"}]
+    assert "Lovelace" not in repr(server.asked)
+    assert "a card for [[name]]" in repr(server.asked)
+
+
 async def test_what_pictures_cost_counts_in_the_limits_of_the_turn(tmp_path: Path) -> None:
     """M4 × T12: also where nobody knows what the words cost. Two are paid, and a third is not made."""
     script = [calls("make_image", prompt=f"picture {n}") for n in range(3)]

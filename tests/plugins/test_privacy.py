@@ -12,13 +12,25 @@ from typing import Annotated, Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
-from dragoman import ConfigError, Plugin, Runtime, TurnView, allow_once, reject, tool
+from dragoman import (
+    ConfigError,
+    OpenAICompatible,
+    Plugin,
+    Runtime,
+    ToolContext,
+    ToolOutput,
+    TurnView,
+    allow_once,
+    reject,
+    tool,
+)
 from dragoman.messages.parts import CallState, File, Part, Reasoning, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.plugins.privacy import Mask, Privacy
 from dragoman.wire.scripted import calls, calls_with, says, thinks
+from tests.loopback import loopback
 from tests.runtimes import calls_of, model_of, only_call, runtime_with
 
 PHONE = "+43 660 1234"
@@ -206,6 +218,62 @@ async def test_the_text_of_an_attachment_and_what_tools_say_of_themselves_are_ma
         texts = [part.text for part in request.messages[0].parts if isinstance(part, Text)]
         assert "call me: [[phone]]" in texts[1]
         assert any(isinstance(part, File) for part in request.messages[0].parts)
+
+
+async def test_the_texts_that_a_result_brings_along_are_masked(tmp_path: Path) -> None:
+    """R3 x C6: in full, and by their names; other files go as they are."""
+
+    @tool
+    async def card(context: ToolContext) -> ToolOutput:
+        """A visiting card."""
+        text = await context.put_file(f"call me: {PHONE}".encode(), "text/plain", f"{PHONE}.txt")
+        plain = await context.put_file(b"nothing in here", "text/plain", "plain.txt")
+        picture = await context.put_file(b"\x89PNG", "image/png", f"{PHONE}.png")
+        return ToolOutput("see there", attachments=(text, plain, picture))
+
+    script = [calls("card"), says("ok")]
+    async with (
+        loopback(*script) as server,
+        Runtime(
+            tmp_path / "chat.db",
+            model=OpenAICompatible(server.url, model="model", key="k"),
+            allow=["*"],
+            tools=[card],
+            private=PRIVATE,
+        ) as runtime,
+    ):
+        await (await runtime.send("go")).result()
+        sent = json.dumps(server.bodies)
+    assert PHONE not in sent
+    assert "call me: [[phone]]" in sent
+    assert "nothing in here" in sent
+    assert "image/png" in sent
+
+
+async def test_what_other_plugins_put_into_a_request_is_masked(tmp_path: Path) -> None:
+    """R3 x H3, R8: whoever changes a request, it is masked as it is sent, with the schema of the answer."""
+
+    @tool(description=f"Dials {PHONE}.")
+    def dial() -> str:
+        return "dialled"
+
+    class Adds(Plugin):
+        async def on_before_request(self, request: Request, turn: TurnView) -> None:
+            request.system += f" Call {PHONE}."
+            request.set_messages([*request.messages, RequestMessage("user", (Text(PHONE),))])
+            turn.add_tool(dial)
+
+    class Card(BaseModel):
+        number: str = Field(description=f"not {PHONE}")
+
+    script = [says('{"number": "none"}')]
+    async with runtime_with(tmp_path, script, private=PRIVATE, plugins=[Adds()]) as runtime:
+        await (await runtime.send("go", output_type=Card)).result()
+        (request,) = model_of(runtime).requests
+        assert leaks(runtime) == []
+    assert [spec.name for spec in request.tools] == ["dial"]
+    assert request.output is not None
+    assert "not [[phone]]" in json.dumps(request.output.schema)
 
 
 async def test_a_conversation_may_have_private_fields_of_its_own(tmp_path: Path) -> None:

@@ -52,9 +52,10 @@ def said(place: str, names: set[str]) -> Iterator[str]:
     """What calls of these names are given to say, and as a hint; in a variable, what that is set to."""
     files = [CODE / place] if place.endswith(".py") else (CODE / place).rglob("*.py")
     for file in files:
-        if not names & {*re.findall(r"\w+", text := file.read_text("utf-8"))}:
+        code = file.read_text("utf-8")
+        if not names & {*re.findall(r"\w+", code)}:
             continue
-        tree = ast.parse(text)
+        tree = ast.parse(code)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
                 for text in node.args[:1]:

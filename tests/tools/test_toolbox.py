@@ -48,6 +48,7 @@ def test_groups_and_tools_are_switched_off_by_name() -> None:
         "web_read",
         "search",
     ]
+    assert list(toolbox.offer(switches={"write": False, "search": False}).tools) == ["read", "web_read"]
     assert toolbox.offer(switches={"files": False, "web": False}) == Offer({}, "")
 
 

@@ -138,14 +138,17 @@ async def test_what_a_task_asks_reaches_the_same_person(tmp_path: Path) -> None:
         assert (await turn.result()).text == "all done"
 
 
+@pytest.mark.parametrize("of_send", [False, True])
 @pytest.mark.parametrize("settings", [{"tools": {"notes.note": False}}, {"mode": "ask"}])
 async def test_a_task_may_not_do_what_its_conversation_may_not(
-    tmp_path: Path, settings: dict[str, Any]
+    tmp_path: Path, settings: dict[str, Any], of_send: bool
 ) -> None:
-    """C11, P8: what is switched off, or asked about, is so in the sub-conversation too."""
+    """C11, P8: what is switched off, or asked about, is so in the sub-conversation too; also where only the
+    message says so."""
     script = by_depth([calls("note", text="x"), says("noted")])
     async with runtime_with(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
-        turn = await (await runtime.conversation(**settings)).send("outer")
+        chat = await runtime.conversation(**({} if of_send else settings))
+        turn = await chat.send("outer", **(settings if of_send else {}))
         inner = None
         async for event in turn.events():
             if event.type == "call.asked":

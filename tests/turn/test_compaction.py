@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from dragoman import (
     tool,
 )
+from dragoman.conversation.window import Policy
 from dragoman.errors import ContextOverflow
 from dragoman.messages.parts import Text, ToolCall
-from dragoman.wire.scripted import calls, fails, says
+from dragoman.messages.request import Request
+from dragoman.wire.scripted import Line, calls, fails, says
 from tests.runtimes import calls_of, events_of, model_of, runtime_with
 
 
@@ -64,3 +67,86 @@ async def test_old_outputs_are_cleared_before_anything_is_summed_up(tmp_path: Pa
         (kept,) = calls_of(await chat.messages())
         assert kept.result is not None
         assert kept.result.text.startswith("data data")
+
+
+def _texts(request: Request) -> list[str]:
+    return [getattr(part, "text", "") for message in request.messages for part in message.parts]
+
+
+async def test_what_a_summary_kept_is_in_the_next_one(tmp_path: Path) -> None:
+    """R7 x R7: nothing that was said falls between two summaries, and the later one stands for both."""
+    summaries = 0
+
+    def script(request: Request) -> Line:
+        nonlocal summaries
+        if not _texts(request)[-1].startswith("Sum up"):
+            return says("ok " + "x" * 300)
+        summaries += 1
+        return says(f"SUMMARY {summaries}")
+
+    async with runtime_with(tmp_path, script, context=1000, compact_at=0.5) as runtime:
+        chat = await runtime.conversation()
+        for number in range(7):
+            await (await chat.send(f"question {number} " + "y" * 300)).result()
+        asked = ["\n".join(_texts(request)) for request in model_of(runtime).requests]
+    assert summaries > 2
+    before = ""
+    for text in asked:  # each request holds all that was said, or a summary that was made of it
+        seen = f"{before}\n{text}" if "SUMMARY" in text else text
+        told = [f"question {number} " in seen for number in range(7)]
+        assert told == sorted(told, reverse=True)
+        if "Sum up" in text:
+            before = seen
+    last = asked[-1]
+    assert last.count("SUMMARY") == 1
+
+
+@pytest.mark.parametrize("policy", get_args(Policy))
+async def test_as_much_history_as_is_set_whatever_else_shortens_it(tmp_path: Path, policy: Policy) -> None:
+    """R4 x R7 x `history`: turns that are not to be sent are not sent, nor summed up, and the question is."""
+
+    @tool
+    def much(times: int) -> str:
+        """Says much."""
+        return "data " * (700 if times == 1 else 1)
+
+    script = [
+        *(says("ok") for _ in range(4)),
+        calls("much", times=1),
+        says("SUMMARY of it"),
+        calls("much", times=2),
+        calls("much", times=3),
+        says("done"),
+    ]
+    async with runtime_with(
+        tmp_path, script, tools=[much], context=2400, compact_at=0.5, tool_history=policy
+    ) as runtime:
+        chat = await runtime.conversation(history=1)
+        for said in ("question 0", "question 1", "question 2", long := "question 3 " + "y" * 2000):
+            await (await chat.send(said)).result()
+        await (await chat.send("the last question")).result()
+        requests = model_of(runtime).requests
+    assert [_texts(request) for request in requests[3:5]] == [
+        ["question 2", "ok", long],
+        [long, "ok", "the last question"],
+    ]
+    summed = "\n".join(_texts(requests[5]))
+    assert "question 3" in summed
+    assert "the last question" in summed
+    assert "question 2" not in summed
+    for request in requests[6:]:
+        assert _texts(request)[0] == "SUMMARY of it"
+
+
+async def test_what_a_summary_keeps_of_older_turns_does_not_hide_the_question(tmp_path: Path) -> None:
+    """R7 x `history`: the setting may have come after the summary."""
+    script = [*(says("ok") for _ in range(4)), fails(ContextOverflow("too long")), says("SUMMARY")]
+    script += [says("answer"), says("next")]
+    async with runtime_with(tmp_path, script) as runtime:
+        chat = await runtime.conversation()
+        for number in range(5):
+            await (await chat.send(f"question {number}")).result()
+        await chat.change(history=1)
+        await (await chat.send("the last question")).result()
+        sent = _texts(model_of(runtime).requests[-1])
+    assert sent == ["SUMMARY", "question 4", "answer", "the last question"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,14 @@ import pytest
 
 from dragoman import (
     ConfigError,
+    Plugin,
+    TurnView,
 )
+from dragoman.messages.events import TurnEnd
+from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
 from dragoman.plugins.limits import RoundLimit
+from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import add, calls_of, events_of, model_of, play, runtime_with
 
@@ -80,3 +86,48 @@ async def test_a_budget_ends_a_turn_with_an_answer(tmp_path: Path, limit: str, v
     states = [call.state for call in calls_of(result.messages)]
     assert states == (["completed", "skipped"] if limit == "max_calls" else ["skipped", "skipped"])
     assert result.text == "enough"
+
+
+@pytest.mark.parametrize(("limit", "value"), [("max_tokens", 15), ("max_cost", 0.5), ("max_seconds", 1e-9)])
+@pytest.mark.parametrize("asks", ["length", "plugin"])
+async def test_a_budget_comes_before_a_step_that_a_plugin_asks_for(
+    tmp_path: Path, limit: str, value: float, asks: str
+) -> None:
+    """T12 x H5: a cut reply that would go on, and a plugin that never has enough."""
+    line = says("and so on", finish="length" if asks == "length" else None)
+    line = replace(line, usage=Usage(input=10, output=5, cost=0.5))
+    plugins = [_Insatiable()] if asks == "plugin" else []
+    options: dict[str, Any] = {limit: value, "plugins": plugins}
+    async with runtime_with(tmp_path, lambda _: line, **options) as runtime:
+        turn = await runtime.send("go")
+        ended = (await events_of(turn))[-1]
+        assert (await turn.result()).text == "and so on"
+        assert len(model_of(runtime).requests) == 1
+    assert isinstance(ended, TurnEnd)
+    assert ended.limit
+
+
+async def test_a_person_comes_before_a_budget(tmp_path: Path) -> None:
+    """T12 x T13: what is said to a turn at its limit is answered."""
+
+    class Interrupts(Plugin):
+        async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
+            if turn.turn.step == 1:
+                await runtime.turn(turn.id).steer("and now?")
+
+    async with runtime_with(
+        tmp_path, [says("one"), says("two")], max_tokens=1, plugins=[Interrupts()]
+    ) as runtime:
+        assert (await (await runtime.send("go")).result()).text == "two"
+
+
+async def test_a_budget_of_calls_is_none_of_steps(tmp_path: Path) -> None:
+    """T12 x H5: an answer after the last call may go on."""
+    script = [calls("add", a=1, b=1), says("cut ", finish="length"), says("off")]
+    result = await play(tmp_path, script, tools=[add], max_calls=1)
+    assert result.text == "cut off"
+
+
+class _Insatiable(Plugin):
+    async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
+        await append.and_request("More!")

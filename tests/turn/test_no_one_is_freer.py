@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import Agent, Rule, tool
+from dragoman import Agent, Rule, reject, tool
 from dragoman.messages.parts import CallState
+from dragoman.messages.questions import Scope
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import calls_of, runtime_with
 
@@ -64,3 +65,30 @@ async def test_a_task_that_its_giver_may_give_runs(tmp_path: Path) -> None:
     async with runtime_with(tmp_path, script, tools=[shell], agents=[ADMIN], allow=["task"]) as runtime:
         await (await runtime.send("go")).result()
     assert ran == ["ls"]
+
+
+@pytest.mark.parametrize("scope", ["conversation", "always"])
+async def test_what_a_person_denied_in_a_conversation_is_denied_to_its_tasks(
+    tmp_path: Path, scope: Scope
+) -> None:
+    """P9 x P11: a denial by an answer holds for the task, whatever its agent may."""
+    ran.clear()
+    script = [
+        calls("shell", command="ls"),
+        says("no"),
+        calls("task", agent="admin", request="list"),
+        calls("shell", command="ls"),
+        says("could not"),
+        says("no"),
+    ]
+    async with runtime_with(tmp_path, script, allow=["task"], tools=[shell], agents=[ADMIN]) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        async for question in turn.asked():
+            await turn.answer(question, reject(scope=scope))
+        result = await (await chat.send("let somebody else do it")).result()
+        assert [call.state for call in calls_of(result.messages)] == [CallState.COMPLETED]
+        inner = [id for id in await runtime.store.within(chat.id) if id != chat.id]
+        (refused,) = [call for id in inner for call in calls_of((await runtime.store.messages(id))[0])]
+    assert refused.state is CallState.REJECTED
+    assert ran == []

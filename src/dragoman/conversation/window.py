@@ -18,10 +18,14 @@ trail in front of the answer; not at all."""
 
 
 def window(
-    path: Sequence[Message], policy: Policy = "full", turn: str | None = None
+    path: Sequence[Message],
+    policy: Policy = "full",
+    turn: str | None = None,
+    history: int | None = None,
 ) -> tuple[RequestMessage, ...]:
-    """The messages of a request. `turn` is the running one: its own tool use is always sent in full."""
-    shown = [message for message in _after_summary(path) if not message.says_nothing]
+    """The messages of a request. `turn` is the running one: its own tool use is always sent in full. Of those
+    before it `history` are sent, or all."""
+    shown = [message for message in shown_messages(path, turn, history) if not message.says_nothing]
     if policy == "full":
         return tuple(RequestMessage(message.role, message.parts) for message in shown)
     return tuple(
@@ -31,13 +35,17 @@ def window(
     )
 
 
-def recent_turns(path: Sequence[Message], turn: str, count: int | None) -> Sequence[Message]:
-    """The path, or of it this turn and so many before."""
-    if count is None:
-        return path
+def shown_messages(
+    path: Sequence[Message], turn: str | None = None, history: int | None = None
+) -> list[Message]:
+    """What of a path a model is shown: the last summary, what that keeps, and what came since; of it, this
+    turn and so many before."""
+    shown = _after_summary(path)
+    if history is None:
+        return shown
     earlier = list(dict.fromkeys(message.turn for message in path if message.turn != turn))
-    kept = {*(earlier[-count:] if count else ()), turn}
-    return [message for message in path if message.turn in kept]
+    kept = {*(earlier[-history:] if history else ()), turn}
+    return [message for message in shown if message.turn in kept]
 
 
 def trail(messages: Sequence[Message]) -> str:
@@ -46,11 +54,13 @@ def trail(messages: Sequence[Message]) -> str:
 
 
 def _after_summary(path: Sequence[Message]) -> list[Message]:
+    """An earlier summary among what the last one keeps is part of the last one."""
     for place in range(len(path) - 1, -1, -1):
         if (summary := summary_of(path[place])) is not None:
             ids = [message.id for message in path[:place]]
             start = ids.index(summary.keeps_from) if summary.keeps_from in ids else place
-            return [path[place], *path[start:place], *path[place + 1 :]]
+            kept = [message for message in path[start:place] if summary_of(message) is None]
+            return [path[place], *kept, *path[place + 1 :]]
     return list(path)
 
 

@@ -109,7 +109,7 @@ class Compaction(Plugin):
         )
 
     async def _sum_up(self, request: Request, turn: TurnView, reason: str, keep: int) -> bool:
-        head, keeps_from = _split(turn.path, keep)
+        head, keeps_from = _split(turn.shown, keep)
         if not head:
             return False
         await turn.begin_compaction(reason)
@@ -123,7 +123,7 @@ class Compaction(Plugin):
         if not reply.text.strip() or reply.finish in REFUSED:
             raise ProviderError("the model gave no summary, so the conversation cannot be made shorter")
         await turn.end_compaction(reply.text, keeps_from, reply.usage or Usage())
-        request.messages = window(turn.path, self.policy, turn.id)
+        request.messages = turn.window(self.policy)
         return True
 
 
@@ -141,13 +141,15 @@ def _tokens(text: str) -> int:
     return len(text) // 4 + more * 3 // 8
 
 
-def _split(path: Sequence[Message], keep: int) -> tuple[list[Message], str]:
-    """The head that is summed up, and the first message that is not: of a short path, the last one alone.
-    A call and its result are one part, so that no cut can come between them."""
-    start = next((n for n in range(len(path) - 1, -1, -1) if summary_of(path[n]) is not None), 0)
-    shown = path[start:]
-    cut = len(shown) - keep if len(shown) > keep else len(shown) - 1
-    return list(shown[:cut]), shown[cut].id
+def _split(shown: Sequence[Message], keep: int) -> tuple[list[Message], str]:
+    """The head that is summed up, and the first message that is not: of a short path, and where the head
+    would be a summary already, the last one alone. A call and its result are one part, so that no cut can
+    come between them."""
+    summed = int(summary_of(shown[0]) is not None)
+    cut = len(shown) - keep
+    if cut <= summed:
+        cut = len(shown) - 1
+    return list(shown[: cut if cut > summed else 0]), shown[cut].id
 
 
 def _as_text(head: Sequence[Message]) -> tuple[RequestMessage, ...]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dragoman.errors import ConfigError
-from dragoman.messages.codec import Codec
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.turn.agent import NO_LIMITS, Limits
 from dragoman.turn.plugin import PlannedCalls, Plugin
 from dragoman.turn.view import TurnView
-
-USAGE: Codec[Usage] = Codec(Usage)
 
 
 class RoundLimit(Plugin):
@@ -63,7 +58,8 @@ class Budget(Plugin):
         limits = turn.agent.limits.over(self.limits) if turn.agent.limits != NO_LIMITS else self.limits
         if limits == NO_LIMITS:
             return
-        tasks = [*_of_tasks(turn)]
+        counts = limits.max_tokens is not None or limits.max_cost is not None
+        tasks = [task.usage for task in await turn.tasks()] if counts else []  # whatever became of them
         usage = sum(tasks, turn.turn.usage)
         known = _known_cost(turn) + sum(task.cost or 0 for task in tasks)
         if limits.max_cost is not None and usage.cost is None and turn.turn.rounds == 1:
@@ -85,15 +81,6 @@ def _known_cost(turn: TurnView) -> float:
     replies = (message.usage for message in turn.messages)
     asked = (call.usage for call in turn.turn.calls.values())
     return sum(usage.cost or 0 for usage in (*replies, *asked) if usage is not None)
-
-
-def _of_tasks(turn: TurnView) -> Iterator[Usage]:
-    """What the turns used that this one's calls began. Of a model that a call asked itself, the turn's own
-    usage tells."""
-    for call in turn.calls:
-        spent = call.result.metadata.get("usage") if call.result is not None else None
-        if isinstance(spent, dict) and turn.turn.calls[call.id].usage.is_empty:
-            yield USAGE.from_json(spent)
 
 
 def _reached(limits: Limits, usage: Usage, cost: float, seconds: float) -> str | None:

@@ -24,9 +24,12 @@ J = TypeVar("J", bound=JsonValue)
 class Privacy(Plugin):
     """`Privacy({"phone": "+43 660 1234"})`: the model sees `[[phone]]`, tools get the number.
 
-    Masks the whole request: what people said and attached as text, what the model said, calls and results,
-    tools and the system prompt. A conversation's setting `private` adds fields of its own.
+    Masks the whole request, as the other plugins left it: what people said and attached as text, what the
+    model said, calls and results with the texts they brought, tools, the system prompt, and the schema of the
+    answer. A conversation's setting `private` adds fields of its own.
     """
+
+    comes_last = True
 
     def __init__(self, fields: Mapping[str, str] | None = None) -> None:
         self._fields = dict(fields or {})
@@ -46,9 +49,11 @@ class Privacy(Plugin):
             return
         request.system = mask.hide(request.system)
         request.tools = tuple(_masked_tool(mask, spec) for spec in request.tools)
+        if request.output is not None:
+            request.output = replace(request.output, schema=_deep(request.output.schema, mask.hide))
         messages = []
         for message in request.messages:
-            parts = [_masked(mask, await _with_text(mask, part, turn)) for part in message.parts]
+            parts = [_masked(mask, await _with_texts(mask, part, turn)) for part in message.parts]
             messages.append(RequestMessage(message.role, tuple(parts)))
         request.messages = tuple(messages)
 
@@ -97,16 +102,29 @@ def _cached(fields: tuple[tuple[str, str], ...]) -> Mask:
     return Mask(dict(fields))
 
 
-async def _with_text(mask: Mask, part: Part, turn: TurnView) -> Part:
-    """A text file that holds something private goes out as masked text. Others go as they are."""
-    if not isinstance(part, File) or not is_text(part):
+async def _with_texts(mask: Mask, part: Part, turn: TurnView) -> Part:
+    """A text file that holds something private goes out as text, to be masked. Others go as they are."""
+    if isinstance(part, File):
+        text = await _private_text(mask, part, turn)
+        return part if text is None else Text(text)
+    if not isinstance(part, ToolCall) or part.result is None or not part.result.attachments:
         return part
-    if part.blob is not None:
-        text = (await turn.read_file(part.blob)).decode("utf-8", "replace")
+    result = part.result
+    found = [(file, await _private_text(mask, file, turn)) for file in result.attachments]
+    files = tuple(file for file, text in found if text is None)
+    told = "\n\n".join([result.text, *(text for _, text in found if text is not None)])
+    return replace(part, result=replace(result, text=told, attachments=files))
+
+
+async def _private_text(mask: Mask, file: File, turn: TurnView) -> str | None:
+    """What stands in a text file; None where there is nothing private in it."""
+    if not is_text(file):
+        return None
+    if file.blob is not None:
+        text = (await turn.read_file(file.blob)).decode("utf-8", "replace")
     else:
-        text = text_inside(part.url or "") or ""
-    hidden = mask.hide(text)
-    return part if hidden == text else Text(f"{part.name or 'A file'}:\n{hidden}")
+        text = text_inside(file.url or "") or ""
+    return None if mask.hide(text) == text else f"{file.name or 'A file'}:\n{text}"
 
 
 def _masked(mask: Mask, part: Part) -> Part:
@@ -122,16 +140,27 @@ def _masked(mask: Mask, part: Part) -> Part:
         case ToolCall():
             return _masked_call(mask, part)
         case File():
-            return replace(part, name=mask.hide(part.name)) if part.name else part
+            return _masked_file(mask, part)
         case _:
             return part
+
+
+def _masked_file(mask: Mask, file: File) -> File:
+    return replace(file, name=mask.hide(file.name)) if file.name else file
 
 
 def _masked_call(mask: Mask, call: ToolCall) -> ToolCall:
     result = call.result
     if result is not None:
         note = mask.hide(result.note) if result.note else None
-        result = replace(result, text=mask.hide(result.text), value=_deep(result.value, mask.hide), note=note)
+        named = tuple(_masked_file(mask, file) for file in result.attachments)
+        result = replace(
+            result,
+            text=mask.hide(result.text),
+            value=_deep(result.value, mask.hide),
+            note=note,
+            attachments=named,
+        )
     raw = mask.hide(call.raw) if call.raw else call.raw
     return replace(call, arguments=_deep(call.arguments, mask.hide), raw=raw, original=None, result=result)
 

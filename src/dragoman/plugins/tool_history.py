@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import get_args
 
-from dragoman.conversation.window import Policy, trail, window
+from dragoman.conversation.window import Policy, trail
 from dragoman.errors import ConfigError
 from dragoman.messages.request import Request
 from dragoman.turn.plugin import Appending, Plugin
@@ -22,7 +22,7 @@ class ToolHistory(Plugin):
         self.policy: Policy = policy
 
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
-        request.messages = window(turn.path, self.policy, turn.id)
+        request.messages = turn.window(self.policy)
 
     async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
         message = appending.message

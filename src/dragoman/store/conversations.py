@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -67,6 +67,9 @@ class ConversationStore(Protocol):
 
     async def within(self, conversation: str) -> list[str]:
         """A conversation and those that its calls opened, the innermost first."""
+
+    async def opened_by(self, conversation: str, calls: Collection[str]) -> list[Conversation]:
+        """What these calls of a conversation opened, and what the calls in there did, the outermost first."""
 
     async def busy(self, conversations: Sequence[str]) -> dict[str, Busy]:
         """What goes on in each of these."""

@@ -80,7 +80,8 @@ class GrantStore(Protocol):
     """Rules that people gave, most of them by an answer."""
 
     async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
-        """Those that hold in a conversation; or all of a user's; or all."""
+        """Those that hold in a conversation, with what is denied in the one whose call opened it; or all of
+        a user's; or all."""
 
     async def add_grant(self, grant: Grant) -> None:
         """One that a person gave without being asked."""

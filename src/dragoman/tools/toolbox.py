@@ -94,20 +94,18 @@ class Toolbox:
         switches: Mapping[str, bool] | None = None,
         only: Sequence[str] | None = None,
     ) -> Offer:
-        """What is on. `switches` says no to a group (`files`) or to one of its tools (`files.write_file`);
-        `only` names those that are meant, if not all are."""
+        """What is on. `switches` says no to a group (`files`) or to one of its tools (`files.write_file`, or
+        just `write_file`); `only` names those that are meant in the same way, if not all are."""
         off = {name for name, on in (switches or {}).items() if not on}
         tools: dict[str, Tool] = {}
         texts: list[str] = []
         any_but_helpers = False
         for group in self.groups:
-            if group.name in off:
-                continue
             chosen = [
                 tool
                 for tool in group.tools
-                if f"{group.name}.{tool.name}" not in off
-                and (only is None or {group.name, tool.name, f"{group.name}.{tool.name}"} & {*only})
+                if not _names_of(group, tool) & off
+                and (only is None or _names_of(group, tool) & {*only})
                 and not hidden(tool.permission, rules)
             ]
             for tool in chosen:
@@ -137,6 +135,11 @@ class Offer:
         """The tool a model means, by its exact name or a spelling of it."""
         meant = repair_name(name, self.tools)
         return (meant, self.tools[meant]) if meant is not None else None
+
+
+def _names_of(group: Group, tool: Tool) -> set[str]:
+    """By which switches and agents mean a tool."""
+    return {group.name, tool.name, f"{group.name}.{tool.name}"}
 
 
 def _twice(names: Iterable[str]) -> str:

@@ -33,6 +33,7 @@ from dragoman.tools.repair import repair_arguments
 from dragoman.trace_context import callers_trace
 from dragoman.turn.answers import check_answer
 from dragoman.turn.authority import load_authority, outer_rules
+from dragoman.turn.cancel import cancel_turn
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, CallChange, TurnOptions, TurnStarted, options_in
 from dragoman.turn.handoff import agents_of, first_agent, rules_of
@@ -319,13 +320,7 @@ class Commands:
         if await self._store.is_queued(turn) and await self._store.unqueue(turn):
             self._services.inputs.pop(turn, None)
             return True  # it has not begun, and never will
-        if not await self._store.post(turn, "cancel", {"reason": reason}):
-            return False
-        try:
-            await self._driver.wake(turn)
-        except TurnSetAside:
-            await self._store.close_turn(turn)  # nobody here can bring it to an end: it is closed as it is
-        return True
+        return await cancel_turn(self._store, self._driver.wake, turn, reason)
 
     async def _wake(self, turn: str) -> None:
         """What was stored is stored: a turn that cannot go on here is told by whoever can take it up."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from dragoman.conversation.tree import Tree
-from dragoman.conversation.window import recent_turns, window
-from dragoman.messages.message import Message
+from dragoman.conversation.window import window
 from dragoman.messages.parts import File, Part, ProviderItem, Reasoning, Summary, Text, ToolCall, canonical
+from dragoman.messages.request import RequestMessage
 from dragoman.tools.tool import Tool
 from dragoman.turn.facts import options_in
 from dragoman.turn.layers import RequestLayers, layers_of
@@ -65,7 +65,7 @@ async def context_use(services: Services, turn: str) -> ContextUse:
     path = tree.path(asked.id)[:-1] if asked is not None else tree.path(row.message)
     settings = options_in(await services.store.facts(turn)).settings or {}
     history = settings.get("history")
-    sent = recent_turns(path, turn, history if isinstance(history, int) else None)
+    sent = window(path, turn=turn, history=history if isinstance(history, int) else None)
     sizes = _sizes(layers, sent, services.toolbox.offer().tools)
     letters = sum(sizes.values())
     used = asked.usage.input if asked is not None and asked.usage is not None else 0
@@ -77,7 +77,7 @@ async def context_use(services: Services, turn: str) -> ContextUse:
     return ContextUse(turn, layers.model, context, total, bool(used), tuple(shares))
 
 
-def _sizes(layers: RequestLayers, sent: Sequence[Message], tools: Mapping[str, Tool]) -> _Sizes:
+def _sizes(layers: RequestLayers, sent: Sequence[RequestMessage], tools: Mapping[str, Tool]) -> _Sizes:
     """In letters."""
     sizes: _Sizes = Counter()
     for who, text in layers.system:
@@ -86,7 +86,7 @@ def _sizes(layers: RequestLayers, sent: Sequence[Message], tools: Mapping[str, T
         if (tool := tools.get(name)) is not None:
             spec = tool.spec()
             sizes["tools", name] += len(spec.description) + len(canonical(spec.parameters))
-    for message in window(sent):
+    for message in sent:
         for part in message.parts:
             for kind, name, size in _of_part(message.role, part):
                 sizes[kind, name] += size

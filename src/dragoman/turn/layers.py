@@ -138,7 +138,9 @@ async def layers_of(services: Services, turn: str) -> RequestLayers:
     if not talks or (sent.mode or settings.get("mode") or agent.mode or services.mode) == "off":
         tools = []
     hooks = Hooks(services.plugins, sent.disabled)
-    changing = dict.fromkeys([*hooks.system_prompt, *hooks.request_params, *hooks.before_request])
+    changing = dict.fromkeys(
+        [*hooks.system_prompt, *hooks.request_params, *hooks.before_request, *hooks.before_sending]
+    )
     return RequestLayers(
         turn,
         model.name,

@@ -102,6 +102,7 @@ class Turn:
     calls: Mapping[str, Call] = field(default_factory=dict)
     appended: tuple[str, ...] = ()  # messages of plugins
     goes_on: bool = False  # something said in this step asks for another one
+    steered: bool = False  # a person said it
     usage: Usage = Usage()
     error: TurnFailed | None = None
     started: float = 0.0
@@ -244,7 +245,7 @@ def _apply(turn: Turn, fact: Fact) -> Turn:
             return replace_fast(turn, finished=True, goes_on=fact.again, limit=turn.limit or fact.limit)
         case Steered():
             _refuse_if(fact, turn.state is State.FINALIZING and turn.finished, "its last step is over")
-            return replace_fast(turn, goes_on=True)
+            return replace_fast(turn, goes_on=True, steered=True)
         case MessageAppended():
             _refuse_if(fact, turn.state is State.FINALIZING and turn.finished, "its last step is over")
             _refuse_if(fact, fact.message in turn.appended, f"{fact.message} is there already")
@@ -280,6 +281,7 @@ def _build(turn: Turn, fact: RequestBuilt) -> Turn:
         replied=False,
         finished=False,
         goes_on=False,
+        steered=False,
     )
 
 

@@ -129,7 +129,8 @@ class Appender:
         """Add a message, or several texts as one message each: at once, or, `deferred`, when all plugins are
         done, higher priority first.
 
-        `request` asks for another step, which begins at `on_before_request`.
+        `request` asks for another step, which begins at `on_before_request`. A limit of the turn that is
+        reached comes before this.
         """
         for parts in _messages(message):
             wanted = Appended(parts, role, request, priority)
@@ -175,6 +176,7 @@ class Plugin:
     required = False  # whether a send may not leave it out of its turn
     tools: Sequence[Tool | Group | Source] = ()  # that it brings to the runtime
     answers_only = False  # whether this `on_after_request` has no interest in replies with calls
+    comes_last = False  # whether it sees requests after all others, as they will be sent
 
     @property
     def name(self) -> str:
@@ -190,11 +192,12 @@ class Plugin:
         the turn."""
 
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
-        """Before every request, in registration order. May change the request. An error ends the turn."""
+        """Before every request, in registration order; those with `comes_last` after the others, when all
+        tools are in it. May change the request. An error ends the turn."""
 
     async def on_side_request(self, request: Request, turn: TurnView) -> None:
-        """Before a request that a plugin makes beside the conversation (a title, a summary), in registration
-        order. May change the request. An error goes to the plugin that asked."""
+        """Before a request that a plugin or a tool makes beside the conversation (a title, a summary, a
+        picture), in the same order. May change the request. An error goes to who asked."""
 
     def on_stream_data(self, event: Event, draft: Draft, turn: TurnView) -> None:
         """On every piece of a reply, in registration order, after it became part of the draft. Keep it
@@ -260,8 +263,12 @@ class Hooks:
         active = [plugin for name, plugin in by_name.items() if name not in disabled or plugin.required]
         self.plugins = active
         self.turn_start = _that_override(active, "on_turn_start")
-        self.before_request = _that_override(active, "on_before_request")
-        self.side_request = _that_override(active, "on_side_request")
+        before_request = _that_override(active, "on_before_request")
+        self.before_request = [plugin for plugin in before_request if not plugin.comes_last]
+        self.before_sending = [plugin for plugin in before_request if plugin.comes_last]
+        self.side_request = sorted(
+            _that_override(active, "on_side_request"), key=lambda plugin: plugin.comes_last
+        )
         self.stream_data = _that_override(active, "on_stream_data")
         self.after_request = _that_override(active, "on_after_request")
         self.after_calls = [plugin for plugin in self.after_request if not _wants_answers_only(plugin)]
@@ -276,6 +283,10 @@ class Hooks:
         self.request_params = _that_override(active, "request_params")
         self.error = _that_override(active, "on_error")
         self.event = _that_override(active, "on_event")
+
+    async def see_side_request(self, request: Request, turn: TurnView) -> None:
+        for plugin in self.side_request:
+            await plugin.on_side_request(request, turn)
 
     async def see_message(self, appending: Appending, turn: TurnView) -> None:
         """`on_message_append`, one plugin after another. What one makes of it must be such that it can be

@@ -18,6 +18,7 @@ from dragoman.messages.events import Notice, TurnStart
 from dragoman.tools.execute import Outcome
 from dragoman.trace_context import enter_trace
 from dragoman.turn.authority import outer_rules
+from dragoman.turn.cancel import Wake, cancel_tasks
 from dragoman.turn.handoff import keep_agent
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
@@ -50,9 +51,12 @@ End: TypeAlias = Literal["completed", "cancelled", "error"]
 class Runner:
     """Runs one turn in this process, from wherever its facts say it stands."""
 
-    def __init__(self, services: Services, log: TurnLog, *, on_follow: Callable[[], None]) -> None:
+    def __init__(
+        self, services: Services, log: TurnLog, *, on_follow: Callable[[], None], wake: Wake
+    ) -> None:
         self.services = services
         self.log = log
+        self._wake = wake
         self.signals = Signals(log.id, log.store, on_cancel=self.cancel, on_follow=on_follow)
         self._lanes = Lanes(asyncio.Semaphore(services.concurrency), asyncio.Lock(), _DETACHED)
         self._flow: asyncio.Task[None] | None = None
@@ -169,6 +173,7 @@ class Runner:
             if torn is not None and prepared is not None and self.log.draft_seen is None:
                 errors += await self._hook(prepared.hooks.see_message(torn, prepared.view))
             await keep_what_came(self.log, self.signals, end, torn)
+        await cancel_tasks(self.log, self._wake)
         if prepared is not None and end != "error":
             late = await self._on_turn_end(prepared)
             errors += late

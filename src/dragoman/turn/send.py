@@ -32,7 +32,7 @@ class SendOptions(TypedDict, total=False):
     options: Mapping[str, JsonValue] | None
     disable: Sequence[str]  # plugins that stay out of it
     agent: str | None
-    tools: Mapping[str, bool] | None  # switches of groups (`files`) and tools (`files.read_file`)
+    tools: Mapping[str, bool] | None  # switches of groups (`files`) and tools (`files.grep`, `grep`)
     dialect: str | None  # how calls are made: `auto`, `native`, or as text, such as `xml_tag`
     review: ReviewPolicy | None  # which results a person sees before the model does
     max_rounds: int | None

@@ -48,7 +48,7 @@ class ConversationOptions(TypedDict, total=False):
     mode: Mode | None
     system: str | None
     options: dict[str, JsonValue] | None
-    tools: dict[str, bool] | None  # switches of groups (`files`) and tools (`files.read_file`)
+    tools: dict[str, bool] | None  # switches of groups (`files`) and tools (`files.grep`, `grep`)
     review: ReviewPolicy | None
     max_rounds: int | None
     continuations: int | None

@@ -23,6 +23,7 @@ from dragoman.turn.agent import Agent
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import Engine, TurnHandle
 from dragoman.turn.handoff import agents_in
+from dragoman.turn.live.log import TurnLog
 from dragoman.turn.result import TurnResult
 from dragoman.turn.services import Services
 from dragoman.turn.steps.prepare import mode_of
@@ -66,7 +67,7 @@ class Subagents:
         this call and, where a call has several, of this key."""
         if agent not in self.agents:
             raise ToolFailed(f"there is no agent {agent!r}: choose one of {', '.join(self.agents)}")
-        services, engine = self._parts
+        _, engine = self._parts
         id = derived_id("conv", f"{context.idempotency_key}:{key}" if key else context.idempotency_key)
         where: dict[str, JsonValue] = {"conversation": id, "agent": agent}
         try:
@@ -82,10 +83,6 @@ class Subagents:
             kind = "" if isinstance(error, DragomanError) else f"{type(error).__name__}: "
             used = await self._used(where)
             return TaskOutcome(agent, where, failure=f"the task failed: {kind}{error}", usage=used)
-        finally:
-            if context.cancelled():
-                for row in await services.store.turns(id):
-                    await engine.commands.cancel(row.id, "the call that opened it was cancelled")
         failure = await _failure(agent, handle, result)
         return TaskOutcome(agent, where, result.text, failure, result.usage)
 
@@ -136,7 +133,7 @@ class Subagents:
         about calls and results here decides there too."""
         services, engine = self._parts
         live = engine.bus.here(context.turn)
-        here_too = live.log.settings if live is not None else parent.settings
+        here_too = parent.settings if live is None else {**live.log.settings, **_said_with(live.log)}
         settings: dict[str, JsonValue] = {
             "agent": agent,
             **{name: here_too[name] for name in _INHERITED if name in here_too},
@@ -146,6 +143,15 @@ class Subagents:
             there = services.agent(agent).mode or services.mode
             settings["mode"] = max(here, there, key=MODES.index)
         return settings
+
+
+def _said_with(log: TurnLog) -> dict[str, JsonValue]:
+    """What the message of a turn switched, over its conversation's switches, as settings have it."""
+    options, before = log.turn.options, log.settings.get("tools")
+    said: dict[str, JsonValue] = {"dialect": options.dialect} if options.dialect is not None else {}
+    if options.tools:
+        said["tools"] = {**(before if isinstance(before, dict) else {}), **options.tools}
+    return said
 
 
 async def _failure(agent: str, handle: TurnHandle, result: TurnResult) -> str:

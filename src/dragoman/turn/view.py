@@ -10,13 +10,14 @@ from typing import Any
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
+from dragoman.conversation.window import Policy, shown_messages, window
 from dragoman.messages.boundary import check_json
 from dragoman.messages.events import MessageAdded, Notice, StepRetry
 from dragoman.messages.ids import new_id
 from dragoman.messages.media import CHAT, type_of
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Summary, ToolCall
-from dragoman.messages.request import Request
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.store.store import Change
 from dragoman.tools.tool import Tool
@@ -111,6 +112,20 @@ class TurnView:
         return tuple(self._log.path)
 
     @property
+    def shown(self) -> list[Message]:
+        """What of the path the model is shown: from the last summary on, and of as many turns as are set."""
+        return shown_messages(self._log.path, self.id, self._history)
+
+    def window(self, policy: Policy = "full") -> tuple[RequestMessage, ...]:
+        """The same as the messages of a request, with the tool use of earlier turns by this policy."""
+        return window(self._log.path, policy, self.id, self._history)
+
+    @property
+    def _history(self) -> int | None:
+        turns = self.settings.get("history")
+        return turns if isinstance(turns, int) else None
+
+    @property
     def messages(self) -> list[Message]:
         """Those of this turn alone."""
         return self._log.messages
@@ -119,6 +134,11 @@ class TurnView:
     def calls(self) -> list[ToolCall]:
         """Every call of this turn, in order, in its present state."""
         return [call for message in self.messages for call in message.calls]
+
+    async def tasks(self) -> list[Conversation]:
+        """The conversations of the tasks that its calls gave, and of those that were given in them."""
+        calls = {call.id for call in self.calls}
+        return await self._log.store.opened_by(self.conversation.id, calls) if calls else []
 
     @property
     def seconds(self) -> float:

@@ -147,6 +147,19 @@ class ConversationConformance(Suite):
             with refused(NotFound):
                 await store.message("msg_1")
 
+    async def test_what_calls_opened_is_found_with_what_was_opened_in_there(self, tmp_path: Path) -> None:
+        opened = [
+            Conversation("conv_2", parent="conv_1", call="call_1", usage=Usage(5, 7)),
+            Conversation("conv_3", parent="conv_1", call="call_2"),
+            Conversation("conv_4", parent="conv_2", call="call_3"),
+        ]
+        async with self.opened(tmp_path) as store:
+            for one in (Conversation("conv_1"), *opened):
+                await store.add_conversation(one)
+            assert await store.opened_by("conv_1", ["call_1"]) == [opened[0], opened[2]]
+            assert await store.opened_by("conv_1", ["call_2", "call_3"]) == [opened[1]]
+            assert await store.opened_by("conv_1", []) == await store.opened_by("conv_9", ["call_1"]) == []
+
     # ── messages ────────────────────────────────────────────────────────────────────────────────────
 
     async def test_messages_are_read_as_they_were_written_calls_and_all(self, tmp_path: Path) -> None:

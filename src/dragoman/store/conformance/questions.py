@@ -170,6 +170,19 @@ class QuestionConformance(Suite):
             await store.add_grant(everywhere)  # without being asked
             assert await store.grants("conv_1") == [everywhere, here]
 
+    async def test_what_is_denied_in_a_conversation_is_denied_in_those_its_calls_opened(
+        self, tmp_path: Path
+    ) -> None:
+        """P9: a task is no freer than who gave it; what is allowed there is not allowed to it."""
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(Conversation("conv_1"))
+            await store.add_conversation(Conversation("conv_2", parent="conv_1", call="call_1"))
+            await store.add_conversation(Conversation("conv_3", parent="conv_2", call="call_2"))
+            denied = Grant("grant_1", Rule("add", "*", "deny"), "conv_1", 1.0)
+            await store.add_grant(denied)
+            await store.add_grant(Grant("grant_2", Rule("add"), "conv_1", 2.0))
+            assert await store.grants("conv_2") == await store.grants("conv_3") == [denied]
+
     async def test_what_one_person_grants_does_not_hold_for_another(self, tmp_path: Path) -> None:
         """P3, U2: nobody's conversations are those of the person at the machine."""
         async with self.opened(tmp_path) as store:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from pydantic import JsonValue
 
@@ -77,6 +77,13 @@ class SqlConversations(SqlMessages):
 
     async def within(self, conversation: str) -> list[str]:
         return [row["id"] for row in await self._all("within", id=conversation)]
+
+    async def opened_by(self, conversation: str, calls: Collection[str]) -> list[Conversation]:
+        found: dict[str | None, Conversation] = {}
+        for one in self._readable(conversation_of, await self._all("opened_in", id=conversation)):
+            if one.parent in found or (one.parent == conversation and one.call in calls):
+                found[one.id] = one
+        return list(found.values())
 
     async def busy(self, conversations: Sequence[str]) -> dict[str, Busy]:
         rows = await self._all("busy_conversations", ids=json.dumps(list(conversations)))

@@ -256,7 +256,7 @@ class TaskDriver:
 
     def _launch(self, log: TurnLog) -> None:
         self._bus.announce(log)
-        runner = Runner(self._services, log, on_follow=lambda: self._bus.mirror(log))
+        runner = Runner(self._services, log, on_follow=lambda: self._bus.mirror(log), wake=self.wake)
         self._runners[log.id] = runner
         task = asyncio.create_task(runner.run(), name=log.id)
         self._bus.add(LiveTurn(log, runner.signals, task))

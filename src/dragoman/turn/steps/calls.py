@@ -63,12 +63,12 @@ async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
         prepared.view.notice(f"The limit of {log.turn.limit} is reached: the answer is asked for.", "limit")
     if had_calls and was_closing:
         prepared.view.notice("the model asked for more calls instead of giving its answer", "no_answer")
-    again = had_calls and not was_closing and finish not in REFUSED and not _stopped(prepared)
+    goes_on = had_calls and not was_closing and finish not in REFUSED and not _stopped(prepared)
+    goes_on = goes_on or log.turn.steered
     limit = ""
-    if not (again or log.turn.goes_on) and any(append.again for _, append in appenders):
-        limit = (await _limits(prepared)).limit
-        again = not limit
-    goes_on = again or log.turn.goes_on
+    if not goes_on and (log.turn.goes_on or any(append.again for _, append in appenders)):
+        limit = (await _limits(prepared)).limit  # a plugin wants to go on: what a turn may use comes first
+        goes_on = not limit
     _tell_the_end(prepared, streamed.message, goes_on, limit)
     return await _finish(prepared, goes_on, streamed.message, limit)
 
@@ -121,7 +121,7 @@ async def _finish(prepared: PreparedTurn, goes_on: bool, reply: Message | None, 
         except Unread:  # a person said something at the last moment
             await prepared.signals.collect()
             await take_in_steering(log, prepared.signals)
-            return await _finish(prepared, log.turn.goes_on, reply)
+            return await _finish(prepared, log.turn.steered, reply)
     usage = reply.usage if reply is not None else None
     log.publish(StepEnd(fact.step, usage or Usage()))
     return Settled(prepared, goes_on)

@@ -22,7 +22,7 @@ from dragoman.tools.authorize import Ask, Authority, Refuse, authorize, may_be_s
 from dragoman.tools.tool import Tool, ToolContext
 from dragoman.trace_context import within
 from dragoman.turn.authority import load_authority
-from dragoman.turn.facts import QuestionAnswered, QuestionWithdrawn, ToolAsked
+from dragoman.turn.facts import ModelAsked, QuestionAnswered, QuestionWithdrawn, ToolAsked
 from dragoman.turn.steps.ask import question_of_tool, question_on_the_way
 from dragoman.turn.steps.media_request import ask_model, files_of_conversation
 from dragoman.turn.steps.prepare import PreparedTurn
@@ -148,13 +148,25 @@ class CallContext:
     async def _complete(self, request: Request) -> Message:
         """A server that asks for it does so in a task of its own, which knows nothing of the call."""
         with within(self._log.trace, "call", self._call):
-            return await self._prepared.view.complete(request, purpose="tool")
+            reply = await self._prepared.view.complete(request, purpose="tool")
+        running = self._log.turn.calls[self._call].state is CallState.RUNNING
+        if running and reply.usage is not None and not reply.usage.is_empty:
+            await self._log.record(ModelAsked(self._call, reply.model or request.model, reply.usage))
+        return reply
 
     async def _ask_model(
         self, type: ModelType, parts: Sequence[Part], options: dict[str, JsonValue]
     ) -> Message:
-        services = self._prepared.services
-        return await ask_model(services, self._log, self._call, type, parts=parts, options=options)
+        prepared = self._prepared
+        return await ask_model(
+            prepared.services,
+            self._log,
+            self._call,
+            type,
+            parts=parts,
+            options=options,
+            see_request=lambda request: prepared.hooks.see_side_request(request, prepared.view),
+        )
 
     # ── outputs and files ─────────────────────────────────────────────────────────────────────────
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -36,13 +36,15 @@ async def ask_model(
     *,
     parts: Sequence[Part],
     options: dict[str, JsonValue],
+    see_request: Callable[[Request], Awaitable[None]],
 ) -> Message:
     """The reply of the first model of this type that is set up. ToolFailed says why there is none."""
     model = _model_of(services, type)
     request = Request(model.name, (RequestMessage("user", tuple(parts)),), options=options)
+    await see_request(request)
     draft = Draft(Message(new_id("msg"), log.conversation.id, None, "assistant", (), model=model.name))
     try:
-        model.check_options(options)
+        model.check_options(request.options)
         if (check := getattr(model, "check_message", None)) is not None:  # one's own may have none
             check(parts)
         with asking_aside(log, "tool", request) as aside:

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from dragoman.conversation.window import recent_turns, window
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.events import Event, Notice
 from dragoman.messages.ids import new_id
@@ -95,10 +94,6 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
     *earlier, agent = agents_in(services, log)
     model = model_of(services, log, agent, handed=bool(earlier))
 
-    async def before_side_request(request: Request) -> None:
-        for plugin in hooks.side_request:
-            await plugin.on_side_request(request, view)
-
     side_model = services.model(services.small_model) if services.small_model else None
     asked = options_of(services, agent, model, log.settings, options.options)
     known: Mapping[str, JsonValue] = getattr(model, "default_options", {})  # one's own may have none
@@ -107,7 +102,7 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
         log,
         model,
         agent,
-        before_side_request,
+        lambda request: hooks.see_side_request(request, view),
         workspace=workspace.folder if workspace is not None else None,
         side_model=side_model,
         options=without_removed(merge_options(known, asked)),
@@ -183,7 +178,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     offer, talks = offer_of(prepared), prepared.view.talks
     request = Request(
         model=prepared.model.name,
-        messages=window(recent_turns(log.path, log.id, _setting(log, "history"))),
+        messages=view.window(),
         system=system_of(_system_layers(prepared, offer)) if talks else "",
         tools=offer.specs(),
         tool_choice="auto" if offer.tools else None,
@@ -204,6 +199,8 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         await plugin.on_before_request(request, view)
     missing = [tool for name, tool in view.added_tools.items() if name not in offer.tools]
     request.tools = (*request.tools, *(tool.spec() for tool in missing))  # added a moment ago
+    for plugin in hooks.before_sending:
+        await plugin.on_before_request(request, view)
     if not talks:
         request.without_tools()
     if request.tools and request.tool_choice is None:

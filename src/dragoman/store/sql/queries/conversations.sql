@@ -59,6 +59,16 @@ SELECT usage FROM conversations WHERE id = :id;
 -- name: set_usage
 UPDATE conversations SET usage = :usage WHERE id = :id;
 
+-- name: opened_in
+-- The conversations that calls of a conversation opened, and those that their calls opened, the outermost first.
+WITH RECURSIVE nested (id, depth) AS (
+  SELECT c.id, 1 FROM conversations c WHERE c.parent = :id AND c.deleted = 0
+  UNION ALL
+  SELECT c.id, nested.depth + 1 FROM nested JOIN conversations c ON c.parent = nested.id WHERE c.deleted = 0)
+SELECT c.id, c.title, c.leaf, c."user", c.settings, c.usage, c.created, c.updated, c.parent, c.call, c.revision,
+  c.pinned, c.archived, c.tags
+FROM nested JOIN conversations c ON c.id = nested.id ORDER BY nested.depth, c.created, c.id;
+
 -- name: within
 -- A conversation and those that its calls opened, the innermost first.
 WITH RECURSIVE nested (id, depth) AS (

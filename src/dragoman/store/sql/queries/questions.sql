@@ -55,10 +55,16 @@ INSERT INTO grants (id, conversation, permission, pattern, action, created, "use
 VALUES (:id, :conversation, :permission, :pattern, :action, :created, :user, :workspace, :expires);
 
 -- name: grants
--- The rules that hold in a conversation, which are its user's; or all of a user's, or all there are.
+-- The rules that hold in a conversation, which are its user's; or all of a user's, or all there are. What is denied in
+-- a conversation is denied in those that its calls opened.
+WITH RECURSIVE above (id, parent) AS (
+  SELECT id, parent FROM conversations WHERE id = :conversation
+  UNION ALL
+  SELECT c.id, c.parent FROM above JOIN conversations c ON c.id = above.parent)
 SELECT id, conversation, permission, pattern, action, created, "user", workspace, expires FROM grants
 WHERE (:conversation IS NULL OR (
-    (conversation IS NULL OR conversation = :conversation)
+    (conversation IS NULL OR conversation = :conversation
+      OR (action = 'deny' AND conversation IN (SELECT id FROM above)))
     AND coalesce("user", 'local') = (SELECT coalesce("user", 'local') FROM conversations WHERE id = :conversation)))
   AND (:user IS NULL OR coalesce("user", 'local') = :user)
 ORDER BY conversation IS NOT NULL, created, id;
