@@ -24,7 +24,7 @@ from dragoman.tools.toolbox import Offer
 from dragoman.tools.workspace import previewing
 from dragoman.turn.authority import load_authority
 from dragoman.turn.plugin import PlannedCall
-from dragoman.turn.steps.ask import question_to_run
+from dragoman.turn.steps.ask import question_about, question_to_run
 from dragoman.turn.steps.prepare import PreparedTurn
 
 _log = logging.getLogger("dragoman.turn")
@@ -134,7 +134,8 @@ async def plan_answered(
 
 
 async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, approved: str | None) -> Plan:
-    """A call that was running when its process died and whose tool says that it may run again."""
+    """A call that was running when its process died and whose tool says that it may run again: if what let
+    it run still does. A person who allowed it did not allow what the tool may have become since."""
     fitted = fit(offer, call)
     if isinstance(fitted, Answered):
         return fitted
@@ -142,6 +143,11 @@ async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, ap
     verdict = _authorized(tool, call, await _authority(prepared, tool, (), None))
     if isinstance(verdict, Refuse):
         return Answered(call, CallState.INTERRUPTED, verdict.text)
+    if isinstance(verdict, Ask) and (approved is None or verdict.because == "redefined"):
+        place = prepared.log.turn.calls[call.id].starts
+        texts = [reason.text for reason in verdict.reasons if reason.text]
+        question = question_about(prepared.log, call, tool, "interrupted", place=place)
+        return Asking(call, replace(question, text=" ".join([*texts, question.text])))
     return Ready(call, tool, Permit(approved or call.hash, "repeated: its tool says that this is safe"))
 
 
