@@ -170,8 +170,7 @@ def fit(offer: Offer, call: ToolCall) -> tuple[ToolCall, Tool] | Answered:
 
 def changed(call: ToolCall, arguments: Arguments) -> ToolCall:
     """The call with other arguments; what the model had asked for is kept beside them."""
-    original = call.original if call.original is not None else call.arguments
-    return replace(call, arguments=arguments, original=original)
+    return replace(call, arguments=arguments, original=call.asked_for)
 
 
 def _meant(offer: Offer, call: ToolCall) -> tuple[str, Tool] | None:
@@ -181,7 +180,7 @@ def _meant(offer: Offer, call: ToolCall) -> tuple[str, Tool] | None:
 async def _seen_by_plugins(prepared: PreparedTurn, offer: Offer, call: ToolCall) -> PlannedCall | Answered:
     found = offer.find(call.tool)
     assert found is not None
-    planned = PlannedCall(call.id, *found, call.arguments)
+    planned = PlannedCall(call.id, *found, call.arguments, asked_for=call.asked_for)
     await prepared.hooks.see_call(planned, prepared.view)
     if planned.skipped is not None:
         return Answered(call, CallState.SKIPPED, planned.skipped, limit=planned.skipped)
@@ -276,8 +275,4 @@ def _earlier(prepared: PreparedTurn, call: ToolCall, counts: Callable[[ToolCall]
 
 def _same(one: ToolCall, other: ToolCall) -> bool:
     """By what the model wanted, whatever a plugin or a person made of it."""
-    return (one.tool, one.raw) == (other.tool, other.raw) and _asked_for(one) == _asked_for(other)
-
-
-def _asked_for(call: ToolCall) -> Arguments:
-    return call.original if call.original is not None else call.arguments
+    return (one.tool, one.raw) == (other.tool, other.raw) and one.asked_for == other.asked_for
