@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dragoman.errors import ToolFailed
+from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, CallState, ToolCall, canonical
 from dragoman.messages.questions import Answer, Question, Rule
 from dragoman.tools.authorize import Ask, Authority, Reason, Refuse, Run, authorize
@@ -243,8 +244,11 @@ def _covered(reason: Reason, question: Question) -> bool:
 
 
 def _refused_before(prepared: PreparedTurn, call: ToolCall) -> Answered | None:
-    """P10: what was refused in this turn and comes again unchanged is refused by itself, then closes it."""
-    replies = _earlier(prepared, call, lambda other: other.state is CallState.REJECTED)
+    """P10: what was refused in this turn and comes again unchanged is refused by itself, then closes it;
+    unless a person has said something since, which may be that they changed their mind."""
+    said = (place for place, message in enumerate(prepared.log.messages) if _is_said(message))
+    since = max(said, default=0)  # what is answered again was said in another turn
+    replies = _earlier(prepared, call, lambda other: other.state is CallState.REJECTED, since)
     if replies >= _PATIENCE:
         text = f"{call.tool} was refused {replies} times with these arguments: there are no more calls now."
         return Answered(call, CallState.SKIPPED, text, limit="a refused call that came again and again")
@@ -266,10 +270,17 @@ def _patiently(prepared: PreparedTurn, answered: Answered) -> Answered:
     )
 
 
-def _earlier(prepared: PreparedTurn, call: ToolCall, counts: Callable[[ToolCall], bool]) -> int:
+def _is_said(message: Message) -> bool:
+    """By a person."""
+    return message.role == "user" and message.author is None
+
+
+def _earlier(
+    prepared: PreparedTurn, call: ToolCall, counts: Callable[[ToolCall], bool], since: int = 0
+) -> int:
     """Replies of this turn before this one that held the very same call, and what became of it counts."""
     log = prepared.log
-    earlier = (message for message in log.messages if message.id != log.turn.reply)
+    earlier = (message for message in log.messages[since:] if message.id != log.turn.reply)
     return sum(any(counts(one) and _same(one, call) for one in message.calls) for message in earlier)
 
 
