@@ -11,6 +11,8 @@ from dragoman import (
     Answer,
     ConfigError,
     Group,
+    Plugin,
+    TurnView,
     allow_always,
     allow_for_conversation,
     allow_once,
@@ -23,6 +25,7 @@ from dragoman.messages.parts import CallState
 from dragoman.plugins.loop_guard import LoopGuard
 from dragoman.tools.tool import Tool
 from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.plugin import PlannedCall
 from dragoman.turn.result import TurnResult
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import calls_of, model_of, runtime_with
@@ -224,3 +227,25 @@ async def test_the_limit_can_be_set(tmp_path: Path) -> None:
     script = [*[calls("look", at="door")] * 2, says("ok")]
     _, asked = await looped(tmp_path, script, plugins=[LoopGuard(2)])
     assert len(asked) == 1
+
+
+class Signs(Plugin):
+    """Changes every call on its way."""
+
+    async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
+        call.arguments = {"at": f"{call.arguments['at']} ({len(turn.calls)})"}
+
+
+async def test_a_call_that_a_plugin_changes_is_the_same_call(tmp_path: Path) -> None:
+    """C10 x H8: the model makes the same one over and over, whatever runs in its place."""
+    script = [*[calls("look", at="door")] * 3, says("ok")]
+    result, asked = await looped(tmp_path, script, reject(), plugins=[Signs()])
+    assert [one.kind for one in asked] == ["loop"]
+    assert [call.state for call in calls_of(result.messages)] == ["completed", "completed", "rejected"]
+
+
+async def test_a_call_that_a_person_edits_is_the_same_call(tmp_path: Path) -> None:
+    """C10 x P3: by what the model asked for, and by what ran."""
+    script = [*[calls("look", at="door")] * 3, calls("look", at="window"), says("ok")]
+    _, asked = await looped(tmp_path, script, allow_once({"at": "window"}), allow=())
+    assert [one.kind for one in asked] == ["approve", "approve", "loop", "loop"]

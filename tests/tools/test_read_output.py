@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,35 @@ async def test_another_conversations_output_cannot_be_read(tmp_path: Path) -> No
         (call,) = calls_of((await turn.result()).messages)
     assert call.result is not None
     assert "there is no call" in call.result.text
+
+
+@pytest.mark.parametrize("how", ["fork", "import"])
+async def test_a_copy_of_a_conversation_says_how_its_own_outputs_are_read(tmp_path: Path, how: str) -> None:
+    """C9 x S1: calls have other ids there."""
+
+    @tool
+    def much() -> str:
+        """Say much."""
+        return "\n".join(f"line {n}" for n in range(1, 5001))
+
+    def line(request: Request) -> Line:
+        shown = [part for said in request.messages for part in said.parts if isinstance(part, ToolCall)]
+        if not shown:
+            return calls("much")
+        if len(shown) == 2 or len(request.messages) == 2:
+            return says("ok")
+        assert shown[0].result is not None
+        named = re.search(r"read_output\(call='([^']+)'", shown[0].result.text)
+        assert named is not None
+        return calls("read_output", call=named[1], start=2500, lines=1)
+
+    async with runtime_with(tmp_path, line, tools=[much]) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("go")).result()
+        if how == "fork":
+            copy = await runtime.fork(chat.id, (await chat.messages())[-1].id)
+        else:
+            copy = await runtime.import_conversation(await runtime.export(chat.id))
+        (call,) = calls_of((await (await copy.send("more")).result()).messages)
+        assert call.result is not None
+        assert call.result.text == "lines 2500 to 2500 of 5000\nline 2500"

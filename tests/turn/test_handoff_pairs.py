@@ -158,3 +158,41 @@ async def test_a_bare_name_is_enough(tmp_path: Path) -> None:
     async with _runtime(tmp_path, [says("1")], [Agent(name="a", tools=("danger",))]) as runtime:
         await (await runtime.send("go", agent="a")).result()
         assert [spec.name for spec in model_of(runtime).requests[0].tools] == ["danger"]
+
+
+def _in_turn_since_asked(request: Request) -> int:
+    asked = max(n for n, message in enumerate(request.messages) if message.role == "user")
+    return len(request.messages) - 1 - asked
+
+
+@pytest.mark.parametrize("how", ["rerun", "edit"])
+async def test_a_repeated_send_begins_with_who_it_was_made_to(tmp_path: Path, how: str) -> None:
+    """T10 x T14: a handover since then, by that turn or by one after it, is not what the person chose."""
+    desk = Agent(name="desk", prompt="DESK", handoffs=("clerk",))
+    clerk = Agent(name="clerk", prompt="CLERK", handoffs=("expert",))
+    expert = Agent(name="expert", prompt="EXPERT")
+
+    def script(request: Request) -> Line:
+        if _in_turn_since_asked(request) or "EXPERT" in request.system:
+            return says("done")
+        return calls("hand_off", agent="clerk" if "DESK" in request.system else "expert")
+
+    async with _runtime(tmp_path, script, [desk, clerk, expert]) as runtime:
+        chat = await runtime.conversation(agent="desk")
+        for said in ("one", "two"):
+            await (await chat.send(said)).result()
+        assert (await chat.info()).settings["agent"] == "expert"
+        first, *_ = await chat.messages()
+
+        async def again() -> str:
+            requests = model_of(runtime).requests
+            before = len(requests)
+            turn = await (chat.rerun(first.id) if how == "rerun" else chat.edit(first.id, "another"))
+            await turn.result()
+            return requests[before].system
+
+        assert "DESK" in await again()
+        await chat.change(agent="expert")
+        assert "DESK" in await again()  # nobody can tell that from the handover
+        await chat.change(agent=None)
+        assert "DESK" not in await again()

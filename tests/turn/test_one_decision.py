@@ -215,6 +215,36 @@ async def test_a_refused_call_that_comes_again_is_refused_by_itself_and_then_clo
     assert ran == []
 
 
+async def test_a_refused_call_is_refused_by_itself_in_another_version_of_the_answer(tmp_path: Path) -> None:
+    """P10 x T10"""
+    ran: list[str] = []
+    script = [says("no idea"), *[calls("deploy", where="a")] * 2, says("ok")]
+    async with runtime_with(tmp_path, script, tools=[deployer(ran)], allow=()) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("go")).result()
+        turn = await chat.rerun((await chat.messages())[-1].id)
+        async for asked in turn.asked():
+            await turn.answer(asked, reject())
+        result = await turn.result()
+    assert [call.state for call in calls_of(result.messages)] == ["rejected", "rejected"]
+
+
+async def test_a_person_who_says_something_after_a_refusal_is_asked_again(tmp_path: Path) -> None:
+    """P10 x T13: they may have changed their mind; what they say does not allow it by itself."""
+    ran: list[str] = []
+    script = [calls("deploy", where="a"), calls("deploy", where="a"), says("ok")]
+    async with runtime_with(tmp_path, script, tools=[deployer(ran)], allow=()) as runtime:
+        turn = await waiting(runtime)
+        first = turn.question
+        await turn.steer("A slip: do it, please.")
+        await turn.answer(first, reject())
+        async for asked in turn.asked():
+            await turn.answer(asked, allow_once())
+        result = await turn.result()
+    assert [call.state for call in calls_of(result.messages)] == ["rejected", "completed"]
+    assert ran == ["a"]
+
+
 async def test_a_call_with_other_arguments_is_not_the_one_that_was_refused(tmp_path: Path) -> None:
     """P10"""
     ran: list[str] = []

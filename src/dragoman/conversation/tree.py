@@ -150,11 +150,19 @@ def copied(messages: Iterable[Message], conversation: str) -> dict[str, Message]
 def _copied_part(part: Part, ids: dict[str | None, str | None]) -> Part:
     match part:
         case ToolCall():
-            return _settled(replace(part, id=new_id("call")))
+            return _settled(_renamed(part, new_id("call")))
         case Summary():
             return replace(part, keeps_from=ids.get(part.keeps_from))
         case _:
             return part
+
+
+def _renamed(call: ToolCall, id: str) -> ToolCall:
+    """A result of which the model sees a part says by the call's id how the rest can be read."""
+    result = call.result
+    if result is not None and result.blob is not None:
+        result = replace(result, text=result.text.replace(repr(call.id), repr(id)))
+    return replace(call, id=id, result=result)
 
 
 def _settled(call: ToolCall) -> ToolCall:

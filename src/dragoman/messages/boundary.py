@@ -24,6 +24,11 @@ LATEST_TIME = 253_402_300_799.0  # the last second of the year 9999
 _STORABLE = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
 
 
+def half_a_character(what: str) -> BadRequest:
+    """What no text can hold."""
+    return BadRequest(f"{what} holds half a character (a lone surrogate): send it whole")
+
+
 def check_json(value: object, what: str, *, margin: int = MARGIN) -> None:
     """BadRequest, naming what it is, for a value that could be stored and not be read again."""
     try:
@@ -32,7 +37,7 @@ def check_json(value: object, what: str, *, margin: int = MARGIN) -> None:
         if _may_be_deep(text, margin):
             read_with_margin(written, margin)
     except UnicodeEncodeError as error:
-        raise BadRequest(f"{what} holds half a character (a lone surrogate): send it whole") from error
+        raise half_a_character(what) from error
     except RecursionError as error:
         raise BadRequest(f"{what} is nested too deeply") from error
     except ValueError as error:

@@ -149,6 +149,11 @@ class ToolCall:
             raise ValueError(f"call {self.id} is {self.state} but has no result")
 
     @property
+    def asked_for(self) -> Arguments:
+        """What the model wanted, whatever a person or a plugin made of it."""
+        return self.arguments if self.original is None else self.original
+
+    @property
     def hash(self) -> str:
         """The fingerprint an approval is bound to."""
         return arguments_hash(self.tool, self.arguments)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+
 from dragoman.errors import ConfigError
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.parts import Arguments, ToolCall
 from dragoman.turn.plugin import PlannedCall, Plugin
 from dragoman.turn.view import TurnView
 
@@ -33,13 +36,18 @@ class LoopGuard(Plugin):
 
 
 def _same(call: PlannedCall, other: ToolCall) -> bool:
-    """By the tool's own word on what makes two calls the same, or by all arguments."""
+    """By what the model asked for, which a person or a plugin may have changed, or by what runs."""
     if other.tool != call.name:
         return False
     identity = call.tool.identity
-    if identity is None:
-        return other.arguments == call.arguments
-    try:
-        return identity(other.arguments) == identity(call.arguments)
-    except Exception:  # it is written for arguments that fit, and an earlier call's may not have
-        return other.arguments == call.arguments
+    return _alike(call.asked_for, other.asked_for, identity) or _alike(
+        call.arguments, other.arguments, identity
+    )
+
+
+def _alike(one: Arguments, other: Arguments, identity: Callable[[Arguments], object] | None) -> bool:
+    """By the tool's own word on what makes two calls the same, or by all arguments."""
+    if identity is not None:
+        with suppress(Exception):  # it is written for arguments that fit, and an earlier call's may not have
+            return identity(one) == identity(other)
+    return one == other

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeAlias, get_args, overload
 from pydantic import BaseModel, JsonValue
 from typing_extensions import TypeVar
 
+from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError, ToolFailed
 from dragoman.messages.media import ModelType
 from dragoman.messages.message import Message
@@ -79,6 +80,7 @@ class ToolContext(Generic[Deps]):
     files: Callable[[], Sequence[File]] = lambda: ()  # of the conversation, the newest first
     seen_version: Callable[[str], str | None] = lambda path: None  # of a file this conversation knows
     workspace: Path | None = None
+    owner: str = LOCAL  # whose conversation it is
     deps: Deps = None  # type: ignore[assignment]  # of `send` or `Runtime`: None where neither has any
 
     @property

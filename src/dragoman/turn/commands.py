@@ -36,7 +36,7 @@ from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.cancel import cancel_turn
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, CallChange, TurnOptions, TurnStarted, options_in
-from dragoman.turn.handoff import agents_of, first_agent, rules_of
+from dragoman.turn.handoff import agent_before, agents_of, first_agent, rules_of
 from dragoman.turn.layers import options_of
 from dragoman.turn.machine import replay
 from dragoman.turn.message_checks import check_added, check_message, check_repeated, check_typed_answer
@@ -94,7 +94,7 @@ class Commands:
         if old.role != "user" or old.author is not None:
             raise BadRequest(f"message {message} was not written by a person: rerun it instead")
         new = self._user_message(old.conversation, said, old.parent)
-        again = await self._as_before(old.turn, options)
+        again = await self._as_before(old.turn, options, old.conversation)
         return await self._start(old.conversation, again, inputs, message=new, root=old.parent is None)
 
     async def rerun(
@@ -111,28 +111,34 @@ class Commands:
         old = await self._store.message(message)
         messages, _ = await self._store.messages(old.conversation)
         question = Tree(messages).question_of(message)
-        again = await self._as_before(old.turn or question.turn, options)
+        again = await self._as_before(old.turn or question.turn, options, old.conversation)
         return await self._start(old.conversation, again, inputs, again=question, beside=beside)
 
     async def rerun_call(self, change: CallChange, *, options: TurnOptions | None = None) -> str:
         """A new version of the answer that holds a call: the same up to this one, which is made with other
         arguments, or has another result; the turn goes on from there."""
         turn, message = await check_change(self._services, change)
-        again = await self._as_before(turn, options)
+        again = await self._as_before(turn, options, message.conversation)
         if again.agent is None and turn is not None:  # it may have been handed over since
             again = replace(again, agent=first_agent(self._services, await self._options(turn)).name or None)
         again = replace(again, again_from=change)
         return await self._start(message.conversation, again, NO_INPUTS, again=message)
 
-    async def _as_before(self, turn: str | None, options: TurnOptions | None) -> TurnOptions:
+    async def _as_before(
+        self, turn: str | None, options: TurnOptions | None, conversation: str
+    ) -> TurnOptions:
         """T14: a repeated send keeps its own model, agent, mode, options, prompt and plugins."""
         wanted = options or TurnOptions()
         if turn is None:
             return wanted
         try:
-            return options_in(await self._store.facts(turn)).under(wanted)
+            before = options_in(await self._store.facts(turn))
         except (DragomanError, ValueError):
             return wanted  # it cannot be read: what there is of it is shown all the same
+        again = before.under(wanted)
+        if again.agent is None:
+            again = replace(again, agent=await agent_before(self._services, conversation, before))
+        return again
 
     async def _start(
         self,

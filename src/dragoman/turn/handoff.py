@@ -54,6 +54,19 @@ async def agents_of(services: Services, turn: str, before: str | None = None) ->
     return _followed(services, agent, earlier)
 
 
+async def agent_before(services: Services, conversation: str, options: TurnOptions) -> str | None:
+    """Who a send that is repeated was made to, if its conversation was handed over since. None where that is
+    who would answer anyway, or where a person chose another one."""
+    setting = (options.settings or {}).get("agent")
+    now = (await services.store.conversation(conversation)).settings.get("agent")
+    if not isinstance(setting, str) or setting == now or setting not in services.agents:
+        return None
+    messages, _ = await services.store.messages(conversation)
+    made = (call for message in messages for call in message.calls)
+    handed = any(_is_handover(call) and call.arguments.get("agent") == now for call in made)
+    return setting if handed else None
+
+
 async def keep_agent(services: Services, log: TurnLog) -> None:
     """Let the turns that follow begin with who goes on, unless a person chose another one meanwhile."""
     *earlier, agent = agents_in(services, log)
@@ -112,10 +125,13 @@ def _followed(services: Services, first: Agent, messages: Iterable[Message]) -> 
     agents = [first]
     for call in (call for message in messages for call in message.calls):
         wanted = call.arguments.get("agent")
-        handed = call.tool == NAME and call.state is CallState.COMPLETED
-        if handed and isinstance(wanted, str) and wanted in agents[-1].handoffs:
+        if _is_handover(call) and isinstance(wanted, str) and wanted in agents[-1].handoffs:
             agents.append(services.agent(wanted))
     return agents
+
+
+def _is_handover(call: ToolCall) -> bool:
+    return call.tool == NAME and call.state is CallState.COMPLETED
 
 
 def _list(agents: Mapping[str, Agent]) -> str:

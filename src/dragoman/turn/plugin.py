@@ -42,6 +42,7 @@ class PlannedCall:
     refused: str | None = None
     skipped: str | None = None
     wishes: list[Reason] = field(default_factory=list)
+    asked_for: Arguments = field(default_factory=dict)  # by the model, whatever was made of it since
 
     def refuse(self, reason: str) -> None:
         """It does not run; the model reads the reason."""

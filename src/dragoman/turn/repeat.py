@@ -116,7 +116,7 @@ def _copied(part: Part, change: CallChange, ids: Mapping[str | None, str], now: 
         return _settled(new)
     if change.result is not None:
         return replace(new, state=CallState.COMPLETED, result=ToolResult(change.result), ended=now)
-    original = part.original if part.original is not None else part.arguments
+    original = part.asked_for
     arguments = part.arguments if change.arguments is None else change.arguments
     return replace(
         new,

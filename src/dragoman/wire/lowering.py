@@ -177,7 +177,7 @@ def asked_arguments(call: ToolCall) -> Arguments:
 
     Argument text that is no JSON goes back inside JSON that says so: many servers refuse it for ever.
     """
-    asked = call.arguments if call.original is None else call.original
+    asked = call.asked_for
     return {"invalid_json": call.raw} if call.raw is not None and not asked else asked
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dragoman.conversation.tree import LOCAL, Conversation
-from dragoman.errors import NotFound
+from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.parts import File, Text
 from dragoman.messages.questions import Answer
 from dragoman.messages.usage import Usage
@@ -21,12 +21,18 @@ class ConversationConformance(Suite):
     # ── conversations ───────────────────────────────────────────────────────────────────────────────
 
     async def test_half_a_character_is_refused_and_changes_nothing(self, tmp_path: Path) -> None:
-        """S1: by the same error from every engine."""
+        """S1: by the same error from every engine, whether it is to be written or looked for."""
         async with self.opened(tmp_path) as store:
             await store.add_conversation(scene.CONVERSATION)
-            with refused(UnicodeEncodeError):
-                await store.set_title("conv_1", "\ud83d")
-            assert (await store.conversation("conv_1")).title is None
+            for work in (
+                lambda: store.set_title("conv_1", "\ud83d"),
+                lambda: store.add_conversation(Conversation("conv_2", user="\ud83d")),
+                lambda: store.conversation("\ud83d"),
+                lambda: store.grants(user="\ud83d"),
+            ):
+                with refused(BadRequest, "half a character"):
+                    await work()
+            assert await store.conversations() == [scene.CONVERSATION]
 
     async def test_a_conversation_is_read_as_it_was_written(self, tmp_path: Path) -> None:
         whole = Conversation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from dragoman.errors import StoreUnavailable
+from dragoman.messages.boundary import half_a_character
 
 _AGAIN = "it is tried again; see that the server runs and can be reached"
 _FAULTS: dict[str, tuple[str, str, bool]] = {  # by the beginning of SQLSTATE: what, what to do, again?
@@ -25,11 +26,12 @@ CONFLICTS = ("40001", "40P01")  # two writes that cannot both be first: the late
 
 
 def translate(error: BaseException, name: str) -> BaseException:
-    """StoreUnavailable for a fault of the server or of the way to it; any other error as it is."""
+    """StoreUnavailable for a fault of the server or of the way to it, BadRequest for what no text can hold;
+    any other error as it is."""
     import asyncpg
 
-    if isinstance(error.__cause__, UnicodeEncodeError):
-        return error.__cause__  # half a character, which no text can hold
+    if isinstance(error, UnicodeEncodeError) or isinstance(error.__cause__, UnicodeEncodeError):
+        return half_a_character("a text")
     state: object = getattr(error, "sqlstate", None)
     if isinstance(state, str):
         for length in (5, 3, 2):

@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from dragoman.errors import StoreUnavailable
+from dragoman.messages.boundary import half_a_character
 
 _WAIT = "close the program that holds it, or try again"
 _RESTORE = "restore it from a copy, or save what can be saved with `sqlite3 FILE .recover`"
@@ -24,7 +25,10 @@ _FAULTS: dict[int, tuple[str, str, bool]] = {  # by SQLite's primary result code
 
 
 def translate(error: BaseException, path: Path) -> BaseException:
-    """StoreUnavailable for a fault of the disk or of another program; any other error as it is."""
+    """StoreUnavailable for a fault of the disk or of another program, BadRequest for what no text can hold;
+    any other error as it is."""
+    if isinstance(error, UnicodeEncodeError):
+        return half_a_character("a text")
     if not isinstance(error, sqlite3.DatabaseError):
         return error
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest of it tells kinds of one fault apart

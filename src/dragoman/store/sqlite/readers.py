@@ -58,7 +58,7 @@ class Readers:
                 return read(connection)
             finally:
                 self._free.put(connection)
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeEncodeError) as error:
             raise translate(error, self._path) from error
 
     def _next(self) -> sqlite3.Connection:

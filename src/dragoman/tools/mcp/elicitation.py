@@ -45,9 +45,13 @@ class Elicitation:
             _CALL.reset(token)
 
     def _call(self) -> ToolContext | None:
-        """The call a question belongs to: as the connection says, else the one that began last."""
+        """The call a question belongs to: as the connection says, else the one that began last. None where
+        that could be somebody else's: nobody is shown, or answers, what was meant for another person."""
         known = _CALL.get()
-        return known if known in self._calls else self._calls[-1] if self._calls else None
+        if known in self._calls:
+            return known
+        people = {call.owner for call in self._calls}
+        return self._calls[-1] if len(people) == 1 else None
 
     # ── elicitation ───────────────────────────────────────────────────────────────────────────────
 

@@ -26,6 +26,7 @@ from dragoman.turn.facts import (
     ApprovalAsked,
     CallFact,
     CallFinished,
+    CallInterrupted,
     CallStarted,
     QuestionAnswered,
     QuestionWithdrawn,
@@ -167,7 +168,7 @@ class CallRun:
 
     async def _ask(
         self,
-        fact: ApprovalAsked | ResultAsked,
+        fact: ApprovalAsked | CallInterrupted | ResultAsked,
         call: ToolCall,
         question: Question,
         *,
@@ -203,6 +204,11 @@ class CallRun:
         match await plan_repeated(self._prepared, self._offer, call, approved):
             case Ready(call, tool, permit):
                 await self._start(call, tool, permit)
+            case Asking(call, question):
+                self._withdraw_questions("the program stopped while the tool waited")
+                asked = replace(call, state=CallState.ASKED)
+                await self._ask(CallInterrupted(call.id, question.id), asked, question)
+                await self._await_answer(self._log.call(self._id), question)
             case _:
                 await self._settle(call, CallState.INTERRUPTED, ToolResult(INTERRUPTED))
 
@@ -318,11 +324,11 @@ class CallRun:
             return replace(result, text=f"{shown}\n{NOT_KEPT}", value=None)
         return replace(result, text=shown, value=None, blob=blob)
 
-    def _withdraw_questions(self) -> None:
+    def _withdraw_questions(self, why_closed: str = "the tool did not wait for the answer") -> None:
         """What a tool asked beside its work, and has not waited for."""
         open = self._log.turn.calls[self._id].questions
         if open:
-            why = dict.fromkeys(open, "the tool did not wait for the answer")
+            why = dict.fromkeys(open, why_closed)
             self._log.record_soon(
                 *(QuestionWithdrawn(self._id, id) for id in open), change=Change(closed=why)
             )

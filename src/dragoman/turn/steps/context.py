@@ -58,6 +58,7 @@ class CallContext:
             files=lambda: files_of_conversation(log),
             seen_version=self._seen_version,
             workspace=self._prepared.view.workspace,
+            owner=log.conversation.owner,
             deps=self._prepared.view.deps,
         )
 

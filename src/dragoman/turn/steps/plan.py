@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dragoman.errors import ToolFailed
+from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, CallState, ToolCall, canonical
 from dragoman.messages.questions import Answer, Question, Rule
 from dragoman.tools.authorize import Ask, Authority, Reason, Refuse, Run, authorize
@@ -24,7 +25,7 @@ from dragoman.tools.toolbox import Offer
 from dragoman.tools.workspace import previewing
 from dragoman.turn.authority import load_authority
 from dragoman.turn.plugin import PlannedCall
-from dragoman.turn.steps.ask import question_to_run
+from dragoman.turn.steps.ask import question_about, question_to_run
 from dragoman.turn.steps.prepare import PreparedTurn
 
 _log = logging.getLogger("dragoman.turn")
@@ -134,7 +135,8 @@ async def plan_answered(
 
 
 async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, approved: str | None) -> Plan:
-    """A call that was running when its process died and whose tool says that it may run again."""
+    """A call that was running when its process died and whose tool says that it may run again: if what let
+    it run still does. A person who allowed it did not allow what the tool may have become since."""
     fitted = fit(offer, call)
     if isinstance(fitted, Answered):
         return fitted
@@ -142,6 +144,11 @@ async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, ap
     verdict = _authorized(tool, call, await _authority(prepared, tool, (), None))
     if isinstance(verdict, Refuse):
         return Answered(call, CallState.INTERRUPTED, verdict.text)
+    if isinstance(verdict, Ask) and (approved is None or verdict.because == "redefined"):
+        place = prepared.log.turn.calls[call.id].starts
+        texts = [reason.text for reason in verdict.reasons if reason.text]
+        question = question_about(prepared.log, call, tool, "interrupted", place=place)
+        return Asking(call, replace(question, text=" ".join([*texts, question.text])))
     return Ready(call, tool, Permit(approved or call.hash, "repeated: its tool says that this is safe"))
 
 
@@ -164,8 +171,7 @@ def fit(offer: Offer, call: ToolCall) -> tuple[ToolCall, Tool] | Answered:
 
 def changed(call: ToolCall, arguments: Arguments) -> ToolCall:
     """The call with other arguments; what the model had asked for is kept beside them."""
-    original = call.original if call.original is not None else call.arguments
-    return replace(call, arguments=arguments, original=original)
+    return replace(call, arguments=arguments, original=call.asked_for)
 
 
 def _meant(offer: Offer, call: ToolCall) -> tuple[str, Tool] | None:
@@ -175,7 +181,7 @@ def _meant(offer: Offer, call: ToolCall) -> tuple[str, Tool] | None:
 async def _seen_by_plugins(prepared: PreparedTurn, offer: Offer, call: ToolCall) -> PlannedCall | Answered:
     found = offer.find(call.tool)
     assert found is not None
-    planned = PlannedCall(call.id, *found, call.arguments)
+    planned = PlannedCall(call.id, *found, call.arguments, asked_for=call.asked_for)
     await prepared.hooks.see_call(planned, prepared.view)
     if planned.skipped is not None:
         return Answered(call, CallState.SKIPPED, planned.skipped, limit=planned.skipped)
@@ -238,8 +244,11 @@ def _covered(reason: Reason, question: Question) -> bool:
 
 
 def _refused_before(prepared: PreparedTurn, call: ToolCall) -> Answered | None:
-    """P10: what was refused in this turn and comes again unchanged is refused by itself, then closes it."""
-    replies = _earlier(prepared, call, lambda other: other.state is CallState.REJECTED)
+    """P10: what was refused in this turn and comes again unchanged is refused by itself, then closes it;
+    unless a person has said something since, which may be that they changed their mind."""
+    said = (place for place, message in enumerate(prepared.log.messages) if _is_said(message))
+    since = max(said, default=0)  # what is answered again was said in another turn
+    replies = _earlier(prepared, call, lambda other: other.state is CallState.REJECTED, since)
     if replies >= _PATIENCE:
         text = f"{call.tool} was refused {replies} times with these arguments: there are no more calls now."
         return Answered(call, CallState.SKIPPED, text, limit="a refused call that came again and again")
@@ -261,17 +270,20 @@ def _patiently(prepared: PreparedTurn, answered: Answered) -> Answered:
     )
 
 
-def _earlier(prepared: PreparedTurn, call: ToolCall, counts: Callable[[ToolCall], bool]) -> int:
+def _is_said(message: Message) -> bool:
+    """By a person."""
+    return message.role == "user" and message.author is None
+
+
+def _earlier(
+    prepared: PreparedTurn, call: ToolCall, counts: Callable[[ToolCall], bool], since: int = 0
+) -> int:
     """Replies of this turn before this one that held the very same call, and what became of it counts."""
     log = prepared.log
-    earlier = (message for message in log.messages if message.id != log.turn.reply)
+    earlier = (message for message in log.messages[since:] if message.id != log.turn.reply)
     return sum(any(counts(one) and _same(one, call) for one in message.calls) for message in earlier)
 
 
 def _same(one: ToolCall, other: ToolCall) -> bool:
     """By what the model wanted, whatever a plugin or a person made of it."""
-    return (one.tool, one.raw) == (other.tool, other.raw) and _asked_for(one) == _asked_for(other)
-
-
-def _asked_for(call: ToolCall) -> Arguments:
-    return call.original if call.original is not None else call.arguments
+    return (one.tool, one.raw) == (other.tool, other.raw) and one.asked_for == other.asked_for
