@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -113,6 +114,10 @@ async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
             ({"messages": [answer]}, "hangs on"),
             ({"blobs": {"0" * 64: "eA=="}}, "is not what its name says"),
         )
+        things: list[Any] = [[], None, "x"]
+        for thing in things:
+            with pytest.raises(BadRequest, match="no export of a conversation"):
+                await runtime.import_conversation(thing)
         for damage, words in damages:
             with pytest.raises(BadRequest, match=words):
                 await runtime.import_conversation({**good, **damage})

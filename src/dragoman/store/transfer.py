@@ -80,11 +80,9 @@ async def _stored(store: Store, conversation: str) -> _Whole:
     return _Whole(await store.conversation(conversation), messages)
 
 
-async def import_conversation(
-    store: Store, data: Mapping[str, JsonValue], *, user: str | None, now: float
-) -> str:
+async def import_conversation(store: Store, data: object, *, user: str | None, now: float) -> str:
     """The id of the new conversation. BadRequest, and nothing stored, where the data is not whole."""
-    if data.get("format") != _FORMAT:
+    if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
         raise BadRequest(f"this is no export of a conversation: its format is not {_FORMAT!r}")
     check_json(data, "the export", margin=_MARGIN)
     made = _renamed(_read(data), user, now)
