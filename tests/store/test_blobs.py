@@ -68,13 +68,15 @@ async def test_what_is_opened_for_nobody_any_more_is_closed(blobs: FolderBlobs) 
     slow = blobs.path("0" * 64)
     slow.parent.mkdir(parents=True)
     os.mkfifo(slow)
+    before = asyncio.all_tasks()
     reading = asyncio.ensure_future(anext(aiter(blobs.pieces("0" * 64))))
     await asyncio.sleep(0)  # the thread has begun, and waits for somebody who writes
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
     writing = await asyncio.to_thread(os.open, slow, os.O_WRONLY)
-    os.close(writing)  # the end of the file
+    await eventually(lambda: asyncio.all_tasks() <= before)  # the thread has it open by now, and said so
+    os.close(writing)
     await eventually(lambda: not open_at(slow))
 
 
