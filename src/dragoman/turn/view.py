@@ -194,8 +194,11 @@ class TurnView:
         return await self._log.store.blob(blob)
 
     async def set_title(self, title: str) -> None:
+        """Call the conversation so, unless somebody has called it otherwise since the turn began."""
         check_json(title, "the title")
-        await self._log.store.set_title(self.conversation.id, title)
+        conversation = self.conversation
+        if not await self._log.store.replace_title(conversation.id, conversation.title, title):
+            return
         self._log.conversation = replace(self._log.conversation, title=title)
         self._log.publish(Notice(title, "title"))
 
