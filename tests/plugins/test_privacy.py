@@ -287,6 +287,20 @@ async def test_a_conversation_may_have_private_fields_of_its_own(tmp_path: Path)
     assert other.messages[0].parts == (Text("in Graz"),)
 
 
+async def test_a_message_may_have_private_fields_of_its_own_beside_them(tmp_path: Path) -> None:
+    """R3 x R1: it adds to those of its conversation, and so does an answer that is made anew."""
+    async with runtime_with(tmp_path, lambda _: says("ok"), private=PRIVATE) as runtime:
+        chat = await runtime.conversation(private={"city": "Graz"})
+        await (await chat.send(f"Ada, {PHONE}, Graz", private={"name": "Ada"})).result()
+        question = (await chat.messages())[0]
+        await (await chat.rerun(question.id, private={"comma": ", "})).result()
+        sent = [request.messages[0].parts for request in model_of(runtime).requests]
+    assert sent == [
+        (Text("[[name]], [[phone]], [[city]]"),),
+        (Text("[[name]][[comma]][[phone]][[comma]][[city]]"),),
+    ]
+
+
 async def test_names_of_files_are_masked_and_signed_reasoning_goes_back_as_it_came() -> None:
     """R3, R5"""
     signed = Reasoning(f"{PHONE}?", signature="abc")

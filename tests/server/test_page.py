@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Runtime, tool
+from dragoman.messages.questions import Grant, Rule
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.models import Models
 from dragoman.server.page import BUILT
@@ -34,6 +36,31 @@ async def test_rules_are_listed_with_their_origin_and_tried_out(tmp_path: Path) 
         assert (await site.get("/api/rules/decision?permission=web"))["rule"] is None
         groups = (await site.get("/api/tools"))["groups"]
         assert all(tool["ruled"] is not None for group in groups for tool in group["tools"])
+
+
+async def test_rules_are_tried_out_as_they_decide(tmp_path: Path) -> None:
+    """P9 x P11: no grant is over a denial, an earlier one neither, and what has run out is none."""
+    now = time.time()
+    async with served(tmp_path, [says("x")], allow=(), deny=["shell:rm *"]) as site:
+        for place, (pattern, action, expires) in enumerate(
+            [
+                ("git push", "deny", None),
+                ("git *", "allow", None),
+                ("rm a", "allow", None),
+                ("ls", "allow", now - 1),
+            ]
+        ):
+            rule = Rule("shell", pattern, action)  # type: ignore[arg-type]  # one of the two
+            grant = Grant(f"grant_{place}", rule, None, now + place, expires=expires)
+            await site.runtime.store.add_grant(grant)
+        for pattern, action in (
+            ("git push", "deny"),
+            ("git status", "allow"),
+            ("rm a", "deny"),
+            ("ls", "ask"),
+        ):
+            path = f"/api/rules/decision?permission=shell&pattern={pattern}"
+            assert (await site.get(path))["action"] == action
 
 
 async def test_what_a_rule_would_have_covered_is_told_before_it_is_made(tmp_path: Path) -> None:

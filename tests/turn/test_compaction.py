@@ -7,11 +7,9 @@ from typing import get_args
 
 import pytest
 
-from dragoman import (
-    tool,
-)
+from dragoman import Runtime, ScriptedModel, tool
 from dragoman.conversation.window import Policy
-from dragoman.errors import ContextOverflow
+from dragoman.errors import ContextOverflow, ProviderError
 from dragoman.messages.parts import Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, calls, fails, says
@@ -150,3 +148,23 @@ async def test_what_a_summary_keeps_of_older_turns_does_not_hide_the_question(tm
         await (await chat.send("the last question")).result()
         sent = _texts(model_of(runtime).requests[-1])
     assert sent == ["SUMMARY", "question 4", "answer", "the last question"]
+
+
+@pytest.mark.parametrize("wrong", [ContextOverflow("too long"), ProviderError("no such model")])
+async def test_what_the_small_model_cannot_sum_up_is_summed_up_by_the_other(
+    tmp_path: Path, wrong: ProviderError
+) -> None:
+    """R7 x a small model for summaries: a conversation does not come to its end with that model's context."""
+    large = ScriptedModel([says("word " * 400), says("SUMMARY"), says("answer")], name="a/large", context=900)
+    small = ScriptedModel(lambda _: fails(wrong), name="a/small", context=100)
+    models = {None: large, "a/large": large, "a/small": small}
+    async with Runtime(
+        tmp_path / "chat.db", model=lambda name: models[name], small_model="a/small"
+    ) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("start " * 100)).result()
+        turn = await chat.send("end " * 60)
+        told = [event.text for event in await events_of(turn) if event.type == "notice"]
+        assert (await turn.result()).text == "answer"
+    assert _texts(large.requests[-1])[0] == "SUMMARY"
+    assert any("the small model cannot" in text for text in told)

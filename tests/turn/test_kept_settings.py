@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once
+from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once, release
 from dragoman.errors import BadRequest, TurnSetAside
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
@@ -81,6 +81,33 @@ async def test_settings_changed_meanwhile_are_for_the_next_turn(tmp_path: Path) 
         await (await chat.send("and now")).result()
         prompts = [request.system.split("\n\n")[-1] for request in model_of(runtime).requests]
     assert prompts == ["Old.", "Old.", "New."]
+
+
+async def test_what_is_queued_is_held_to_what_its_conversation_is_held_to_when_it_begins(
+    tmp_path: Path,
+) -> None:
+    """T13 x P8, P5, R3: it has not begun. What it was sent with stays, and what was said of it alone."""
+    script = [calls("add", a=1, b=1), says("2"), calls("add", a=2, b=2), says("4"), says("no tools")]
+    async with runtime_with(tmp_path, script, tools=[add]) as runtime:
+        chat = await runtime.conversation(system="Old.", review="always")
+        first = await chat.send("one")
+        assert await first.reached("waiting")
+        second = await chat.send("in Graz, by Ada", queue=True, private={"name": "Ada"})
+        third = await chat.send("three", queue=True, mode="off")
+        await chat.change(mode="ask", private={"city": "Graz"}, system="New.", review=None)
+        await first.answer(first.question, release())
+        await first.result()
+        asked = []
+        async for question in second.asked():
+            asked.append(question.because)
+            await second.answer(question, allow_once())
+        await second.result()
+        await third.result()
+        *_, queued, _, last = model_of(runtime).requests
+    assert asked == ["mode"]
+    assert queued.messages[-1].text == "in [[city]], by [[name]]"
+    assert "Old." in queued.system
+    assert last.tools == ()
 
 
 async def test_a_turn_is_taken_up_with_its_own_model_or_not_at_all(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dragoman import Plugin, TurnView
+from dragoman.messages.message import Message
+from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import fails, says
 from tests.runtimes import runtime_with
 
@@ -33,3 +36,18 @@ async def test_a_title_that_fails_costs_nothing(tmp_path: Path) -> None:
         result = await (await chat.send("Tell me")).result()
         assert (result.state, result.text) == ("completed", "ok")
         assert (await chat.info()).title == "Tell me"
+
+
+async def test_a_title_that_a_person_gives_meanwhile_stays(tmp_path: Path) -> None:
+    """T9: also where a model would call it otherwise when the turn is over."""
+
+    class Renames(Plugin):
+        async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
+            await chat.rename("My own")
+
+    async with runtime_with(
+        tmp_path, [says("ok"), says("Moons of Jupiter")], titles_by_model=True, plugins=[Renames()]
+    ) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("Tell me all about the moons of Jupiter")).result()
+        assert (await chat.info()).title == "My own"

@@ -274,6 +274,10 @@ async def test_bad_input_is_refused_with_a_clear_error(tmp_path: Path) -> None:
         chat, other = await runtime.conversation(), await runtime.conversation()
         await (await chat.send("one")).result()
         message = (await chat.messages())[0].id
+        nowhere = runtime.turn("turn_nowhere")
+        for look in (nowhere.facts, nowhere.turn, nowhere.request, nowhere.trace, nowhere.context):
+            with pytest.raises(NotFound, match="no turn 'turn_nowhere'"):
+                await look()
         with pytest.raises(NotFound, match="no conversation 'conv_nowhere'"):
             await runtime.conversation("conv_nowhere")
         with pytest.raises(BadRequest, match="there is no message"):

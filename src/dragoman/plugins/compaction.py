@@ -119,12 +119,22 @@ class Compaction(Plugin):
             (*_as_text(head), RequestMessage("user", (Text(_PROMPT),))),
             options={"max_tokens": 2000},
         )
-        reply = await turn.complete(asked, purpose="summary")
+        reply = await _summary(asked, turn)
         if not reply.text.strip() or reply.finish in REFUSED:
             raise ProviderError("the model gave no summary, so the conversation cannot be made shorter")
         await turn.end_compaction(reply.text, keeps_from, reply.usage or Usage())
         request.messages = turn.window(self.policy)
         return True
+
+
+async def _summary(asked: Request, turn: TurnView) -> Message:
+    """By the small model, where there is one and it can: what is summed up may be too much for it alone."""
+    if turn.has_small_model:
+        try:
+            return await turn.complete(replace(asked), purpose="summary")
+        except ProviderError as error:
+            turn.notice(f"the small model cannot sum it up, so {turn.model} does: {error}", "compaction")
+    return await turn.complete(asked, purpose="summary", own_model=True)
 
 
 def size(request: Request) -> int:

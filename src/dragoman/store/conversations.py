@@ -93,6 +93,9 @@ class ConversationStore(Protocol):
 
     async def set_title(self, conversation: str, title: str) -> None: ...
 
+    async def replace_title(self, conversation: str, before: str | None, title: str) -> bool:
+        """False, and nothing is changed, where it is not called that any more."""
+
     async def change_settings(
         self, conversation: str, change: Callable[[dict[str, JsonValue]], dict[str, JsonValue]]
     ) -> None:

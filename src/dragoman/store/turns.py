@@ -6,7 +6,7 @@ The store knows nothing of what facts and events mean: they come as JSON text an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -171,6 +171,9 @@ class QueueStore(Protocol):
 
     async def queued(self, *, turn: str | None = None, conversation: str | None = None) -> list[Queued]:
         """What waits for its turn, the first first."""
+
+    async def renew_queued(self, conversation: str, renew: Callable[[str], str]) -> None:
+        """Begin what is queued in a conversation with what this makes of its first fact."""
 
     async def unqueue(self, turn: str) -> bool:
         """Call it off. False where it has begun, or was never there."""

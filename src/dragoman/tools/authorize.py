@@ -74,12 +74,9 @@ def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verd
     takes away the rules' own reason and no other.
     """
     bound = _bound(tool, patterns, authority.bounds)
-    ruled = decide(tool.permission, patterns, authority.rules)
-    granted = decide(tool.permission, patterns, [*authority.rules, *authority.grants])
-    denied = [rule for rule in authority.grants if rule.action == "deny"]  # whichever was given later
-    given = decide(tool.permission, patterns, denied)
+    said = decide_with_grants(tool.permission, patterns, authority.rules, authority.grants)
     outer = [decide(tool.permission, patterns, rules) for rules in authority.outer]
-    for ruling in (bound, ruled, given, *outer):
+    for ruling in (bound, said, *outer):
         if ruling.action == "deny":
             return Refuse(f"A rule forbids {tool.permission} here: the call did not run.")
     loop = _loop(tool, authority)
@@ -93,11 +90,24 @@ def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verd
         reasons.append(Reason("bounds"))
     if authority.mode in ("ask", "manual"):
         reasons.append(Reason("mode"))
-    if ruled.action == "ask" and granted.action == "ask":
+    if said.action == "ask":
         reasons.append(Reason("rule"))
     if reasons:
         return Ask(tuple(reasons))
-    return Run(_because("rule", ruled) if ruled.action == "allow" else _because("grant", granted))
+    by_rule = decide(tool.permission, patterns, authority.rules).action == "allow"
+    return Run(_because("rule" if by_rule else "grant", said))
+
+
+def decide_with_grants(
+    permission: str, patterns: Sequence[str], rules: Sequence[Rule], grants: Sequence[Rule]
+) -> Ruling:
+    """What the rules say, and what people granted where these want it asked. A denial of either is the last
+    word, whichever was given later."""
+    ruled = decide(permission, patterns, rules)
+    given = decide(permission, patterns, [rule for rule in grants if rule.action == "deny"])
+    if ruled.action != "deny" and given.action == "deny":
+        return given
+    return decide(permission, patterns, [*rules, *grants]) if ruled.action == "ask" else ruled
 
 
 def may_be_shown(tool: Tool, pattern: str, authority: Authority) -> bool:

@@ -35,7 +35,7 @@ from dragoman.turn.answers import check_answer
 from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.cancel import cancel_turn
 from dragoman.turn.drivers.driver import Driver
-from dragoman.turn.facts import FACT, CallChange, TurnOptions, TurnStarted, options_in
+from dragoman.turn.facts import FACT, CallChange, TurnOptions, TurnStarted, laid_over, options_in
 from dragoman.turn.handoff import agent_before, agents_of, first_agent, rules_of
 from dragoman.turn.layers import options_of
 from dragoman.turn.machine import replay
@@ -195,7 +195,7 @@ class Commands:
     ) -> tuple[TurnOptions, Model]:
         """All that the turn works with, to be kept with it, and its model. What can be known to be wrong is
         refused, before anything is stored."""
-        settings = {**conversation.settings, **options.over}
+        settings = laid_over(conversation.settings, options.over)
         agent = self._services.agent(options.agent or _text(settings.get("agent")))
         model = self._services.model(options.model or _text(settings.get("model")) or agent.model)
         check_json(asdict(options), "what was said of this turn")

@@ -13,7 +13,7 @@ from dragoman.errors import NotFound
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, Part
 from dragoman.messages.questions import Question
-from dragoman.turn.facts import CallChange
+from dragoman.turn.facts import CallChange, renewed
 from dragoman.turn.handles import Engine, TurnHandle
 from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.send import SendOptions, TurnInputs, turn_options
@@ -203,11 +203,14 @@ class ConversationHandle:
         await self._store.label_conversation(self.id, pinned=pinned, archived=archived, tags=words)
 
     async def change(self, **settings: Unpack[ConversationOptions]) -> None:
-        """Settings of this conversation: model, mode, system, options, tools. None takes one away."""
+        """Settings of this conversation: model, mode, system, options, tools. None takes one away. What is
+        queued is held to its mode, switches, reviews, private texts and limits, too; what runs is not."""
         if isinstance(name := settings.get("workspace"), str):
             root = await root_of(self._store, await self.info())
             self._engine.services.workspaces.find(name, root)
         await self._store.change_settings(self.id, lambda before: changed(before, as_json(settings)))
+        now = (await self.info()).settings
+        await self._store.renew_queued(self.id, lambda fact: renewed(fact, now))
 
     async def _own(self, message: str) -> None:
         if (await self._store.message(message)).conversation != self.id:

@@ -5,8 +5,8 @@ A fact names messages, calls and questions by id; their contents are rows writte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, JsonValue
@@ -60,10 +60,31 @@ class TurnOptions:
             tools={**self.tools, **later.tools},
             dialect=later.dialect or self.dialect,
             output=later.output or self.output,
-            over={**self.over, **later.over},
+            over=laid_over(self.over, later.over),
             client_tools=later.client_tools or self.client_tools,
             state=later.state if later.state is not None else self.state,
         )
+
+
+def laid_over(settings: Mapping[str, JsonValue], later: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Settings with later ones over them. Who names one more text that is private takes back nothing that was
+    private before."""
+    before, more = settings.get("private"), later.get("private")
+    laid = {**settings, **later}
+    if isinstance(before, dict) and isinstance(more, dict):
+        laid["private"] = {**before, **more}
+    return laid
+
+
+_HELD_TO = ("mode", "tools", "review", "private", "max_rounds", "continuations", "history")
+
+
+def held_to(options: TurnOptions, settings: Mapping[str, JsonValue]) -> TurnOptions:
+    """Of a turn that has not begun: with what its conversation is held to by now. Its model, its agent and
+    the rest of what was found for it stay."""
+    kept = {name: value for name, value in (options.settings or {}).items() if name not in _HELD_TO}
+    now = {name: settings[name] for name in _HELD_TO if name in settings}
+    return replace(options, settings=laid_over({**kept, **now}, options.over))
 
 
 @dataclass(slots=True, frozen=True)
@@ -312,6 +333,14 @@ Fact: TypeAlias = (
 )
 
 FACT: Codec[Fact] = Codec(Annotated[Fact, Field(discriminator="type")])
+
+
+def renewed(fact: str, settings: Mapping[str, JsonValue]) -> str:
+    """The first fact of a turn that is queued, as it is stored, after its conversation's settings changed."""
+    first = FACT.load(fact)
+    if not isinstance(first, TurnStarted):
+        return fact
+    return FACT.dump(replace(first, options=held_to(first.options, settings)))
 
 
 def options_in(facts: Sequence[Any]) -> TurnOptions:

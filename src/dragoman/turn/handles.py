@@ -184,14 +184,20 @@ class TurnHandle(Generic[T]):
         return result_of(self.id, turn, await self._messages(), self._output)
 
     async def facts(self) -> list[Fact]:
-        return [FACT.load(body) for body in await self._store.facts(self.id)]
+        """None of a turn that is queued. NotFound where there is no such turn."""
+        bodies = await self._store.facts(self.id)
+        if not bodies and not await self._store.is_queued(self.id):
+            await self._store.turn(self.id)
+        return [FACT.load(body) for body in bodies]
 
     async def turn(self) -> Turn:
         """What the machine makes of the stored facts."""
         return replay(await self.facts())
 
     async def request(self) -> RequestLayers:
-        """What its requests hold before plugins change them: prompt, options and tools, and who gave each."""
+        """What its requests hold before plugins change them: prompt, options and tools, and who gave each. Of
+        a turn that has begun."""
+        await self._store.turn(self.id)
         return await layers_of(self._engine.services, self.id)
 
     async def context(self) -> ContextUse:

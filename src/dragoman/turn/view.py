@@ -153,11 +153,19 @@ class TurnView:
         """Tell whoever listens."""
         self._log.publish(Notice(text, kind))
 
-    async def complete(self, request: Request, *, purpose: str = "plugin") -> Message:
-        """Ask something beside the conversation, such as a title: of the small model, where one is set.
-        Nothing of it is stored or shown. `purpose` is a word for what it is asked for, for who traces it."""
-        log = self._log
-        request.model = self._side_model.name
+    @property
+    def has_small_model(self) -> bool:
+        """Whether another model than its own is asked beside the conversation."""
+        return self._side_model is not self._model
+
+    async def complete(
+        self, request: Request, *, purpose: str = "plugin", own_model: bool = False
+    ) -> Message:
+        """Ask something beside the conversation, such as a title: of the small model, where one is set, or of
+        its own. Nothing of it is stored or shown. `purpose` is a word for what it is asked for, for who
+        traces it."""
+        log, model = self._log, self._model if own_model else self._side_model
+        request.model = model.name
         await self._before_side_request(request)
 
         def retry(event: StepRetry) -> None:
@@ -165,7 +173,7 @@ class TurnView:
             log.publish(event)
 
         with asking_aside(log, purpose, request) as aside:
-            aside.reply = await collect_reply(self._side_model, request, self.conversation.id, on_retry=retry)
+            aside.reply = await collect_reply(model, request, self.conversation.id, on_retry=retry)
         return aside.reply
 
     def add_tool(self, tool: Tool, *, once: bool = False) -> None:
@@ -186,8 +194,11 @@ class TurnView:
         return await self._log.store.blob(blob)
 
     async def set_title(self, title: str) -> None:
+        """Call the conversation so, unless somebody has called it otherwise since the turn began."""
         check_json(title, "the title")
-        await self._log.store.set_title(self.conversation.id, title)
+        conversation = self.conversation
+        if not await self._log.store.replace_title(conversation.id, conversation.title, title):
+            return
         self._log.conversation = replace(self._log.conversation, title=title)
         self._log.publish(Notice(title, "title"))
 

@@ -11,7 +11,8 @@ from dragoman.errors import NotFound
 from dragoman.messages.questions import Answer, Question
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Person, TheContext
-from dragoman.tools.permissions import decide, parse_rule, rules_in_words
+from dragoman.tools.authorize import decide_with_grants
+from dragoman.tools.permissions import parse_rule, rules_in_words
 from dragoman.turn.past_calls import CoveredCalls, calls_covered_by
 
 router = APIRouter(tags=["questions"])
@@ -93,12 +94,14 @@ async def decision(
     """Which rule decides about this, and how: to try them out."""
     if conversation is not None:
         await context.conversation(conversation, person)
+    services = context.runtime.services
+    now = services.clock()
     granted = [
         one.rule
         for one in await context.runtime.grants(user=person)
-        if one.conversation in (None, conversation)
+        if one.conversation in (None, conversation) and (one.expires is None or one.expires > now)
     ]
-    found = decide(permission, (pattern,) if pattern else (), [*context.runtime.services.rules, *granted])
+    found = decide_with_grants(permission, (pattern,) if pattern else (), services.rules, granted)
     return shapes.RuleDecision(found.action, found.rule)
 
 

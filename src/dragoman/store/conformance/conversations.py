@@ -106,6 +106,9 @@ class ConversationConformance(Suite):
                 scene.CONVERSATION, [scene.user("msg_1"), scene.user("msg_2", "msg_1")]
             )
             await store.add_conversation(Conversation("conv_2"), [scene.user("msg_3", conversation="conv_2")])
+            assert await store.replace_title("conv_1", None, "newer")
+            assert not await store.replace_title("conv_1", None, "newest")
+            assert await store.replace_title("conv_1", "newer", "newest")
             await store.set_title("conv_1", "new")
             await store.change_settings("conv_1", lambda before: {**before, "mode": "off"})
             await store.set_leaf("conv_1", "msg_1", 9.0)

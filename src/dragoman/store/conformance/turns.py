@@ -116,6 +116,9 @@ class TurnConformance(Suite):
             assert await store.queue() == []
             with refused(NotFound):
                 await store.turn("turn_2")
+            await store.renew_queued("conv_9", lambda _: "not there")
+            await store.renew_queued("conv_1", lambda fact: fact.replace("1", "11"))
+            await store.renew_queued("conv_1", lambda fact: fact.replace("11", "1"))
         async with self.opened(tmp_path) as store:  # a queue outlives its process
             await store.claim("turn_1")
             await scene.ended(store, epoch=2, seq=3)

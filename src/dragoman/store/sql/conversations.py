@@ -92,6 +92,9 @@ class SqlConversations(SqlMessages):
     async def set_title(self, conversation: str, title: str) -> None:
         await self._change("conversation", conversation, "set_title", title=title)
 
+    async def replace_title(self, conversation: str, before: str | None, title: str) -> bool:
+        return bool(await self._run("replace_title", id=conversation, before=before, title=title))
+
     async def change_settings(
         self, conversation: str, change: Callable[[dict[str, JsonValue]], dict[str, JsonValue]]
     ) -> None:

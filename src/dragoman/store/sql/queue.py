@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from dragoman.errors import Unreadable
@@ -72,6 +73,19 @@ class SqlQueue(SqlTurns):
             return True
 
         return await self._write(write)
+
+    async def renew_queued(self, conversation: str, renew: Callable[[str], str]) -> None:
+        def write(db: SqlConnection) -> None:
+            self._conversation_row(db, conversation)  # before the queue, as everybody who locks both does
+            key = {"turn": None, "conversation": conversation}
+            for row in db.execute(self._sql["lock_queued"], key).fetchall():
+                with suppress(Unreadable):  # it never begins
+                    message, fact = _read(row)
+                    body = JSON.dump({"message": MESSAGE.to_json(message), "fact": renew(fact)})
+                    db.execute(self._sql["change_queued"], {"turn": row["turn"], "body": body})
+
+        if await self.queued(conversation=conversation):
+            await self._write(write)
 
     async def reorder_queue(self, conversation: str, turns: Sequence[str]) -> None:
         def write(db: SqlConnection) -> None:

@@ -38,6 +38,10 @@ UPDATE conversations SET archived = 0 WHERE id = :id AND archived = 1;
 -- name: set_title
 UPDATE conversations SET title = :title WHERE id = :id AND deleted = 0;
 
+-- name: replace_title
+-- Only where it is still what it was: a person may have given it another one.
+UPDATE conversations SET title = :title WHERE id = :id AND deleted = 0 AND coalesce(title, '') = coalesce(:before, '');
+
 -- name: set_settings
 UPDATE conversations SET settings = :settings WHERE id = :id;
 
