@@ -112,7 +112,7 @@ async def test_a_question_is_reached_and_answered_from_the_message_field(
     await person.sees("The note is written.")
     await person.say("note")
     await expect(person.question).to_be_visible(timeout=60_000)
-    await person.question.get_by_test_id("because").click()
+    await person.question.locator("p").first.click()
     await person.page.keyboard.press("a")  # who has clicked there may mean to type elsewhere
     await expect(person.question).to_be_visible()
     await person.by("composer-text").fill("use the other list")

@@ -5,6 +5,8 @@ import { pretty } from "./look";
 import { visible } from "./visible";
 
 export interface ValueRow {
+  /** As it was sent. */
+  key: string;
   name: string;
   text: string;
   /** A text, and not JSON. */
@@ -17,9 +19,9 @@ const SHORT = 160;
 const isLong = (text: string): boolean => text.length > SHORT || text.includes("\n");
 
 export function valueRows(values: JsonObject): ValueRow[] {
-  const rows = Object.entries(values).map(([name, value]) => {
+  const rows = Object.entries(values).map(([key, value]) => {
     const text = visible(typeof value === "string" ? value : compact(value));
-    return { name: visible(name), text, words: typeof value === "string", long: isLong(text) };
+    return { key, name: visible(key), text, words: typeof value === "string", long: isLong(text) };
   });
   return [...rows.filter((row) => !row.long), ...rows.filter((row) => row.long)];
 }

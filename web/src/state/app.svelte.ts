@@ -206,6 +206,7 @@ class App {
     list.put(changed);
     if (this.current?.id === id) this.current.summary = changed;
     if (labels.tags) void attempt(() => list.load());
+    if (labels.archived) tell(t().archived, "note", { label: t().undo, run: () => void this.label(id, { archived: false }) });
   }
 
   async switchTo(leaf: string): Promise<void> {
