@@ -65,6 +65,23 @@ async def test_a_small_change_is_little_to_read(person: Person) -> None:
     await person.sees("It is written.")
 
 
+async def test_what_was_being_written_is_not_lost_where_another_tab_answers(person: Person) -> None:
+    """P9 × U2: it is said, and can be copied."""
+    await person.say("note")
+    await person.by("more").click()
+    await person.by("reject-with").click()
+    await person.by("reason").fill("not on a Sunday")
+    other = await person.page.context.new_page()
+    await other.goto(person.page.url)
+    await other.get_by_test_id("allow").click()
+    await person.sees("The note is written.")
+    await expect(person.by("toast")).to_contain_text("answered elsewhere while you wrote")
+    await person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await person.by("toast").get_by_role("button", name="Copy").click()
+    assert await person.page.evaluate("navigator.clipboard.readText()") == "not on a Sunday"
+    await other.close()
+
+
 @tool(permission="deploy")
 async def deploy(target: str) -> str:
     """Deploy to a machine."""

@@ -157,6 +157,7 @@ export const calls = {
   reply: "Reply",
   yourReply: "Your reply",
   dismissQuestion: "Do not answer",
+  answeredMeanwhile: "It was answered elsewhere while you wrote.",
   alreadyAnswered: "This was already answered elsewhere.",
   failedResult: "The call failed with this:",
   onePerLine: "One to a line",

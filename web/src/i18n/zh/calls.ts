@@ -152,6 +152,7 @@ export const calls: typeof english = {
   reply: "回复",
   yourReply: "你的回复",
   dismissQuestion: "不回答",
+  answeredMeanwhile: "你写的时候，这个问题已在别处回答。",
   alreadyAnswered: "这个问题已在别处回答。",
   failedResult: "调用失败：",
   onePerLine: "每行一项",
