@@ -21,6 +21,11 @@ async def alone(browser: Browser, tmp_path: Path) -> AsyncIterator[Person]:
         yield person
 
 
+# The title of the list stays where it is: what is under it cannot be read.
+UNCOVERED = """item => { const head = item.closest("dialog").querySelector("header").getBoundingClientRect();
+  return item.getBoundingClientRect().top >= head.bottom - 1 }"""
+
+
 async def asked(person: Person, play: str) -> None:
     await person.page.goto(f"{person.server.url}/")
     await person.say(play)
@@ -32,12 +37,15 @@ async def test_what_waits_is_counted_listed_and_answered_by_keys(alone: Person) 
     for play in ("note", "plan", "diary"):
         await asked(alone, play)
     await expect(alone.page).to_have_title(re.compile(r"^\(3\) "))
+    await alone.page.set_viewport_size({"width": 1200, "height": 480})
     assert "data:image" in str(await alone.page.locator("link[rel~=icon]").get_attribute("href"))
     await alone.page.keyboard.press("Alt+i")
     items = alone.by("inbox-item")
     await expect(items).to_have_count(3)
     await expect(items.nth(0)).to_contain_text("buy milk")
+    assert await items.nth(0).evaluate(UNCOVERED)
     await alone.page.keyboard.press("j")
+    assert await items.nth(1).evaluate(UNCOVERED)
     await alone.page.keyboard.press("k")
     await alone.page.keyboard.press("j")
     await alone.page.keyboard.press("a")

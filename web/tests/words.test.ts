@@ -152,6 +152,12 @@ describe("a list of tasks", () => {
   });
 });
 
+it("a list of plain values is written on one line, which breaks where the page does", () => {
+  const numbers = Array.from({ length: 60 }, (_, place) => place);
+  expect(valueRows({ numbers })[0]?.text).toBe(`[${numbers.join(", ")}]`);
+  expect(valueRows({ rows: [{ a: "x".repeat(90) }] })[0]?.text).toContain("\n");
+});
+
 describe("what a diff tells of a call's arguments", () => {
   const diff = "diff --git a/a.txt b/a.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1,2 @@\n+one\n+0777\n";
   it("is folded by name: its file, and long texts", () => {

@@ -26,8 +26,10 @@ export function valueRows(values: JsonObject): ValueRow[] {
   return [...rows.filter((row) => !row.long), ...rows.filter((row) => row.long)];
 }
 
-/** On one line where it fits. */
+/** On one line where it fits; a list of plain values breaks where the page does. */
 function compact(value: unknown): string {
   const line = JSON.stringify(value);
-  return line.length <= 80 ? line : pretty(value);
+  if (line.length <= 80) return line;
+  const plain = Array.isArray(value) && value.every((one) => one === null || typeof one !== "object");
+  return plain ? `[${value.map((one) => JSON.stringify(one)).join(", ")}]` : pretty(value);
 }
