@@ -41,6 +41,7 @@ async def test_a_call_is_allowed_for_the_conversation_and_the_rule_can_be_revoke
 async def test_arguments_are_edited_and_checked_before_they_run(person: Person) -> None:
     """P3"""
     await person.say("note")
+    await person.by("more").click()
     await person.by("edit-arguments").click()
     await person.by("value-editor").get_by_role("button", name="JSON").click()
     editor = person.by("json-editor")
@@ -62,6 +63,7 @@ async def test_arguments_are_edited_and_checked_before_they_run(person: Person) 
 async def test_a_call_is_rejected_with_a_reason(person: Person) -> None:
     """P3"""
     await person.say("note")
+    await person.by("more").click()
     await person.by("reject-with").click()
     await person.by("reason").fill("not today")
     await person.by("send-reason").click()
@@ -118,6 +120,7 @@ async def test_a_model_that_repeats_itself_is_asked_about(person: Person) -> Non
     """C10"""
     await person.say("loop")
     await expect(person.question).to_have_attribute("data-kind", "loop", timeout=60_000)
+    await person.by("more").click()
     await person.by("stop-calls").click()
     await person.sees("Enough.")
 

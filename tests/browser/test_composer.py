@@ -79,6 +79,23 @@ async def test_a_new_conversation_is_shown_with_its_first_message(person: Person
     await expect(person.by("title")).to_contain_text("hello")
 
 
+async def test_what_is_not_sent_outlives_a_reload_and_goes_with_its_message(person: Person) -> None:
+    """S2: words and files, here and in the conversation that one left; none comes back once it is sent."""
+    file = {"name": "list.txt", "mimeType": "text/plain", "buffer": b"milk"}
+    await person.by("composer-text").fill("hello")
+    await person.page.locator("input[type=file][multiple]").set_input_files(file)  # type: ignore[arg-type]
+    await expect(person.by("send")).to_be_enabled()
+    await person.page.reload()
+    await expect(person.by("attachment")).to_contain_text("list.txt")
+    await expect(person.by("composer-text")).to_have_value("hello")
+    await person.by("composer-text").press("Enter")
+    await person.sees("Hello! How can I help?")
+    await expect(person.by("message").last).to_contain_text("list.txt")
+    await person.by("new-conversation").click()
+    await expect(person.by("welcome")).to_be_visible()
+    await expect(person.by("attachment")).to_have_count(0)
+
+
 async def test_words_from_right_to_left_are_set_so(person: Person) -> None:
     """In answers, in lists and tables, and where they are typed."""
     await person.by("composer-text").fill("שלום")

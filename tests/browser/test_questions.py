@@ -18,10 +18,12 @@ pytestmark = MARKS
 async def test_a_question_tells_why_it_is_asked(person: Person) -> None:
     """P9"""
     await person.say("note")
+    await person.by("more").click()
     await expect(person.by("because")).to_have_text("Asked because no rule allows it.", timeout=60_000)
     await person.by("reject").click()
     await person.say("settings")
     await expect(person.by("because")).to_contain_text("protected", timeout=60_000)
+    await person.by("more").click()
     await expect(person.by("for-longer")).to_have_count(0)
     await person.by("reject").click()
     await person.set(mode="ask")
@@ -36,9 +38,48 @@ async def test_the_reason_is_told_in_the_language_of_the_page(browser: Browser, 
     """P9"""
     async with at_the_page(browser, server, locale="zh-CN") as person:
         await person.say("note")
+        await person.by("more").click()
         await expect(person.by("because")).to_contain_text("没有规则允许它", timeout=60_000)
         await expect(person.question).to_contain_text("允许 note 用这些参数运行吗？")
         await person.by("reject").click()
+
+
+async def test_a_small_change_is_little_to_read(person: Person) -> None:
+    """P3, P9: the file and its change, what an answer covers, three buttons; what is folded is named."""
+    await person.say("draft")
+    await expect(person.by("question-diff")).to_contain_text("draft.txt", timeout=60_000)
+    shown = await person.question.inner_text()
+    for noise in ("diff --git", "/dev/null", "Make change", "Edit arguments", "no rule allows"):
+        assert noise not in shown
+    assert "new file" in shown
+    await expect(person.by("rule")).to_contain_text("files.write for “draft.txt”")
+    await expect(person.by("more")).to_have_text("More · path · text")
+    await person.by("more").click()
+    await expect(person.by("arguments").locator("dt")).to_have_text(["path", "text"])
+    await person.by("composer-text").press("ArrowUp")
+    await expect(person.by("allow").locator("kbd")).to_be_visible()
+    await person.page.keyboard.press("e")
+    await expect(person.by("value-editor")).to_be_visible()
+    await person.page.keyboard.press("e")
+    await person.page.keyboard.press("a")
+    await person.sees("It is written.")
+
+
+async def test_what_was_being_written_is_not_lost_where_another_tab_answers(person: Person) -> None:
+    """P9 × U2: it is said, and can be copied."""
+    await person.say("note")
+    await person.by("more").click()
+    await person.by("reject-with").click()
+    await person.by("reason").fill("not on a Sunday")
+    other = await person.page.context.new_page()
+    await other.goto(person.page.url)
+    await other.get_by_test_id("allow").click()
+    await person.sees("The note is written.")
+    await expect(person.by("toast")).to_contain_text("answered elsewhere while you wrote")
+    await person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await person.by("toast").get_by_role("button", name="Copy").click()
+    assert await person.page.evaluate("navigator.clipboard.readText()") == "not on a Sunday"
+    await other.close()
 
 
 @tool(permission="deploy")
@@ -65,6 +106,7 @@ async def test_a_plugins_question_is_in_its_words_and_offers_nothing_longer(
             await person.say("go")
             await expect(person.question).to_contain_text("This is PRODUCTION. Really?", timeout=60_000)
             await expect(person.by("because")).to_contain_text("a plugin wants you to look")
+            await person.by("more").click()
             for longer in ("allow-conversation", "for-longer", "rule"):
                 await expect(person.by(longer)).to_have_count(0)
             await person.by("allow").click()
@@ -81,6 +123,7 @@ async def test_a_wider_rule_is_chosen_and_remembered(person: Person) -> None:
     await person.by("rule-choice").select_option(label="memos.write for “work/*”")
     await expect(person.by("covered")).to_contain_text("It would have covered")
     await expect(person.by("covered").locator("code").first).to_have_text("work/plan")
+    await person.by("more").click()
     await person.by("for-longer").click()
     await person.by("allow-always").click()
     await person.sees("Planned.")
@@ -95,6 +138,7 @@ async def test_a_wider_rule_is_chosen_and_remembered(person: Person) -> None:
 async def test_a_denial_is_remembered(person: Person) -> None:
     """P11: deny likewise."""
     await person.say("diary")
+    await person.by("more").click()
     await person.by("for-longer").click()
     await person.by("deny-hour").click()
     await person.sees_call("rejected")
@@ -121,6 +165,7 @@ async def test_a_rejection_may_stop_all_calls_of_the_turn(person: Person) -> Non
     """P10"""
     await person.say("pair")
     await expect(person.by("question")).to_have_count(2, timeout=60_000)
+    await person.by("more").first.click()
     await person.by("question").first.get_by_test_id("stop-calls").click()
     await person.sees("Then without.")
     states = [await call.get_attribute("data-state") for call in await person.by("call").all()]

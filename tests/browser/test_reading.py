@@ -167,6 +167,7 @@ async def test_nothing_serious_bars_the_way_in_any_view(
         await expect(person.by("todo")).to_be_visible()
         assert await faults(person) == []
         await person.say("mail")
+        await person.by("more").click()
         await person.by("edit-arguments").click()
         assert await faults(person) == []
         for key, view in (("Alt+i", "inbox"), ("Control+k", "palette")):

@@ -65,6 +65,17 @@ async def choose(person: Person, *models: str) -> None:
     await person.by("ask-several").click()
 
 
+async def test_any_name_of_a_provider_may_be_asked(browser: Browser, tmp_path: Path) -> None:
+    """T10: nobody lists all models."""
+    async with asked(browser, tmp_path) as person:
+        await person.by("several-search").fill("stage/unlisted")
+        await person.page.keyboard.press("Enter")
+        await expect(person.page.locator("[data-model='stage/unlisted'] input")).to_be_checked()
+        await choose(person, "alpha")
+        await expect(person.by("compared").nth(0)).to_contain_text("I am unlisted.", timeout=60_000)
+        await expect(person.by("compared").nth(1)).to_contain_text("I am alpha.", timeout=60_000)
+
+
 async def test_each_makes_a_version_and_they_are_compared(browser: Browser, tmp_path: Path) -> None:
     """T10: with what each called and used; one that fails keeps none from answering."""
     async with asked(browser, tmp_path) as person:

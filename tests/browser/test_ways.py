@@ -178,6 +178,7 @@ async def test_at_twice_the_size_everything_is_reached_and_nothing_is_cut_off(
                 box = await dialog.bounding_box()
                 assert box is not None
                 assert 0 <= box["y"] <= 400 - box["height"], (view, box)
+        await person.by("more").first.click()
         for name in ("allow", "edit-arguments", "reject", "reject-with", "stop-calls", "for-longer"):
             await person.by(name).first.scroll_into_view_if_needed()
             await expect(person.by(name).first).to_be_in_viewport(ratio=0.99)

@@ -150,11 +150,12 @@ async def served(
     password: str | None = None,
     proxies: Sequence[str] = (),
     origins: Sequence[str] = (),
+    path: str = "",
     **options: Any,
 ) -> AsyncIterator[Site]:
     async with (
         runtime_with(folder, script, **options) as runtime,
-        serving(folder, runtime, password=password, proxies=proxies, origins=origins) as site,
+        serving(folder, runtime, password=password, proxies=proxies, origins=origins, path=path) as site,
     ):
         yield site
 
@@ -168,13 +169,14 @@ async def serving(
     limits: ConnectionLimits | None = None,
     proxies: Sequence[str] = (),
     origins: Sequence[str] = (),
+    path: str = "",
     listener: socket.socket | None = None,
 ) -> AsyncIterator[Site]:
     """A runtime that is open already."""
     secret = load_secret(folder / "secret")
     auth = Auth(runtime.store, secret, token="launch", key="key of local", password=password)
     named = Proxies(proxies)
-    app = server(runtime, auth, upload_limit=SMALL, proxies=named, origins=origins)
+    app = server(runtime, auth, upload_limit=SMALL, proxies=named, origins=origins, path=path)
     async with (
         listening(app, limits=limits, proxies=named, listener=listener) as url,
         aiohttp.ClientSession() as http,

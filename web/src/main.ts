@@ -1,5 +1,6 @@
 /** The page begins here. */
 
+import { from } from "./base";
 import "./style/tokens.css";
 import "./style/page.css";
 import "./style/markdown.css";
@@ -21,7 +22,7 @@ addEventListener("vite:preloadError", (event) => {
 
 const target = document.getElementById("app") ?? document.body;
 showTheme();
-if (location.pathname === "/callback") { // from a sign-in at an MCP server
+if (location.pathname === from("/callback")) { // from a sign-in at an MCP server
   await speak();
   mount((await import("./setup/Returned.svelte")).default, { target });
 } else {

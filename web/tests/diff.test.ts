@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 
 import { colour } from "../src/diff/colours";
-import { differences, newSide, pairs, parseDiff, textOf, type Hunk } from "../src/diff/parse";
+import { headOf, differences, newSide, pairs, parseDiff, textOf, type Hunk } from "../src/diff/parse";
 import { HunkPicks } from "../src/diff/picks.svelte";
 
 const DIFF =
@@ -64,5 +64,20 @@ describe("a diff (B2)", () => {
     picks.turn(1, true);
     picks.write(2, null);
     expect(picks.other).toBe(false);
+  });
+});
+
+describe("the head of a file in a diff", () => {
+  const head = (text: string): unknown => headOf(parseDiff(text)[0]!);
+  it("is its name, once, where nothing else is said", () => {
+    expect(head("diff --git a/f b/f\nindex 12ab..34cd 100644\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n")).toEqual({ name: "f", kind: "changed", rest: [] });
+    expect(head("diff --git a/g b/g\nnew file mode 100644\n--- /dev/null\n+++ b/g\n@@ -0,0 +1 @@\n+z\n")).toEqual({ name: "g", kind: "new", rest: [] });
+    expect(head("diff --git a/g b/g\ndeleted file mode 100644\n--- a/g\n+++ /dev/null\n@@ -1 +0,0 @@\n-z\n")).toEqual({ name: "g", kind: "deleted", rest: [] });
+  });
+
+  it("keeps every word that is news, and all where the names differ", () => {
+    expect(head("diff --git a/f b/f\nold mode 100644\nnew mode 100755\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n")).toMatchObject({ rest: ["old mode 100644", "new mode 100755"] });
+    expect(head("diff --git a/g b/g\nnew file mode 100755\n--- /dev/null\n+++ b/g\n@@ -0,0 +1 @@\n+z\n")).toBeNull();
+    expect(head("diff --git a/f b/g\nrename from f\nrename to g\n--- a/f\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n")).toBeNull();
   });
 });

@@ -5,9 +5,10 @@ import { describe, expect, it } from "vitest";
 import { footnotesOf } from "../src/markdown/footnotes";
 import { parse } from "../src/markdown/parse";
 import { sanitise } from "../src/markdown/sanitise";
-import { definitions, Splitter } from "../src/markdown/split";
+import { definitions, type Section, Splitter } from "../src/markdown/split";
 
 const html = (text: string): string => sanitise(parse(text));
+const blocksOf = (text: string, splitter = new Splitter()): string[] => splitter.split(text).flatMap(({ blocks }) => blocks);
 function shown(text: string): HTMLElement {
   const element = document.createElement("div");
   element.innerHTML = html(text);
@@ -46,37 +47,50 @@ The end`;
 
 describe("splitting", () => {
   it("loses nothing: the blocks are the text", () => {
-    expect(new Splitter().split(LONG).join("")).toBe(LONG);
+    expect(blocksOf(LONG).join("")).toBe(LONG);
   });
 
   it("keeps lists, code and formulas with blank lines whole", () => {
-    const blocks = new Splitter().split(LONG);
+    const blocks = blocksOf(LONG);
     expect(blocks.filter((block) => block.includes("- one"))).toEqual([expect.stringContaining("more")]);
     expect(blocks.find((block) => block.startsWith("```python"))).toContain("return 1");
     expect(blocks.find((block) => block.startsWith("$$"))).toContain("+ y");
   });
 
   it("ends with the same blocks however the text streams in", () => {
-    const whole = new Splitter().split(LONG);
+    const whole = blocksOf(LONG);
     for (const step of [1, 3, 7, 50]) {
       const splitter = new Splitter();
       for (let at = step; at < LONG.length; at += step) splitter.split(LONG.slice(0, at));
-      expect(splitter.split(LONG)).toEqual(whole);
+      expect(blocksOf(LONG, splitter)).toEqual(whole);
     }
   });
 
   it("reads only the last block again while text streams in", () => {
     const splitter = new Splitter();
-    const before = splitter.split("one\n\ntwo\n\nthr");
-    const after = splitter.split("one\n\ntwo\n\nthree");
+    const before = blocksOf("one\n\ntwo\n\nthr", splitter);
+    const after = blocksOf("one\n\ntwo\n\nthree", splitter);
     expect(before.slice(0, -1)).toEqual(["one\n\n", "two\n\n"]);
     expect(after.slice(0, -1)).toEqual(before.slice(0, -1));
+  });
+
+  it("leaves full sections as they are: nobody has to look into them again", () => {
+    const text = Array.from({ length: 40 }, (_, place) => `paragraph ${place}\n\n`).join("");
+    const splitter = new Splitter();
+    let before: Section[] = [];
+    for (let at = 5; at <= text.length; at += 5) {
+      const sections = splitter.split(text.slice(0, at));
+      expect(sections.flatMap(({ blocks }) => blocks).join("")).toBe(text.slice(0, at));
+      for (const [place, section] of before.entries()) if (section.full) expect(sections[place]).toBe(section);
+      before = sections;
+    }
+    expect(before.map(({ blocks, full }) => [blocks.length, full])).toEqual([[12, true], [12, true], [12, true], [4, false]]);
   });
 
   it("begins anew where the text is another one", () => {
     const splitter = new Splitter();
     splitter.split("one\n\ntwo");
-    expect(splitter.split("three")).toEqual(["three"]);
+    expect(blocksOf("three", splitter)).toEqual(["three"]);
   });
 
   it("finds link definitions wherever they stand", () => {
@@ -178,21 +192,21 @@ describe("what people write beyond the usual", () => {
 
   it("keeps what stands in details in them, however the text streams in", () => {
     const text = "before\n\n<details>\n<summary>More</summary>\n\nHidden **words**.\n\n- a\n\n</details>\n\nafter";
-    const whole = new Splitter().split(text);
+    const whole = blocksOf(text);
     expect(whole).toHaveLength(3);
     const details = shown(whole[1] ?? "").querySelector("details");
     expect(details?.querySelector("strong")?.textContent).toBe("words");
     expect(details?.querySelector("li")).not.toBeNull();
     const splitter = new Splitter();
     for (let at = 1; at < text.length; at++) splitter.split(text.slice(0, at));
-    expect(splitter.split(text)).toEqual(whole);
+    expect(blocksOf(text, splitter)).toEqual(whole);
   });
 
   it("numbers footnotes as they are referred to, and shows them once", () => {
     const text = "One[^b], two[^a], three[^b], none[^c] and `[^a]`.\n\n[^a]: The *first*.\n[^b]: Second,\n  in two lines.";
     const notes = footnotesOf(text);
     expect(notes.texts).toEqual(["Second,\nin two lines.", "The *first*."]);
-    const words = new Splitter().split(text).map((block) => sanitise(parse(block, "", notes))).join("");
+    const words = blocksOf(text).map((block) => sanitise(parse(block, "", notes))).join("");
     expect(words).toContain('One<sup class="footnote">[1]</sup>, two<sup class="footnote">[2]</sup>');
     expect(words).toContain("none[^c] and <code>[^a]</code>");
     expect(words).not.toContain("in two lines");

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { Summary, Usage } from "../src/api/types";
-import { inWords, offers, rulesInWords } from "../src/calls/questions";
+import { inWords, offers, rulesInWords, toldBy } from "../src/calls/questions";
 import { valueRows } from "../src/calls/rows";
 import { visible, visibleJson } from "../src/calls/visible";
 import { added, cost, count, duration, size } from "../src/i18n/format";
@@ -149,5 +149,19 @@ describe("a list of tasks", () => {
     const messages = [message("1", null, "assistant", { parts: [given("open")] }), message("2", "1", "assistant", { parts: [given("done")] })];
     expect(tasksOf(messages)).toEqual([{ text: "a", state: "done" }]);
     expect(tasksOf([message("1", null, "assistant", { parts: [call("x")] })])).toEqual([]);
+  });
+});
+
+it("a list of plain values is written on one line, which breaks where the page does", () => {
+  const numbers = Array.from({ length: 60 }, (_, place) => place);
+  expect(valueRows({ numbers })[0]?.text).toBe(`[${numbers.join(", ")}]`);
+  expect(valueRows({ rows: [{ a: "x".repeat(90) }] })[0]?.text).toContain("\n");
+});
+
+describe("what a diff tells of a call's arguments", () => {
+  const diff = "diff --git a/a.txt b/a.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1,2 @@\n+one\n+0777\n";
+  it("is folded by name: its file, and long texts", () => {
+    expect(toldBy({ diff, arguments: { path: "a.txt", text: "one\n0777\n", mode: "0777", force: true } })).toEqual(["path", "text"]);
+    expect(toldBy({ diff: "", arguments: { path: "a.txt", text: "one\n0777\n" } })).toEqual([]);
   });
 });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import (
     Annotated,
     Literal,
@@ -54,6 +55,17 @@ def _origin(text: str) -> str:
     return text
 
 
+_OURS = ("/api", "/assets", "/c", "/callback", "/healthz", "/metrics", "/readyz", "/sandbox", "/v1")
+
+
+def _below(text: str) -> str:
+    if not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", text):
+        raise ValueError("a path is written as /chat: a slash before it, none at its end, plain signs")
+    if text in _OURS:
+        raise ValueError(f"{text} is a path of the server itself: take another")
+    return text
+
+
 def _duration(text: str) -> str:
     parse_duration(text)
     return text
@@ -61,6 +73,7 @@ def _duration(text: str) -> str:
 
 Duration: TypeAlias = Annotated[str, AfterValidator(_duration)]
 Origin: TypeAlias = Annotated[str, AfterValidator(_origin)]
+Below: TypeAlias = Annotated[str, AfterValidator(_below)]
 
 
 @with_config(extra="forbid", strict=True)
@@ -130,6 +143,9 @@ class ServerTable(TypedDict, total=False):
     hosts: Annotated[list[str], Field(description="names by which browsers may call it, beside its own")]
     proxies: Annotated[
         list[str], Field(description="addresses of proxies that say truly where requests come from")
+    ]
+    path: Annotated[
+        Below, Field(description="below which a proxy shows it, such as /chat; else it is at the root")
     ]
     origins: Annotated[
         list[Origin], Field(description="pages of other addresses that may use the API, with a key")

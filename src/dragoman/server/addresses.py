@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from dragoman.errors import ConfigError
+from dragoman.server.below import parse_path, put_below
 
 log = logging.getLogger("dragoman.server")
 
@@ -30,7 +31,8 @@ class Proxies:
         return parsed is not None and any(parsed in network for network in self._networks)
 
     def resolve(self, scope: Scope) -> None:
-        """Put the client's own address and scheme into the scope, where a named proxy brought the request."""
+        """Put into the scope what a named proxy says: the client's own address and scheme, and the path below
+        which we are shown."""
         peer = scope.get("client")
         headers = Headers(scope=scope)
         if peer is None or peer[0] not in self:
@@ -45,6 +47,9 @@ class Proxies:
         scheme = ",".join(headers.getlist("x-forwarded-proto")).rpartition(",")[2].strip().lower()
         if scheme in ("http", "https"):
             scope["scheme"] = scheme
+        below = parse_path(headers.get("x-forwarded-prefix", ""))
+        if below is not None and not scope.get("root_path"):
+            put_below(scope, below)
 
     def _client(self, peer: str, forwarded: list[str]) -> str:
         """The last address that is no proxy of ours. What stands before it, anybody may have written."""

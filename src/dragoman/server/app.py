@@ -152,6 +152,7 @@ def server(
     hosts: Collection[str] = LOOPBACK,
     proxies: Proxies | None = None,
     origins: Collection[str] = (),
+    path: str = "",
     upload_limit: int = UPLOAD_LIMIT,
     model: CurrentModel | None = None,
     metrics: prometheus.Reach = "owner",
@@ -184,6 +185,7 @@ def server(
         auth=auth,
         proxies=proxies,
         origins=origins,
+        path=path,
     )
     if origins:  # outermost: a browser asks beforehand, without a key
         app.add_middleware(

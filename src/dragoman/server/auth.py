@@ -81,18 +81,19 @@ class Auth:
             attempt.was_right()
         return person
 
-    async def set_cookie(self, response: Response, person: str, *, secure: bool) -> None:
+    async def set_cookie(self, response: Response, person: str, request: HTTPConnection) -> None:
         """Two of them: who this is, and for a long time, that this browser has signed in as them before."""
+        secure, below = request.url.scheme == "https", str(request.scope.get("root_path", ""))
         self._set(
             response,
             f"{self.cookie}_browser",
             await self._signed(person, _REMEMBERED, "browser"),
-            path="/api/login",
+            path=f"{below}/api/login",
             seconds=_REMEMBERED,
             secure=secure,
         )
         value = await self._signed(person, _LIFETIME)
-        self._set(response, self.cookie, value, path="/", seconds=_LIFETIME, secure=secure)
+        self._set(response, self.cookie, value, path=below or "/", seconds=_LIFETIME, secure=secure)
 
     def _set(
         self, response: Response, name: str, value: str, *, path: str, seconds: int, secure: bool
@@ -101,8 +102,9 @@ class Auth:
             name, value, max_age=seconds, path=path, httponly=True, samesite="strict", secure=secure
         )
 
-    def clear_cookie(self, response: Response) -> None:
-        response.delete_cookie(self.cookie, httponly=True, samesite="strict")
+    def clear_cookie(self, response: Response, request: HTTPConnection) -> None:
+        below = str(request.scope.get("root_path", ""))
+        response.delete_cookie(self.cookie, path=below or "/", httponly=True, samesite="strict")
 
     async def _person_with_password(self, password: str) -> str | None:
         if self._password is not None and _same(password, self._password):

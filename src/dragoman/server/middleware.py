@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dragoman.errors import DragomanError
 from dragoman.server.addresses import Proxies
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
+from dragoman.server.below import put_below
 from dragoman.server.connections import recognise
 from dragoman.server.problems import problem, problem_of
 from dragoman.server.protocols.openai.errors import error_response, response_to
@@ -56,18 +57,23 @@ class Middleware:
         auth: Auth | None = None,
         proxies: Proxies | None = None,
         origins: Collection[str] = (),
+        path: str = "",
     ) -> None:
-        """`origins` are pages of others that may ask, too: with a key, never with a cookie."""
+        """`origins` are pages of others that may ask, too: with a key, never with a cookie. `path` is below
+        what a proxy shows us, where it does not say so itself."""
         self._app = app
         self._origins = frozenset(origins)
         self._hosts = frozenset(hosts)
         self._upload_limit = upload_limit
         self._auth = auth
         self._proxies = proxies or Proxies()
+        self._below = path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
+        if self._below:
+            put_below(scope, self._below)
         self._proxies.resolve(scope)
         path, headers = _path(scope), Headers(scope=scope)
         refuse = error_response if _is_openai(path) else problem

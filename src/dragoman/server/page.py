@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.datastructures import Headers
-from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -93,12 +93,12 @@ def install(app: FastAPI) -> None:
         # Who only looks whether it is there (HEAD) uses no link up.
         if token is not None and request.method == "GET":
             return await _sign_in_by_link(request, auth, token)
-        return _file("index.html", _PAGE)
+        return _index(request, _PAGE)
 
     @router.get(CALLBACK)
-    async def callback() -> Response:
+    async def callback(request: Request) -> Response:
         """Where a browser comes back from a sign-in, without its cookie: the page goes on from here."""
-        return _file("index.html", {**_PAGE, "cache-control": "no-store"})
+        return _index(request, {**_PAGE, "cache-control": "no-store"})
 
     @router.get("/sandbox")
     async def sandbox() -> Response:
@@ -115,8 +115,19 @@ async def _sign_in_by_link(request: Request, auth: Auth, token: str) -> Response
         return PlainTextResponse(_USED, 403, headers={"cache-control": "no-store"})
     response = RedirectResponse(request.url.path, 303, headers={"cache-control": "no-store"})
     if person is not None:
-        await auth.set_cookie(response, person, secure=request.url.scheme == "https")
+        await auth.set_cookie(response, person, request)
     return response
+
+
+def _index(request: Request, headers: dict[str, str]) -> Response:
+    """Scripts and styles are named by whole paths, since it is shown at several depths. From their own
+    addresses they know the rest."""
+    try:
+        written = (BUILT / "index.html").read_text("utf-8")
+    except FileNotFoundError:
+        return PlainTextResponse(_NOT_BUILT, 503)
+    below = str(request.scope.get("root_path", ""))
+    return HTMLResponse(written.replace('"./assets/', f'"{below}/assets/'), headers=headers)
 
 
 def _file(name: str, headers: dict[str, str]) -> Response:

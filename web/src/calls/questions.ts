@@ -3,6 +3,8 @@
 import type { Kind, Question, Rule } from "../api/types";
 import { t } from "../i18n/words.svelte";
 import { inField, isComposing } from "../parts/keys";
+import { parseDiff } from "../diff/parse";
+import { valueRows } from "./rows";
 import { visible } from "./visible";
 
 /** What the server writes where nobody else has words for it (`turn/steps/ask.py`). */
@@ -14,12 +16,22 @@ const USUAL: Partial<Record<Kind, (tool: string) => string>> = {
   review: (tool) => `May the model see this result of ${tool}?`,
 };
 
-export function inWords({ kind, tool, text, rules }: Question): string {
+/** The arguments that stand in the diff: a long text, which it shows line by line, and the name of a file of it. */
+export function toldBy({ diff, arguments: values }: Pick<Question, "diff" | "arguments">): string[] {
+  if (!diff) return [];
+  const files = parseDiff(diff).map(({ name }) => name);
+  return valueRows(values)
+    .filter(({ key, long }) => long || files.includes(String(values[key])))
+    .map(({ key }) => key);
+}
+
+export function inWords({ kind, tool, text, rules, diff }: Question): string {
   const asked = rules.length ? text.replace(/ \(always would mean: [^]*\)$/, "") : text; // the page has its own list of rules
   const usual = USUAL[kind]?.(tool);
   const rest = usual !== undefined && asked.startsWith(usual) ? asked.slice(usual.length) : null;
   if (rest === null) return visible(asked || t().asks[kind](tool));
-  return visible([t().asks[kind](tool), rest.trim() && t().server(rest.trim())].join(" ").trim());
+  const ours = kind === "approve" && diff ? t().asksChange(tool) : t().asks[kind](tool);
+  return visible([ours, rest.trim() && t().server(rest.trim())].join(" ").trim());
 }
 
 /** The letter that was typed, where it is not meant for a field or the browser. */

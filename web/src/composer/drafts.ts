@@ -1,5 +1,7 @@
 /** What was written and not sent, by conversation: kept while one looks elsewhere. */
 
+import type { FilePart } from "../api/types";
+
 const PREFIX = "dragoman.draft.";
 
 export const drafts = {
@@ -20,5 +22,16 @@ export const drafts = {
   },
   delete(key: string): void {
     drafts.set(key, "");
+  },
+  /** Files that the server has already: it keeps them for a day. */
+  files(key: string): FilePart[] {
+    try {
+      return JSON.parse(drafts.get(`${key}.files`) ?? "[]") as FilePart[];
+    } catch {
+      return [];
+    }
+  },
+  setFiles(key: string, files: FilePart[]): void {
+    drafts.set(`${key}.files`, files.length ? JSON.stringify(files) : "");
   },
 };

@@ -3,9 +3,10 @@
  * It stops at the first card that asks something: nobody is to see the buttons of a question before its arguments.
  */
 
+import { firstAsking } from "../calls/asking";
+
 const NEAR = 60;
 const ABOVE = 12; // pixels that stay free above the card
-const ASKING = "[data-call]:has([data-testid=question])";
 
 export interface StickOptions {
   /** Whether it is read from its beginning: there is nothing yet to follow. */
@@ -27,7 +28,7 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
     const end = (): number => element.scrollHeight - element.clientHeight;
     const target = (): number => {
       if (options.fromTop()) return 0;
-      const card = element.querySelector(ASKING);
+      const card = firstAsking(element);
       if (!card) return end();
       const top = card.getBoundingClientRect().top - element.getBoundingClientRect().top + element.scrollTop;
       return Math.max(0, Math.min(end(), top - ABOVE));

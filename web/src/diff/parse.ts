@@ -98,6 +98,25 @@ function add(pieces: Piece[], text: string, differs: boolean): void {
   else pieces.push({ text, differs });
 }
 
+export type Head = { name: string; kind: "new" | "deleted" | "changed"; rest: string[] };
+
+const MADE = /^(new|deleted) file mode 100644$/;
+
+/** The lines before the hunks in short: the name once, whether the file is new or goes, and what else there is to say.
+ * Null where they do not say the same. */
+export function headOf({ name, head }: FileChange): Head | null {
+  if (!name) return null;
+  const kind = head.map((line) => MADE.exec(line)?.[1]).find(Boolean) as Head["kind"] | undefined;
+  const usual = [
+    `diff --git a/${name} b/${name}`,
+    `--- ${kind === "new" ? "/dev/null" : `a/${name}`}`,
+    `+++ ${kind === "deleted" ? "/dev/null" : `b/${name}`}`,
+  ];
+  if (!usual.every((line) => head.includes(line))) return null;
+  const rest = head.filter((line) => !usual.includes(line) && !MADE.test(line) && !/^index [0-9a-f]+\.\.[0-9a-f]+/.test(line));
+  return { name, kind: kind ?? "changed", rest };
+}
+
 export const textOf = (row: Row): string => row.pieces.map((piece) => piece.text).join("");
 
 /** Both sides beside each other: what went, and what came in its place. */

@@ -2,6 +2,8 @@
 
 import DOMPurify from "dompurify";
 
+import { from } from "../base";
+
 const TAGS = (
   "p br hr h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong del ins mark u b i small sub sup kbd " +
   "a img table thead tbody tr th td span div input details summary"
@@ -10,11 +12,15 @@ const ATTRIBUTES = ["href", "title", "src", "alt", "align", "start", "type", "ch
 const ALERTS = ["note", "tip", "important", "warning", "caution"].map((kind) => `alert ${kind}`);
 const CLASSES = new Set(["math", "remote-image", "footnote", ...ALERTS]);
 
+/** Paths of the server, which does not know below which of its own a proxy shows it. */
+const OURS = /^\/(?:api\/files|c)\//;
+
 const purify = DOMPurify();
 
 purify.addHook("afterSanitizeAttributes", (node) => {
   if (node.hasAttribute("class") && !CLASSES.has(node.className)) node.removeAttribute("class");
   if (node.tagName === "A") {
+    if (OURS.test(node.getAttribute("href") ?? "")) node.setAttribute("href", from(node.getAttribute("href") ?? ""));
     node.setAttribute("target", "_blank");
     node.setAttribute("rel", "noopener noreferrer nofollow");
   } else if (node.tagName === "INPUT") {
@@ -23,6 +29,7 @@ purify.addHook("afterSanitizeAttributes", (node) => {
   } else if (node.tagName === "IMG") {
     if (!/^(?:data:image\/|\/api\/files\/)/.test(node.getAttribute("src") ?? "")) node.remove();
     else node.setAttribute("loading", "lazy");
+    if (OURS.test(node.getAttribute("src") ?? "")) node.setAttribute("src", from(node.getAttribute("src") ?? ""));
   }
 });
 

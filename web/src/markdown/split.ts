@@ -6,16 +6,26 @@ import { lex } from "./parse";
 
 const OPENS_FORMULA = /^ {0,3}(?:\$\$|\\\[)/;
 
+const SECTION = 12; // blocks
+
+/** Blocks that stand together. One that is full is the same object as before, so that nobody looks into it again. */
+export interface Section {
+  blocks: string[];
+  full: boolean;
+}
+
 export class Splitter {
   private text = "";
   private settled = 0; // how much of the text stands in finished blocks
-  private finished: string[] = [];
+  private full: Section[] = [];
+  private last: string[] = []; // finished blocks that fill no section yet
 
-  /** Blocks whose join is the text. All but the last few are the same strings as before. */
-  split(text: string): string[] {
+  /** Sections of blocks whose join is the text. */
+  split(text: string): Section[] {
     if (!text.startsWith(this.text)) {
       this.settled = 0;
-      this.finished = [];
+      this.full = [];
+      this.last = [];
     }
     this.text = text;
     const tokens = lex(text.slice(this.settled));
@@ -27,12 +37,26 @@ export class Splitter {
     if (formula >= 0) open = Math.min(open, formula);
     const groups = grouped(tokens.slice(0, Math.max(0, open)));
     for (const raw of groups) {
-      if (/^\s*$/.test(raw) && this.finished.length) this.finished[this.finished.length - 1] += raw;
-      else this.finished.push(raw);
+      this.finish(raw);
       this.settled += raw.length;
     }
     const tail = text.slice(this.settled);
-    return tail ? [...this.finished, tail] : [...this.finished];
+    const blocks = tail ? [...this.last, tail] : [...this.last];
+    return blocks.length ? [...this.full, { blocks, full: false }] : [...this.full];
+  }
+
+  /** Blank lines belong to the block before them. */
+  private finish(raw: string): void {
+    const before = this.last.at(-1);
+    if (before !== undefined && /^\s*$/.test(raw)) {
+      this.last[this.last.length - 1] = before + raw;
+      return;
+    }
+    if (this.last.length === SECTION) {
+      this.full.push({ blocks: this.last, full: true });
+      this.last = [];
+    }
+    this.last.push(raw);
   }
 }
 

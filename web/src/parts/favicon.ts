@@ -1,6 +1,8 @@
 /** The icon of the tab, with the number of things that wait for the person. */
 
-const PLAIN = "/assets/icon.svg";
+import { from } from "../base";
+
+const PLAIN = from("/assets/icon.svg");
 
 function drawn(count: number): string {
   const words = count > 99 ? "99" : String(count);

@@ -5,6 +5,7 @@ import { onSignedOut, Problem } from "../api/client";
 import type { LiveEvent } from "../api/events";
 import type { Begun, ConversationChange } from "../api/generated";
 import type { ConversationSettings, FilePart, JsonObject, Part } from "../api/types";
+import { base, from } from "../base";
 import { isKnown } from "../composer/models";
 import { t } from "../i18n/words.svelte";
 import { catalog } from "./catalog.svelte";
@@ -73,7 +74,7 @@ class App {
   }
 
   private fromAddress(): string | null {
-    return /^\/c\/([^/]+)/.exec(location.pathname)?.[1] ?? null;
+    return /^\/c\/([^/]+)/.exec(location.pathname.slice(base.length))?.[1] ?? null;
   }
 
   /** `found`: the message to be shown there, instead of the end. */
@@ -81,7 +82,7 @@ class App {
     // Asked for before anything is drawn: the answer comes meanwhile.
     live.open(id, (event) => this.take(event), () => this.reload());
     this.drawer = false;
-    const address = id === null ? "/" : `/c/${id}`;
+    const address = from(id === null ? "/" : `/c/${id}`);
     if (push && location.pathname !== address) history.pushState(null, "", address);
     this.current = id === null ? null : new ConversationView(id);
     if (this.current) this.current.sought = found;
@@ -205,6 +206,7 @@ class App {
     list.put(changed);
     if (this.current?.id === id) this.current.summary = changed;
     if (labels.tags) void attempt(() => list.load());
+    if (labels.archived) tell(t().archived, "note", { label: t().undo, run: () => void this.label(id, { archived: false }) });
   }
 
   async switchTo(leaf: string): Promise<void> {
@@ -261,7 +263,7 @@ class App {
   private deleteNow(): void {
     for (const [id, timer] of this.pending) {
       clearTimeout(timer);
-      void fetch(`/api/conversations/${encodeURIComponent(id)}`, {
+      void fetch(from(`/api/conversations/${encodeURIComponent(id)}`), {
         method: "DELETE",
         keepalive: true,
         headers: { "Content-Type": "application/json" },

@@ -72,6 +72,11 @@ class Catalog {
     return chosen.model ?? this.me?.model?.name ?? this.defaultModel;
   }
 
+  /** Whether it is the small one that comes along, which has words of its own on the first screen. */
+  inTheBox(chosen: ConversationSettings): boolean {
+    return this.modelOf(chosen) === "local/smollm2";
+  }
+
   /** What a person should know of a model before they trust it. */
   noteOf(model: string | undefined): string | null {
     const name = model ?? this.defaultModel ?? this.me?.model?.name;

@@ -5,6 +5,7 @@ import { SvelteMap, SvelteSet } from "svelte/reactivity";
 import * as api from "../api/calls";
 import type { EventOf, LiveEvent, TurnEvent } from "../api/events";
 import type { FilePart, Json, Message, Question, Summary, Tree, Turn, Usage } from "../api/types";
+import { rescue } from "../calls/unfinished";
 import { t } from "../i18n/words.svelte";
 import { Fold } from "./fold";
 import { perFrame } from "./frame";
@@ -168,6 +169,7 @@ export class ConversationView {
 
   replace(tree: Tree): void {
     const lost = this.lostReply(tree);
+    const asked = [...this.questions.keys()];
     this.branches = new Branches();
     this.kinds.clear();
     this.messages.clear();
@@ -178,6 +180,7 @@ export class ConversationView {
     this.dirty.clear();
     this.folding = this.newFold();
     for (const message of tree.messages) this.put(message);
+    for (const id of asked) if (!tree.questions.some((question) => question.id === id)) rescue(id);
     for (const turn of tree.turns) {
       const retry = turn.retrying === null ? null : { at: 0, reason: turn.retrying };
       this.turns.set(turn.id, { ...turn, retry });
@@ -261,6 +264,7 @@ export class ConversationView {
         else void this.refetchQuestions();
         break;
       case "call.answered":
+        rescue(event.question);
         this.questions.delete(event.question);
         break;
       case "call.start":

@@ -65,6 +65,7 @@ async def _serve(settings: Settings) -> None:
                 auth,
                 proxies=proxies,
                 origins=table.get("origins", []),
+                path=table.get("path", ""),
                 hosts={*LOOPBACK, *_names(listener), *table.get("hosts", [])},
                 upload_limit=table.get("upload_limit", UPLOAD_LIMIT),
                 model=CurrentModel(chosen.name, chosen.note, chosen.reason),
@@ -73,7 +74,8 @@ async def _serve(settings: Settings) -> None:
             )
             address = _address(listener)
             running = RunningServer(address, auth.key)
-            _greet(settings, chosen, built, _link(address, auth.token))
+            page = address + table.get("path", "")
+            _greet(settings, chosen, built, _link(page, auth.token))
             publisher: Publisher = app.state.context.publisher
             loop = asyncio.get_running_loop()
 
@@ -83,11 +85,11 @@ async def _serve(settings: Settings) -> None:
             serving = HttpServer(app, proxies=proxies, on_exit=end_streams)
 
             def print_link() -> None:
-                print(_link(address, auth.links.add(LOCAL, lifetime=LIFETIME)), flush=True)
+                print(_link(page, auth.links.add(LOCAL, lifetime=LIFETIME)), flush=True)
 
             with announce(folder, running), on_enter(print_link), ExitStack() as opened:
                 if table.get("open", _has_screen()):
-                    opened.enter_context(open_privately(_link(address, auth.links.add(LOCAL, lifetime=60))))
+                    opened.enter_context(open_privately(_link(page, auth.links.add(LOCAL, lifetime=60))))
                 await serving.serve(sockets=[listener])
 
 

@@ -105,7 +105,7 @@ async def login(request: Request, body: bodies.Credentials) -> Response:
     if person is None:
         raise HTTPException(401, "that is not the password")
     response = JSONResponse({"user": person})
-    await auth.set_cookie(response, person, secure=request.url.scheme == "https")
+    await auth.set_cookie(response, person, request)
     return response
 
 
@@ -114,11 +114,11 @@ async def new_link(request: Request, person: Person) -> shapes.Link:
     """A link that signs another browser in as the person who asks: one browser, within ten minutes."""
     auth: Auth = request.app.state.auth
     token = auth.links.add(person, lifetime=LIFETIME)
-    return shapes.Link(f"/?token={token}", time.time() + LIFETIME)
+    return shapes.Link(f"{request.scope.get('root_path', '')}/?token={token}", time.time() + LIFETIME)
 
 
 @sign_in.post("/logout", status_code=204)
 async def logout(request: Request) -> Response:
     response = Response(status_code=204)
-    request.app.state.auth.clear_cookie(response)
+    request.app.state.auth.clear_cookie(response, request)
     return response

@@ -28,6 +28,9 @@ const TABLE: [RegExp, string][] = [
   [/^turn \S+ was interrupted: .*$/, "这个回合被中断；重新打开存储后会继续。"],
   [/^A person edited this result\.$/, "有人编辑了这个结果。"],
   [/^This machine$/, "本机"],
+  [/^SmolLM2 has 135 million parameters and runs on this machine\. .*$/s, "SmolLM2 有 1.35 亿参数，在本机运行，用来演示工具调用：它有时会选错工具，自己说的话也常常有误。"],
+  [/^eSpeak NG speaks a hundred languages on this machine, .*$/s, "eSpeak NG 在本机朗读上百种语言，声音像机器人：不得已时再用。需要 dragoman[speech]。"],
+  [/^PocketSphinx hears English on this machine, .*$/s, "PocketSphinx 在本机听英语，大多听错：不得已时再用。消息中逐行写出的短语，它只听这些，且听得准。需要 dragoman[speech]。"],
   [/^built in$/, "内置"],
   // 消息与设置
   [/^a conversation has at most (\S+) tags$/, "一个对话最多有 $1 个标签。"],

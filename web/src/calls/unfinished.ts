@@ -1,0 +1,19 @@
+/** What a person is writing into a question: not gone without a word where somebody else, or another tab, answers first. */
+
+import { t } from "../i18n/words.svelte";
+import { copyText } from "../parts/clipboard";
+import { tell } from "../state/toasts.svelte";
+
+const writing = new Map<string, () => string | null>();
+
+/** `typed`: what is written by now, if anything. Returns what ends it. */
+export function isWritten(question: string, typed: () => string | null): () => void {
+  writing.set(question, typed);
+  return () => writing.delete(question);
+}
+
+/** The question is closed, and nothing was sent from here. */
+export function rescue(question: string): void {
+  const typed = writing.get(question)?.() ?? null;
+  if (typed !== null) tell(t().answeredMeanwhile, "note", { label: t().copy, run: () => void copyText(typed) }, 20);
+}
