@@ -59,6 +59,8 @@ class FirefoxPage:
         await self.command("browsingContext.navigate", context=self.context, url=url, wait="complete")
 
     async def reload(self) -> None:
+        """When its fonts are here: one that is broken off is a complaint."""
+        await self.evaluate("document.fonts.ready.then(() => true)")
         await self.command("browsingContext.reload", context=self.context, wait="complete")
 
     async def evaluate(self, expression: str) -> Any:
@@ -70,6 +72,10 @@ class FirefoxPage:
     async def sees(self, text: str) -> None:
         """Soon, anywhere in the page."""
         await self._soon(f"document.body.textContent.includes({json.dumps(text)})")
+
+    async def finds(self, selector: str) -> None:
+        """Soon, anywhere in the page."""
+        await self._soon(f"document.querySelector({json.dumps(selector)}) !== null")
 
     async def _soon(self, expression: str) -> Any:
         """What it is when it is something."""

@@ -35,6 +35,7 @@ async def test_the_main_way(server: Server, tmp_path: Path) -> None:
         await say(page, "markdown")
         await page.sees("A heading")
         assert await page.evaluate("document.querySelectorAll('.markdown table').length") == 1
+        await page.finds(".katex")
         await page.reload()
         await page.sees("The note is written.")
         await page.sees("A heading")
