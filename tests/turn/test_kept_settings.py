@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once
 from dragoman.errors import BadRequest, TurnSetAside
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import StoredEvent
 from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
@@ -131,6 +134,32 @@ async def test_a_turn_is_taken_up_with_its_own_model_or_not_at_all(
     back = ScriptedModel([says("two")], name="old/model")
     async with Runtime(store, model=back, tools=[add]) as second:
         assert (await second.turn(turn.id).result()).text == "two"
+
+
+class WatchingStore(SqliteStore):
+    """Looks, whenever something is told of turns, who runs them."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.abandoned: list[bool] = []
+
+    async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
+        await super().put_events(events, epochs)
+        self.abandoned += [await self.is_abandoned(turn) for turn in epochs]
+
+
+async def test_who_is_told_that_a_turn_was_set_aside_finds_that_nobody_runs_it(tmp_path: Path) -> None:
+    """T14: so that it is offered to be continued, or closed, wherever it is looked at."""
+    store = tmp_path / "chat.db"
+    old = ScriptedModel([calls("add", a=1, b=1)], name="old/model")
+    async with Runtime(store, model=old, tools=[add]) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+    watching = WatchingStore(store)
+    async with Runtime(watching, model=ScriptedModel([], name="new/model"), tools=[add]) as stranger:
+        with pytest.raises(TurnSetAside, match="old/model"):
+            await stranger.turn(turn.id).resume()
+    assert watching.abandoned == [True]
 
 
 async def test_what_was_set_aside_goes_on_when_a_person_wants_it_and_what_it_lacked_is_there(

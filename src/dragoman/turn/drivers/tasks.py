@@ -156,13 +156,13 @@ class TaskDriver:
             log = await load_turn(self._services, turn)
         except BaseException as error:
             self._broken_off[turn] = epoch  # if that cannot be stored now, it is when the store is back
+            with suppress(StoreUnavailable):
+                await self._release_all()
             if isinstance(error, TurnSetAside):
                 self._set_aside[turn] = error.why
                 _log.warning("%s; it is left as it is, and can be cancelled or deleted", error)
-                with suppress(StoreUnavailable):
+                with suppress(StoreUnavailable):  # who is told finds that nobody runs it
                     await tell_set_aside(self._store, turn, epoch, error.why)
-            with suppress(StoreUnavailable):
-                await self._release_all()
             raise
         self._launch(log)
         return True

@@ -10,7 +10,7 @@ SET_ASIDE = "set_aside"  # the kind of notice that tells it
 
 
 async def tell_set_aside(store: Store, turn: str, epoch: int, why: str) -> None:
-    """As the only event of the owner that has claimed the turn, and gives it up."""
+    """As the only event of the owner that had claimed the turn, and has given it up."""
     seq = number_before(epoch) + 1
     body = EVENT.dump(Notice(f"The turn cannot go on: {why}", SET_ASIDE, seq))
     await store.put_events([StoredEvent(turn, seq, body)], {turn: epoch})
