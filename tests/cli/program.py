@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.cli.main import run
-from tests.door import python
+from tests.fork_server import python
 from tests.forks import FORKS
 from tests.patience import PATIENCE
 

@@ -17,7 +17,7 @@ from dragoman.messages.events import StepRetry
 from dragoman.messages.parts import Part, Text
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import TurnHandle
-from tests.door import KILL, python
+from tests.fork_server import KILL, python
 from tests.media.media_server import Handler, MediaServer, coded, fails, media_server, png, wav
 from tests.media.runtimes import events_of, made, media_runtime, put
 from tests.patience import PATIENCE

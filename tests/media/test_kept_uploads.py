@@ -16,7 +16,7 @@ from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from dragoman.wire.pictures import FileLimits
-from tests.door import KILL, python
+from tests.fork_server import KILL, python
 from tests.patience import PATIENCE, eventually
 from tests.wire.test_uploads import FileServer, file_server
 

@@ -11,7 +11,7 @@ import pytest
 from dragoman.cli.terminal.pictures import picture_protocol, show_picture
 from tests.cli.person import Person
 from tests.cli.program import program, started
-from tests.door import KILL
+from tests.fork_server import KILL
 from tests.media.media_server import KEY, MediaServer, hangs, media_server, png, wav
 from tests.patience import PATIENCE
 

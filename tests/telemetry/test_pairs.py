@@ -19,7 +19,7 @@ from dragoman import Agent, tool
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.trace_context import parse_header, within
 from dragoman.wire.scripted import Line, calls, says
-from tests.door import KILL, python
+from tests.fork_server import KILL, python
 from tests.patience import PATIENCE, eventually
 from tests.postgres import Server, schema_of
 from tests.runtimes import add, calls_of, runtime_with

@@ -14,7 +14,7 @@ from dragoman.messages.events import Event, MessageAdded, TextDelta, TurnEnd
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.turns import Started, StoredEvent
 from dragoman.wire.scripted import calls, says
-from tests.door import python
+from tests.fork_server import python
 from tests.runtimes import runtime_with
 
 OWNER = textwrap.dedent(

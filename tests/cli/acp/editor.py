@@ -15,7 +15,7 @@ from acp import schema
 from acp.client.connection import ClientSideConnection
 
 from tests.cli.program import clean_environment
-from tests.door import python
+from tests.fork_server import python
 from tests.loopback import Loopback
 
 ACP = ("-m", "dragoman", "acp")

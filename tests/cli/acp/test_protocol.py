@@ -16,7 +16,7 @@ from dragoman import Runtime, ScriptedModel, allow_once
 from dragoman.wire.scripted import calls, says
 from tests.cli.acp.editor import ACP, PlayedEditor, connected, settings
 from tests.cli.program import clean_environment
-from tests.door import python
+from tests.fork_server import python
 from tests.loopback import loopback
 from tests.patience import PATIENCE, eventually
 from tests.tools.mcp.servers import MODERN

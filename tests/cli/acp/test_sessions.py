@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from dragoman.store.sqlite.store import SqliteStore
 from dragoman.wire.scripted import calls, says, thinks
 from tests.cli.acp.editor import PlayedEditor, connected, settings
-from tests.door import KILL
+from tests.fork_server import KILL
 from tests.loopback import loopback
 from tests.patience import PATIENCE
 

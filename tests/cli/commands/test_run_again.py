@@ -10,7 +10,7 @@ import pytest
 from dragoman import Runtime
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import Ended, program, started
-from tests.door import KILL
+from tests.fork_server import KILL
 from tests.loopback import Loopback, Script, delta, loopback, stream
 from tests.patience import PATIENCE
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import Ended, program, started
-from tests.door import KILL
+from tests.fork_server import KILL
 from tests.loopback import Answer, Loopback, Reply, Stream, loopback
 from tests.patience import PATIENCE, eventually
 from tests.wire.endings.replies import SEARCH, blocked, chat, converse, gemini, messages, responses

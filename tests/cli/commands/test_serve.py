@@ -16,7 +16,7 @@ import pytest
 
 from tests.cli.person import CTRL_C, Person
 from tests.cli.program import clean_environment, program, started
-from tests.door import KILL
+from tests.fork_server import KILL
 from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.slow

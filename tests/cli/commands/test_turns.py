@@ -13,7 +13,7 @@ import pytest
 from dragoman import Runtime
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import Ended, program, started
-from tests.door import KILL
+from tests.fork_server import KILL
 from tests.loopback import DONE, Loopback, Stream, delta, loopback, sse, stream
 from tests.patience import PATIENCE, eventually
 

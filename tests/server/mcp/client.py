@@ -16,7 +16,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.cli.program import clean_environment
-from tests.door import python
+from tests.fork_server import python
 
 SERVE = ("mcp", "serve")
 

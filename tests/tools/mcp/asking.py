@@ -13,7 +13,7 @@ from dragoman import Runtime, ScriptedModel
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.wire.scripted import calls, says
-from tests.door import python
+from tests.fork_server import python
 from tests.patience import PATIENCE
 
 SERVER = Path(__file__).parent / "servers" / "asking.py"

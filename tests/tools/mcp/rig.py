@@ -18,7 +18,7 @@ from dragoman.tools.mcp.names import offered_name
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.tool import Tool
-from tests.door import python
+from tests.fork_server import python
 from tests.patience import PATIENCE
 from tests.tools.bench import Bench
 from tests.tools.mcp.npm import NODE, script

@@ -18,7 +18,7 @@ from dragoman.tools.mcp.login import new_login, stored_login
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.mcp.tokens import TokenStore
-from tests.door import python
+from tests.fork_server import python
 from tests.patience import PATIENCE
 from tests.tools.mcp.conforming import Visitor
 from tests.tools.mcp.guarded import Guarded, guarded

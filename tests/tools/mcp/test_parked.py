@@ -13,7 +13,7 @@ from dragoman.errors import DragomanError
 from dragoman.messages.parts import CallState
 from dragoman.messages.questions import Question
 from dragoman.wire.scripted import says
-from tests.door import KILL, python
+from tests.fork_server import KILL, python
 from tests.patience import PATIENCE, eventually
 from tests.runtimes import calls_of
 from tests.tools.mcp.asking import runtime

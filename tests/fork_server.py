@@ -1,7 +1,7 @@
 """Programs that others start by a command, forked off a process that has imported everything.
 
-Whoever takes a command (an editor's SDK, a client of MCP, our own settings) gets `python knock.py …`, which
-is there in a moment, and runs as long as the program does that is forked here for it.
+Whoever takes a command (an editor's SDK, a client of MCP, our own settings) gets `python fork_client.py …`,
+which is there in a moment, and runs as long as the program does that is forked here for it.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from typing import Any
 from tests.forks import FORKS
 
 KILL = signal.SIGUSR1  # kills the program itself, and is over when it is dead
-_NAME = "TESTS_DOOR"
-_KNOCK = Path(__file__).with_name("knock.py")
+_NAME = "TESTS_FORK_SERVER"
+_CLIENT = Path(__file__).with_name("fork_client.py")
 
 
 def python(*words: str) -> tuple[str, ...]:
     """A command that runs what `python -m …`, `python -c …` or `python FILE …` would."""
-    return (sys.executable, "-I", "-S", str(_KNOCK), _door(), *words)
+    return (sys.executable, "-I", "-S", str(_CLIENT), _address(), *words)
 
 
 @cache
-def _door() -> str:
-    """Where to knock. One for each process that runs tests, and for what it starts."""
+def _address() -> str:
+    """Where it listens. One server for each process that runs tests, and for what it starts."""
     if _NAME in os.environ:
         return os.environ[_NAME]
-    folder = tempfile.mkdtemp(prefix="door-")
+    folder = tempfile.mkdtemp(prefix="forks-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with socket.socket(socket.AF_UNIX) as door:
-        door.bind(f"{folder}/door")
-        door.listen(64)
-        FORKS.Process(target=_keep, args=(door,), daemon=True).start()
-    os.environ[_NAME] = f"{folder}/door"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/socket")
+        listener.listen(64)
+        FORKS.Process(target=_serve, args=(listener,), daemon=True).start()
+    os.environ[_NAME] = f"{folder}/socket"
     return os.environ[_NAME]
 
 
-def _keep(door: socket.socket) -> None:
-    """Fork a program for each that knocks, pass signals on to it, and tell how it ended."""
+def _serve(listener: socket.socket) -> None:
+    """Fork a program for each client, pass signals on to it, and tell how it ended."""
     ended, wake = socket.socketpair()
     wake.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -61,15 +61,15 @@ def _keep(door: socket.socket) -> None:
     assert tests is not None
     with selectors.DefaultSelector() as selector:
         selector.register(tests.sentinel, selectors.EVENT_READ)
-        selector.register(door, selectors.EVENT_READ)
+        selector.register(listener, selectors.EVENT_READ)
         selector.register(ended, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
                 if key.fileobj == tests.sentinel:
-                    _close(door, running)
-                elif key.fileobj is door:
-                    line, _ = door.accept()
-                    program = _open(line, close=(door, ended, wake, *running.values()))
+                    _close(listener, running)
+                elif key.fileobj is listener:
+                    line, _ = listener.accept()
+                    program = _open(line, close=(listener, ended, wake, *running.values()))
                     running[program] = line
                     selector.register(line, selectors.EVENT_READ, program)
                 elif key.fileobj is ended:
@@ -83,16 +83,16 @@ def _keep(door: socket.socket) -> None:
                 _tell(line, os.waitstatus_to_exitcode(found[1]))
 
 
-def _close(door: socket.socket, running: Iterable[int]) -> None:
-    """Nobody is left who could knock, not even to put things in order."""
+def _close(listener: socket.socket, running: Iterable[int]) -> None:
+    """No client is left, not even to put things in order."""
     for program in running:
         os.kill(program, signal.SIGKILL)
-    shutil.rmtree(Path(door.getsockname()).parent, ignore_errors=True)
+    shutil.rmtree(Path(listener.getsockname()).parent, ignore_errors=True)
     os._exit(0)
 
 
 def _heard(line: socket.socket) -> bytes:
-    """The signals that were sent. Whoever knocked and is gone was killed, and so is the program."""
+    """The signals that were sent. A client that is gone was killed, and so is the program."""
     try:
         return line.recv(64) or bytes([signal.SIGKILL])
     except ConnectionResetError:
@@ -104,7 +104,7 @@ def _tell(line: socket.socket, status: int) -> None:
         try:
             line.sendall(str(status).encode())
         except OSError:
-            pass  # whoever knocked was killed
+            pass  # the client was killed
 
 
 def _open(line: socket.socket, close: tuple[socket.socket, ...]) -> int:

@@ -1,5 +1,5 @@
 """A command in place of `python …`, for whoever starts a program by a command: hands its words, its folder,
-its environment and its three streams to `door.py`, which forks the program, and ends as that does.
+its environment and its three streams to `fork_server.py`, which forks the program, and ends as that does.
 
 Signals are passed on; SIGUSR1 as SIGKILL, which nobody can pass on. It imports next to nothing: that is the
 point.
