@@ -71,7 +71,7 @@ def is_unknown_file(error: ProviderError) -> bool:
 class KeepsProviderFiles(Protocol):
     """What a store knows of files that lie at providers (`store/provider_files.py`)."""
 
-    async def add_provider_file(self, file: ProviderFile, now: float) -> None: ...
+    async def add_provider_file(self, file: ProviderFile, now: float) -> ProviderFile: ...
 
     async def provider_file(self, account: str, blob: str, now: float) -> ProviderFile | None: ...
 
@@ -166,8 +166,7 @@ class Uploads:
         if found is None or (found.expires is not None and now >= found.expires):
             return None
         if holder is None and store is not None:  # it was uploaded before anybody could remember it
-            await store.add_provider_file(found, now)
-            holder = store
+            found, holder = await self._keep(found, store), store
         self._known[blob] = found, holder
         return found
 
@@ -175,12 +174,9 @@ class Uploads:
         """The file that counts: where another process uploaded the same meanwhile, the first one's."""
         if store is None:
             return file
-        now = self._client.clock()
-        await store.add_provider_file(file, now)
-        first = await store.provider_file(self.account, file.blob, now)
-        if first is None or first.id == file.id:
-            return file
-        await self.delete([file], store)
+        first = await store.add_provider_file(file, self._client.clock())
+        if first.id != file.id:
+            await self.delete([file], store)
         return first
 
     async def _delete(self, file: ProviderFile) -> None:

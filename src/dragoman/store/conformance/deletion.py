@@ -114,8 +114,10 @@ class DeletionConformance(Suite):
         async with self.opened(tmp_path) as store, self.opened(tmp_path) as second:
             files = tuple(File("image/png", blob=one.blob) for one in (mine, for_ever))
             await store.add_conversation(scene.CONVERSATION, [scene.user("msg_1", parts=files)])
-            for number, file in enumerate((mine, other, for_ever)):
-                await store.add_provider_file(file, now + number)
+            assert await store.add_provider_file(mine, now) == mine
+            assert await second.add_provider_file(other, now - 1) == mine  # its clock is behind
+            assert await store.add_provider_file(mine, now + 1) == mine
+            assert await store.add_provider_file(for_ever, now + 2) == for_ever
             assert await second.provider_file("acme:key", mine.blob, end - 1) == mine
             assert await second.provider_file("acme:key", mine.blob, end) is None
             assert await second.provider_file("acme:another key", mine.blob, now) is None

@@ -80,8 +80,8 @@ INSERT INTO provider_files (account, id, blob, expires, created)
 VALUES (:account, :id, :blob, :expires, :created) ON CONFLICT DO NOTHING;
 
 -- name: provider_file
--- Of several, which were uploaded at the same time, everybody uses the first.
-SELECT account, id, blob, expires FROM provider_files
+-- Of several, which were uploaded at the same time, everybody uses the first that was added.
+SELECT account, id, blob, expires, created FROM provider_files
 WHERE blob = :blob AND account = :account AND (expires IS NULL OR expires > :now)
 ORDER BY created, id LIMIT 1;
 

@@ -218,3 +218,7 @@ SELECT key FROM blobs WHERE put >= :since;
 
 -- name: first_use
 SELECT extract(epoch FROM applied)::double precision AS at FROM schema_version ORDER BY version LIMIT 1;
+
+-- name: hold_account
+-- Whoever else adds files of this account waits until the transaction is over.
+SELECT pg_advisory_xact_lock(hashtextextended(:account, 0));

@@ -123,3 +123,7 @@ SELECT id, body FROM questions WHERE turn = :turn ORDER BY rowid;
 
 -- name: raw_questions
 SELECT * FROM questions WHERE conversation = :id ORDER BY rowid;
+
+-- name: hold_account
+-- Nobody else writes as long as a transaction lasts.
+SELECT :account;
