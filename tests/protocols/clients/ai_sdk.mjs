@@ -55,7 +55,7 @@ function open(messages) {
 }
 
 async function until(found) {
-  const end = Date.now() + 15_000;
+  const end = Date.now() + 100_000;
   while (!found()) {
     if (Date.now() > end) throw new Error(`nothing came of it: ${JSON.stringify(chat.messages)}`);
     await new Promise((done) => setTimeout(done, 10));

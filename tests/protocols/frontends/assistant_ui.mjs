@@ -57,7 +57,7 @@ function open() {
 }
 
 async function until(found) {
-  const end = Date.now() + 30_000;
+  const end = Date.now() + 100_000;
   for (let value; ; ) {
     if ((value = found())) return value;
     if (Date.now() > end) throw new Error(`nothing came of it: ${JSON.stringify([messages(), seen])}`);
