@@ -71,9 +71,10 @@ checks: types page-checks lint imports
 # The browser tests drive the system's Chromium, and the main way its Firefox. As root on Debian they are installed;
 # elsewhere these tests are skipped.
 browser:
-	@command -v chromium chromium-browser google-chrome >/dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
-	  then echo "installing Chromium …"; (apt-get update && apt-get install --yes chromium) >/dev/null; \
-	  else echo "there is no Chromium: the browser tests are skipped"; fi
+	@command -v chromium-headless-shell >/dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
+	  then echo "installing Chromium …"; (apt-get update && (apt-get install --yes chromium-headless-shell || apt-get install --yes chromium)) >/dev/null || true; fi
+	@command -v chromium-headless-shell chromium chromium-browser google-chrome >/dev/null \
+	  || echo "there is no Chromium: the browser tests are skipped"
 	@command -v firefox-esr firefox >/dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
 	  then echo "installing Firefox …"; (apt-get update && apt-get install --yes --no-install-recommends firefox-esr) >/dev/null \
 	    || echo "Firefox could not be installed: its test is skipped"; \
