@@ -113,6 +113,23 @@ async def test_a_plugins_question_is_in_its_words_and_offers_nothing_longer(
             await person.sees("It is out.")
 
 
+async def test_what_else_would_run_is_told_before_a_wider_rule_is_made(person: Person) -> None:
+    """P9, P11: also what waits in another conversation."""
+    await person.say("plan")
+    await expect(person.by("rule-choice")).to_be_visible(timeout=60_000)
+    await person.by("new-conversation").click()
+    await person.say("report")
+    await expect(person.question).to_contain_text("work/report", timeout=60_000)
+    await expect(person.by("covered-now")).to_have_count(0)  # not by the rule for this alone
+    await person.by("rule-choice").select_option(label="memos.write for “work/*”")
+    await expect(person.by("covered-now")).to_contain_text("A call that waits now is answered with it:")
+    await expect(person.by("covered-now").locator("code")).to_have_text(["work/plan"])
+    await person.by("reject").click()
+    await person.by("open-inbox").click()
+    await person.by("inbox-item").get_by_test_id("reject").click()
+    await expect(person.by("open-inbox")).to_be_hidden()
+
+
 async def test_a_wider_rule_is_chosen_and_remembered(person: Person) -> None:
     """P11"""
     await person.say("plan")

@@ -80,6 +80,26 @@ async def test_what_a_rule_would_have_covered_is_told_before_it_is_made(tmp_path
             assert (await site.ask("GET", f"/api/rules/covered{wrong}")).status == 422, wrong
 
 
+async def test_what_waits_and_a_rule_would_let_run_is_told_before_it_is_made(tmp_path: Path) -> None:
+    """P9, P11: wherever it waits. What was let run so says for how long."""
+    script = [calls("shell", command=line) for line in ("echo one", "echo two", "ls")]
+    async with served(
+        tmp_path, [*script, *[says("ok")] * 3], tools=[shell_group()], allow=(), workspace=tmp_path
+    ) as site:
+        for text in ("a", "b", "c"):
+            turn = await site.say(text)
+            await site.until(f"/api/turns/{turn}/events", "call.asked")
+        found = await site.get("/api/rules/covered?rule=shell:echo%20*")
+        assert sorted(call["patterns"] for call in found["waiting"]) == [["echo one"], ["echo two"]]
+        asked = {one["patterns"][0]: one for one in (await site.get("/api/questions"))["items"]}
+        wide = {"permission": "shell", "pattern": "echo *", "action": "allow"}
+        answer = {"verdict": "allow", "scope": "hour", "rules": [wide]}
+        await site.post(f"/api/questions/{asked['echo one']['id']}/answer", answer)
+        other = await site.get(f"/api/questions/{asked['echo two']['id']}")
+        assert (other["answer"]["verdict"], other["answer"]["scope"]) == ("allow", "hour")
+        assert (await site.get("/api/rules/covered?rule=shell:*"))["waiting"][0]["patterns"] == ["ls"]
+
+
 async def test_rules_that_are_made_to_be_slow_are_not_tried_on_everything(tmp_path: Path) -> None:
     """P11 × S2: what was looked at is told."""
 

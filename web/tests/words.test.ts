@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { Summary, Usage } from "../src/api/types";
-import { inWords, offers, rulesInWords, toldBy } from "../src/calls/questions";
+import { inOrder, inWords, offers, rulesInWords, toldBy } from "../src/calls/questions";
 import { valueRows } from "../src/calls/rows";
 import { visible, visibleJson } from "../src/calls/visible";
 import { added, cost, count, duration, size } from "../src/i18n/format";
@@ -163,5 +163,13 @@ describe("what a diff tells of a call's arguments", () => {
   it("is folded by name: its file, and long texts", () => {
     expect(toldBy({ diff, arguments: { path: "a.txt", text: "one\n0777\n", mode: "0777", force: true } })).toEqual(["path", "text"]);
     expect(toldBy({ diff: "", arguments: { path: "a.txt", text: "one\n0777\n" } })).toEqual([]);
+  });
+});
+
+describe("several questions", () => {
+  it("come as their calls stand in a reply, whichever was asked about first; replies by time", () => {
+    const asked = (id: string, call: string, at: number) => question(id, call, { asked: at });
+    const found = [asked("late", "call_b_0", 7), asked("second", "call_a_1", 5), asked("tenth", "call_a_10", 4), asked("first", "call_a_0", 6)];
+    expect(inOrder(found).map(({ id }) => id)).toEqual(["first", "second", "tenth", "late"]);
   });
 });

@@ -272,13 +272,14 @@ class Commands:
         """What else waits because of a rule, and would not be asked about with what was granted now."""
         user = (await self._store.conversation(asked.conversation)).owner
         where = asked.conversation if answer.scope == "conversation" else None
+        made = Answer(answer.verdict, answer.scope, by=answer.by, at=answer.at)  # for so long, as that one
         for other in await self._store.questions(conversation=where, user=user):
             if other.because == "rule" and other.kind == "approve" and other.id != asked.id:
                 match await self._authorized(other, other.patterns):
                     case Run():
-                        likewise = Answer("allow", by=answer.by, at=answer.at)
+                        likewise = replace(made, verdict="allow")
                     case Refuse():
-                        likewise = Answer("reject", by=answer.by, at=answer.at, reason="a rule denies it now")
+                        likewise = replace(made, verdict="reject", reason="a rule denies it now")
                     case _:
                         continue
                 with suppress(AlreadyAnswered):

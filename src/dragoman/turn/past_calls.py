@@ -1,4 +1,4 @@
-"""What a rule would have covered: calls of a person's last conversations, to look at before it is made."""
+"""What a rule would cover: calls of a person's last conversations, and calls that wait."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ class PastCall:
 @dataclass(slots=True, frozen=True)
 class CoveredCalls:
     """Of so many calls that were looked at, so many are covered; `calls` are the newest of these, no two of
-    which touched the same."""
+    which touched the same. `waiting` are asked about now, in any conversation, and would be no longer."""
 
     looked_at: int
     covered: int
     calls: tuple[PastCall, ...]
+    waiting: tuple[PastCall, ...] = ()
 
 
 async def calls_covered_by(services: Services, rules: Sequence[Rule], *, user: str | None) -> CoveredCalls:
     """Whatever the rules say: denying rules cover, too."""
     allowing = [replace(rule, action="allow") for rule in rules]
-    found = await _past_calls(services, user)
+    found, asked = await _past_calls(services, user), await _waiting_calls(services, user)
     looked_at, covered = await in_thread(lambda: _covered(found, allowing))
+    _, waiting = await in_thread(lambda: _covered(asked, allowing))
     unlike = {(one.tool, one.patterns): one for one in reversed(covered)}
-    return CoveredCalls(looked_at, len(covered), tuple([*unlike.values()][::-1][:_SHOWN]))
+    return CoveredCalls(looked_at, len(covered), tuple([*unlike.values()][::-1][:_SHOWN]), tuple(waiting))
 
 
 def _covered(found: Sequence[tuple[str, PastCall]], rules: Sequence[Rule]) -> tuple[int, list[PastCall]]:
@@ -78,3 +80,13 @@ async def _past_calls(services: Services, user: str | None) -> list[tuple[str, P
                 continue
             found.append((meant[1].permission, PastCall(conversation.id, call.id, call.tool, patterns)))
     return found
+
+
+async def _waiting_calls(services: Services, user: str | None) -> list[tuple[str, PastCall]]:
+    """Those that a rule settles, each with the permission of its tool."""
+    offer, asked = services.toolbox.offer(), await services.store.questions(user=user)
+    return [
+        (meant[1].permission, PastCall(one.conversation, one.call, one.tool, one.patterns))
+        for one in asked
+        if one.because == "rule" and one.kind == "approve" and (meant := offer.find(one.tool))
+    ]

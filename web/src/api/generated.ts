@@ -516,12 +516,14 @@ export interface components {
         };
         /**
          * @description Of so many calls that were looked at, so many are covered; `calls` are the newest of these, no two of
-         *     which touched the same.
+         *     which touched the same. `waiting` are asked about now, in any conversation, and would be no longer.
          */
         CoveredCalls: {
             looked_at: number;
             covered: number;
             calls: components["schemas"]["PastCall"][];
+            /** @default [] */
+            waiting: components["schemas"]["PastCall"][];
         };
         Credentials: {
             password: string;

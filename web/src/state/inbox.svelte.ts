@@ -4,6 +4,7 @@ import * as api from "../api/calls";
 import { Problem } from "../api/client";
 import type { Decision, Question } from "../api/types";
 import { t } from "../i18n/words.svelte";
+import { inOrder } from "../calls/questions";
 import { visible } from "../calls/visible";
 import { list } from "./list.svelte";
 import { allowHere, settings } from "./settings.svelte";
@@ -36,7 +37,7 @@ class Inbox {
   async load(): Promise<void> {
     try {
       const found = (await api.allQuestions()).filter(({ id }) => !this.answered.has(id));
-      this.questions = found.sort((one, other) => one.asked - other.asked);
+      this.questions = inOrder(found);
     } catch {
       return; // the stream tells when the server is there again
     }

@@ -148,6 +148,7 @@ export const calls = {
   asForm: "Form",
   asJson: "JSON",
   wouldHaveCovered: (covered: number, all: number) => `It would have covered ${covered} of your last ${all === 1 ? "call" : `${all} calls`}${covered ? ":" : "."}`,
+  coversWaiting: (count: number) => (count === 1 ? "A call that waits now is answered with it:" : `${count} calls that wait now are answered with it:`),
   longerCovers: "Beyond this once, the answer covers",
   ruleAll: (permission: string) => `${permission} for everything`,
   ruleFor: (permission: string, pattern: string) => `${permission} for “${pattern}”`,

@@ -142,6 +142,7 @@ export const calls: typeof english = {
   asForm: "表单",
   asJson: "JSON",
   wouldHaveCovered: (covered: number, all: number) => `在你最近的 ${all} 次调用中，它会适用于 ${covered} 次${covered ? "：" : "。"}`,
+  coversWaiting: (count: number) => `正在等待的 ${count} 次调用也会随之得到答复：`,
   longerCovers: "若不止这一次，则适用于",
   ruleAll: (permission) => `一切 ${permission}`,
   ruleFor: (permission, pattern) => `对“${pattern}”的 ${permission}`,
