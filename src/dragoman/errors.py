@@ -153,7 +153,7 @@ class AlreadyAnswered(BadRequest):
 
 
 class RevertConflict(BadRequest):
-    """Going back would lose what others did to the same files since. Nothing was changed.
+    """Going back would lose what was done to the same files since, by whomever. Nothing was changed.
 
     Look at `conflicts`, the paths and what is the matter with each; mend them, or force it.
     """
@@ -161,8 +161,8 @@ class RevertConflict(BadRequest):
     def __init__(self, conflicts: Sequence[tuple[str, str]]) -> None:
         shown = "; ".join(f"{path}: {why}" for path, why in conflicts[:5])
         more = f"; and {len(conflicts) - 5} more" if len(conflicts) > 5 else ""
-        what = f"going back would lose what others did ({shown}{more})"
-        super().__init__(f"{what}: force it, or mend it first")
+        what = f"going back would lose what was done since ({shown}{more})"
+        super().__init__(f"{what}: go back by force, or put that right first")
         self.conflicts = list(conflicts)
         self.what = what
 

@@ -91,8 +91,26 @@ async def test_conflicts_are_named_with_409(tmp_path: Path, work: Path) -> None:
         refused = await site.ask("POST", f"/api/turns/{turn}/revert", {"files_only": True})
         assert refused.status == 409
         assert refused.body["conflicts"] == [{"path": "a.txt", "why": "it was changed since"}]
+        assert not (await site.get(f"/api/turns/{turn}/diff"))["taken_back"]
         await site.post(f"/api/turns/{turn}/revert", {"files_only": True, "force": True})
         assert (work / "a.txt").read_text() == "one\n"
+        assert (await site.get(f"/api/turns/{turn}/diff"))["taken_back"]
+
+
+async def test_what_is_taken_back_twice_can_still_be_done_again(tmp_path: Path, work: Path) -> None:
+    """B3: with what a person had written meanwhile."""
+    async with served(tmp_path, SCRIPT[1:], tools=[shell_group()], workspace=work) as site:
+        turn = await site.say("add")
+        await _over(site, turn)
+        (work / "a.txt").write_text("mine")
+        forced = {"files_only": True, "force": True}
+        for paths in (["a.txt"], []):
+            assert (await site.post(f"/api/turns/{turn}/revert", forced))["paths"] == paths
+        id = (await site.get(f"/api/turns/{turn}"))["conversation"]
+        again = f"/api/conversations/{id}/redo"
+        assert [(await site.ask("POST", again, {})).status for _ in range(2)] == [200, 422]  # no second time
+        assert (work / "a.txt").read_text() == "mine"
+        assert not (await site.get(f"/api/turns/{turn}/diff"))["taken_back"]
 
 
 async def test_what_is_not_there_is_404(tmp_path: Path, work: Path) -> None:

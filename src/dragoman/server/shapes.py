@@ -150,10 +150,12 @@ class Done:
 
 @dataclass(slots=True)
 class DiffView:
-    """What was done to files, each as a unified diff. `notes` say what could not be recorded."""
+    """What was done to files, each as a unified diff. `notes` say what could not be recorded; `taken_back`,
+    of a turn, that none of it stands any more."""
 
     files: list[FileDiff]
     notes: list[str]
+    taken_back: bool = False
 
 
 @dataclass(slots=True)

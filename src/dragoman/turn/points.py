@@ -64,3 +64,28 @@ def records_after(point: Point, records: Sequence[ChangeRecord]) -> list[ChangeR
             wanted.append(record)
             ids.add(record.id)
     return sorted(wanted, key=lambda one: one.id)
+
+
+def last_to_redo(records: Sequence[ChangeRecord]) -> ChangeRecord | None:
+    """The last revert of a conversation that can be taken back; not one that took back another."""
+    reverts = {one.id for one in records if one.kind == "revert"}
+    for record in reversed(_reverts_in_effect(records)):
+        if not (len(record.reverts) == 1 and record.reverts[0] in reverts):
+            return record
+    return None
+
+
+def are_taken_back(done: Sequence[ChangeRecord], records: Sequence[ChangeRecord]) -> bool:
+    """Whether nothing of what calls did stands, by all records of their conversation."""
+    reverted = {id for one in _reverts_in_effect(records) for id in one.reverts}
+    return bool(done) and all(one.id in reverted for one in done)
+
+
+def _reverts_in_effect(records: Sequence[ChangeRecord]) -> list[ChangeRecord]:
+    """Those that did something, and were not taken back themselves. One that finds everything taken back
+    already does nothing, and hides none before it."""
+    reverts = [
+        one for one in records if one.kind == "revert" and (one.changes or one.leaf_before is not None)
+    ]
+    taken = {id for one in reverts for id in one.reverts}
+    return [one for one in reverts if one.id not in taken]

@@ -6,7 +6,7 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from dragoman.errors import BadRequest, NotFound, RevertConflict, StoreUnavailab
 from dragoman.store.store import Store
 from dragoman.tools.thread import in_thread
 from dragoman.tools.workspace import read_inside, steps_of
-from dragoman.turn.points import Point, point_in, records_after
+from dragoman.turn.points import Point, are_taken_back, last_to_redo, point_in, records_after
 from dragoman.workspace.blame import BlamedLine, blame
 from dragoman.workspace.copies import copy_folder, remove_copy, take_back
 from dragoman.workspace.diff import FileDiff, diff_of, joined
@@ -31,10 +31,12 @@ _BLAMED = 5_000_000  # bytes of a file whose lines are told
 
 @dataclass(slots=True, frozen=True)
 class WorkspaceDiff:
-    """What was done to the files. `notes` say what of it could not be recorded."""
+    """What was done to the files. `notes` say what of it could not be recorded; `taken_back`, of a turn, that
+    none of it stands any more."""
 
     files: list[FileDiff] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    taken_back: bool = False
 
     @property
     def text(self) -> str:
@@ -98,8 +100,9 @@ class WayBack:
             found = self._histories.of_turn(turn)
             if found is None:
                 return WorkspaceDiff()
-            records = found.of_turns([turn])
-            return _diff(found, [one for one in records if calls is None or calls & set(one.calls)])
+            records = [one for one in found.of_turns([turn]) if calls is None or calls & set(one.calls)]
+            taken_back = are_taken_back(records, found.of_conversation(row.conversation))
+            return replace(_diff(found, records), taken_back=taken_back)
 
         return await in_thread(read)
 
@@ -191,7 +194,7 @@ class WayBack:
 
         def redo() -> list[InFolder]:
             finish_reverts(self._histories)
-            found = [(one, _to_redo(one.of_conversation(conversation))) for one in histories]
+            found = [(one, last_to_redo(one.of_conversation(conversation))) for one in histories]
             there = [(one, record) for one, record in found if record is not None]
             if not there:
                 raise BadRequest("there is nothing to do again: nothing was taken back here")
@@ -370,16 +373,6 @@ async def root_of(store: Store, conversation: Conversation) -> str:
     while conversation.parent is not None:
         conversation = await store.conversation(conversation.parent)
     return conversation.id
-
-
-def _to_redo(records: Sequence[ChangeRecord]) -> ChangeRecord | None:
-    reverts = {one.id: one for one in records if one.kind == "revert"}
-    taken = {id for one in reverts.values() for id in one.reverts}
-    for record in reversed(list(reverts.values())):
-        again = len(record.reverts) == 1 and record.reverts[0] in reverts
-        if record.id not in taken and not again:
-            return record
-    return None
 
 
 def _diff(history: WorkspaceHistory, records: Sequence[ChangeRecord]) -> WorkspaceDiff:

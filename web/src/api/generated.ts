@@ -563,10 +563,15 @@ export interface components {
             /** @description of the arguments that were seen: checked if given */
             hash?: string | null;
         };
-        /** @description What was done to files, each as a unified diff. `notes` say what could not be recorded. */
+        /**
+         * @description What was done to files, each as a unified diff. `notes` say what could not be recorded; `taken_back`,
+         *     of a turn, that none of it stands any more.
+         */
         DiffView: {
             files: components["schemas"]["FileDiff"][];
             notes: string[];
+            /** @default false */
+            taken_back: boolean;
         };
         Done: {
             /** @default true */

@@ -81,7 +81,7 @@ async def redo(context: TheContext, person: Person, id: str, body: bodies.Redo =
 
 
 def _view(diff: WorkspaceDiff) -> shapes.DiffView:
-    return shapes.DiffView(diff.files, diff.notes)
+    return shapes.DiffView(diff.files, diff.notes, diff.taken_back)
 
 
 def _done(context: Context, done: Reverted) -> shapes.RevertView:

@@ -15,7 +15,7 @@ const TABLE: [RegExp, string][] = [
   [/^the arguments do not fit: (.*)$/s, "参数不符合要求：$1"],
   [/^the message is blank: .*$/, "消息是空的：请输入文字，或添加文件。"],
   [/^there is no key for (\S+(?: \S+)*?): set (.*?) in the environment.*$/, "没有 $1 的密钥：请设置环境变量 $2。"],
-  [/^going back would lose what others did \((.*)\): .*$/, "撤销会丢失他人的改动（$1）：可以强制撤销，或先处理它们。"],
+  [/^going back would lose what was done since \((.*)\): .*$/, "撤销会丢失此后的改动（$1）：可以强制撤销，或先处理它们。"],
   [/^there is nothing to do again: .*$/, "没有可以重新应用的改动。"],
   [/^the reply of (.*) is cut off: it came to its limit of tokens$/, "$1 的回答被截断：达到了词元上限。"],
   [/^the reply of (.*) is cut off: its context is full$/, "$1 的回答被截断：上下文已满。"],
