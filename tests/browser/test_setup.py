@@ -52,6 +52,7 @@ async def violations(person: Person) -> list[str]:
 async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_path: Path) -> None:
     """A key goes in by the page, is never seen again, and the next turn is answered with it."""
     async with loopback(obey) as model:
+        model.models = ["fine"]
         await open_setup(owner, "providers")
         await owner.by("open-new-provider").click()
         await owner.by("provider-name").fill("mine")
@@ -67,6 +68,8 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
         assert KEY not in json.dumps(await owner.told("/api/setup/providers"))
         await owner.page.keyboard.press("Escape")
         await owner.by("model").click()
+        await owner.by("model-search").fill("fin")  # of its own list, which was asked for by itself
+        await expect(owner.page.locator("[data-testid=model-choice][data-model='mine/fine']")).to_be_visible()
         await owner.by("model-search").fill("mine/any")
         await owner.page.locator("[data-testid=model-choice][data-model='mine/any']").click()
         await owner.say("hello")

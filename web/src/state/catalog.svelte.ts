@@ -3,10 +3,17 @@
 import * as api from "../api/calls";
 import type { ServerPromptView } from "../api/generated";
 import type { Agent, ConversationSettings, Group, Me, Model, Prompt, Provider, ToolInfo } from "../api/types";
+import { withoutModels } from "../composer/models";
 
 class Catalog {
   me = $state.raw<Me | null>(null);
-  models = $state.raw<Model[]>([]);
+  /** Those that the server knows by name, then those of providers' own lists that were asked for. */
+  readonly models = $derived.by(() => {
+    const names = new Set(this.known.map(({ name }) => name));
+    return [...this.known, ...this.listed.filter(({ name }) => !names.has(name))];
+  });
+  private known = $state.raw<Model[]>([]);
+  private listed = $state.raw<Model[]>([]);
   defaultModel = $state.raw<string | null>(null);
   providers = $state.raw<Provider[]>([]);
   /** By type of model, a schema of its options. */
@@ -29,12 +36,19 @@ class Catalog {
     this.agents = this.me.agents;
     const [models, prompts] = await Promise.allSettled([api.models(), api.prompts()]);
     if (models.status === "fulfilled") {
-      this.models = models.value.items;
+      this.known = models.value.items;
       this.defaultModel = models.value.default;
       this.providers = models.value.providers;
       this.options = models.value.options;
+      for (const { name } of withoutModels(this.providers, models.value.items)) void this.loadListOf(name).catch(() => undefined); // asked again by who wants it
     }
     if (prompts.status === "fulfilled") this.prompts = prompts.value;
+  }
+
+  /** What a provider says it has, kept for every list of models. */
+  async loadListOf(provider: string): Promise<void> {
+    const { items } = await api.modelsOf(provider);
+    this.listed = [...this.listed.filter((model) => !model.name.startsWith(`${provider}/`)), ...items];
   }
 
   async loadTools(conversation: string | null, again = false): Promise<void> {
