@@ -63,7 +63,7 @@ class ProviderError(DragomanError):
     def __str__(self) -> str:
         status = f" (HTTP {self.status})" if self.status else ""
         hint = f". {self.hint}" if self.hint else ""
-        return f"{self.message}{status}{hint}"
+        return f"{self.message.removesuffix('.')}{status}{hint}" if status or hint else self.message
 
 
 class ContextOverflow(ProviderError):

@@ -31,7 +31,7 @@ REFUSED = {
         401,
         {"error": {"message": "Incorrect API key provided.", "type": "x", "code": "invalid_api_key"}},
         "auth",
-        "Incorrect API key provided. (HTTP 401). Check PLAIN_API_KEY",
+        "Incorrect API key provided (HTTP 401). Check PLAIN_API_KEY",
     ),
     "Google, wrong key": Refused(
         400,
@@ -83,7 +83,7 @@ REFUSED = {
         429,
         {"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down."}},
         "rate_limit",
-        "Slow down. (HTTP 429)",
+        "Slow down (HTTP 429)",
         retryable=True,
     ),
     "Anthropic, overloaded": Refused(

@@ -52,7 +52,7 @@ async def choose(
             return ModelChoice(f"{provider.name}/{provider.default}", reason)
     if boxed():
         return ModelChoice(
-            f"{PROVIDER}/{IN_THE_BOX}", "there is no local server and no key: the model in the box"
+            f"{PROVIDER}/{IN_THE_BOX}", "no local server, no key of a known provider: the model in the box"
         )
     raise ConfigError(
         "there is no model to talk to: no local server runs and no key is set. Start one such as Ollama, set "

@@ -174,6 +174,8 @@ def host_of(url: str) -> str:
 
 def reason_of(error: BaseException) -> str:
     """What went wrong, without addresses and headers."""
+    if type(error).__name__ == "ClientPayloadError":  # aiohttp's: it quotes errors of its own
+        return "it ended too early"
     cause = getattr(error, "os_error", None) or error
     words = getattr(cause, "strerror", None) or getattr(cause, "message", None) or str(cause)
     return " ".join(str(words).split()) or type(error).__name__

@@ -18,7 +18,7 @@ function reason(because: NonNullable<CallTrace["because"]>, words: Words): strin
   const kinds: Record<string, string> = words.traceBecause;
   const origin = because.origin ? ` (${because.origin})` : "";
   const kind = kinds[because.kind] ?? because.kind;
-  return `${kind.charAt(0).toUpperCase()}${kind.slice(1)}: ${because.text}${origin}`;
+  return `${kind.charAt(0).toUpperCase()}${kind.slice(1)}: ${words.server(because.text)}${origin}`;
 }
 
 function inWords(wait: Wait, words: Words): string {

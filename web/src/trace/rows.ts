@@ -109,9 +109,10 @@ function aboutCall(call: CallTrace, words: Words): string[] {
     const reasons: Record<string, string> = words.traceBecause;
     const kind = reasons[because.kind];
     const origin = because.origin ? ` (${because.origin})` : "";
-    about.push(kind ? `${kind}: ${because.text}${origin}` : because.text);
+    const text = words.server(because.text);
+    about.push(kind ? `${kind}: ${text}${origin}` : text);
   }
-  if (call.limit) about.push(call.limit);
+  if (call.limit) about.push(words.server(call.limit));
   return about;
 }
 

@@ -69,7 +69,9 @@ async def test_provider(runtime: Runtime, name: str) -> ProviderTest:
         secrets = endpoint.secrets
         listed = await list_models(models.client, endpoint)
     except ProviderError as error:
-        return ProviderTest(False, [], redact_text(str(error), secrets), _advice(error))
+        advice = _advice(error)
+        error.hint = error.hint if advice is None else None  # one is enough
+        return ProviderTest(False, [], redact_text(str(error), secrets), advice)
     except DragomanError as error:
         return ProviderTest(False, [], redact_text(str(error), secrets), None)
     models.note_types({f"{name}/{one.id}": one.type for one in listed if one.type is not None})
