@@ -178,6 +178,7 @@ export const en = {
   ruledFor: (action: string, pattern: string) => `${action} for “${pattern}”`,
   settingsRules: "Rules of the settings",
   settingsRulesText: "They are read in this order, and the last one that fits decides. What you answered for longer comes after them.",
+  whileAgent: (agent: string) => `only while agent ${agent} works`,
   settingsRulesNone: "The settings have no rules: everything asks first.",
   tryPermission: "Permission, such as shell",
   tryPattern: "What it is used on, such as git push",

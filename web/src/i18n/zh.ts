@@ -174,6 +174,7 @@ export const zh: Words = {
   ruledFor: (action, pattern) => `“${pattern}”：${action}`,
   settingsRules: "设置中的规则",
   settingsRulesText: "按此顺序读取，最后一条匹配的规则生效。你给出的长期回答排在其后。",
+  whileAgent: (agent: string) => `仅在智能体 ${agent} 工作时`,
   settingsRulesNone: "设置中没有规则：一切都先询问。",
   tryPermission: "权限，例如 shell",
   tryPattern: "对象，例如 git push",

@@ -40,6 +40,7 @@ const en = {
   addProvider: "Add an address of your own",
   providerText: "Any server that speaks the protocol of OpenAI, Anthropic or Gemini: vLLM, llama.cpp, LM Studio, a gateway.",
   name: "Name",
+  nameFormat: "Latin letters, digits, - and _, without spaces",
   address: "Address",
   protocol: "Protocol",
   protocols: {
@@ -212,6 +213,7 @@ const zh: SetupWords = {
   addProvider: "添加自己的地址",
   providerText: "任何使用 OpenAI、Anthropic 或 Gemini 协议的服务器：vLLM、llama.cpp、LM Studio、网关。",
   name: "名称",
+  nameFormat: "拉丁字母、数字、- 和 _，不含空格",
   address: "地址",
   protocol: "协议",
   protocols: {
