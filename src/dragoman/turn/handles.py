@@ -31,6 +31,7 @@ from dragoman.turn.services import Services
 from dragoman.turn.steps.finalize import answer_of, finish_of
 from dragoman.turn.trace import TurnTrace
 from dragoman.turn.way_back import Reverted, WayBack, WorkspaceDiff
+from dragoman.typed_arguments import typed_arguments
 
 T = TypeVar("T", default=str)
 _MANY = 1000  # events at a time
@@ -49,6 +50,7 @@ class Engine:
     way_back: WayBack
 
 
+@typed_arguments
 class TurnHandle(Generic[T]):
     """A turn, here or in another process, running or over."""
 
@@ -249,6 +251,9 @@ class TurnHandle(Generic[T]):
         counted from 0, each as it is or with another text in place of its new side. Give them to
         `allow_once`."""
         id = question.id if isinstance(question, Question) else question
+        given: object = hunks
+        if not isinstance(given, Collection) or not all(type(place) is int for place in given):
+            raise BadRequest(f"hunks are numbers from 0, or a table of numbers and texts, not {hunks!r}")
         chosen = hunks if isinstance(hunks, Mapping) else dict.fromkeys(hunks)
         return await self._engine.commands.arguments_for_hunks(id, chosen)
 
