@@ -13,6 +13,7 @@ from dragoman.messages.questions import Rule
 from dragoman.messages.request import ToolSpec
 from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.permissions import hidden
+from dragoman.tools.review import REVIEWS
 from dragoman.tools.tool import Tool
 from dragoman.turn.facts import TurnOptions
 
@@ -48,6 +49,20 @@ def client_tools_of(options: TurnOptions, rules: Iterable[Rule] = ()) -> Mapping
     against = [*rules]
     tools = (_tool(spec) for spec in options.client_tools)
     return {tool.name: tool for tool in tools if not hidden(tool.permission, against)}
+
+
+def gone_tool(name: str, review: str) -> Tool:
+    """In place of one that a client runs and that is no longer defined here: it can be called no more, and
+    the result that comes of a call is treated as it would have been. Where that is not known, with care."""
+    return Tool(
+        name=name,
+        description="",
+        parameters=JsonParameters(name, {}),
+        run=None,
+        permission=name,
+        patterns=lambda _: (),
+        review=next((known for known in REVIEWS if known == review), "always"),
+    )
 
 
 def _tool(spec: ToolSpec) -> Tool:

@@ -74,6 +74,7 @@ class Call:
     questions: tuple[str, ...] = ()  # the open ones; a running tool may ask several at once
     approved: str | None = None  # the arguments' fingerprint a person said yes to
     client: bool = False
+    review: str = ""  # whether a person sees its result first, as was known when it started
     starts: int = 0
     usage: Usage = Usage()  # of models that the tool asked: it is part of the turn's
 
@@ -337,7 +338,8 @@ def _ask_or_answer(call: Call, fact: CallFact) -> Call:
             return replace_fast(call, questions=open, approved=approved or call.approved)
         case CallStarted():
             _refuse_if(fact, call.asked and call.approved is None, f"nobody allowed call {fact.call}")
-            return replace_fast(call, client=fact.client, starts=call.starts + 1, questions=())
+            starts = call.starts + 1
+            return replace_fast(call, client=fact.client, review=fact.review, starts=starts, questions=())
         case ModelAsked():
             return replace_fast(call, usage=call.usage + fact.usage)
         case CallFinished():
