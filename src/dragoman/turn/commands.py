@@ -334,7 +334,7 @@ class Commands:
         if await self._store.is_queued(turn) and await self._store.unqueue(turn):
             self._services.inputs.pop(turn, None)
             return True  # it has not begun, and never will
-        return await cancel_turn(self._store, self._driver.wake, turn, reason)
+        return await cancel_turn(self._services, self._driver.wake, turn, reason)
 
     async def _wake(self, turn: str) -> None:
         """What was stored is stored: a turn that cannot go on here is told by whoever can take it up."""

@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from dataclasses import dataclass
 from typing import Generic
 
+from pydantic import ValidationError
 from typing_extensions import TypeVar
 
-from dragoman.errors import BadRequest
+from dragoman.errors import BadRequest, Unreadable
 from dragoman.messages import events as e
 from dragoman.messages.call_events import question_in
 from dragoman.messages.message import Message
@@ -190,7 +191,10 @@ class TurnHandle(Generic[T]):
         bodies = await self._store.facts(self.id)
         if not bodies and not await self._store.is_queued(self.id):
             await self._store.turn(self.id)
-        return [FACT.load(body) for body in bodies]
+        try:
+            return [FACT.load(body) for body in bodies]
+        except ValidationError as error:
+            raise Unreadable("turn", self.id, error.errors()[0]["msg"]) from error
 
     async def turn(self) -> Turn:
         """What the machine makes of the stored facts."""
