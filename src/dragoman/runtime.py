@@ -337,9 +337,8 @@ class Runtime:
     async def fork(self, conversation: str, message: str, *, own_folder: bool = False) -> ConversationHandle:
         """A new conversation that begins with the path to this message. With `own_folder` it works in a copy
         of the folder, as it was then, and both can write side by side."""
-        now = self.services.clock()
         id = await fork_conversation(
-            self.store, self.way_back, conversation, message, own_folder=own_folder, now=now
+            self.services, self.way_back, conversation, message, own_folder=own_folder
         )
         return ConversationHandle(id, self._engine)
 
