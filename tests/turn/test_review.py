@@ -235,3 +235,15 @@ async def test_what_comes_of_a_tool_that_is_gone_is_bounded(tmp_path: Path) -> N
         result = only_call(await turn.result()).result
     assert result is not None
     assert len(result.text) < 60_000
+
+
+@pytest.mark.parametrize("answer", [replace(release(), arguments={}), replace(withhold(), arguments={})])
+async def test_arguments_are_not_edited_after_the_call_ran(tmp_path: Path, answer: Answer) -> None:
+    """P3 × P5: the model was told that it ran with others."""
+    async with runtime_with(tmp_path, [calls("report"), says("ok")], tools=[report]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        with pytest.raises(BadRequest, match="allowed"):
+            await turn.answer(turn.question, answer)
+        await turn.answer(turn.question, release())
+        await turn.result()

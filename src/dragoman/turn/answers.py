@@ -22,6 +22,8 @@ async def check_answer(services: Services, asked: Question, answer: Answer) -> N
         raise BadRequest(f"{answer.verdict!r} does not answer question {asked.id}: it takes {words}")
     check_json([answer.arguments, answer.value, answer.reason], "the answer")
     check_fields(ANSWER, answer, "the answer")
+    if answer.arguments is not None and answer.verdict != "allow":
+        raise BadRequest(f"arguments are edited for a call that is allowed, not with {answer.verdict!r}")
     if answer.hash is not None and answer.hash != asked.hash:
         raise BadRequest(f"question {asked.id} is about other arguments than the ones you answered")
     offered = {(rule.permission, rule.pattern) for rule in (*asked.rules, *asked.wider)}

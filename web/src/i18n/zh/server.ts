@@ -49,6 +49,7 @@ const TABLE: [RegExp, string][] = [
   [/^the model of a send is a name, not (.*?): (.*)$/s, "模型应为名称，而不是 $1：$2"],
   [/^there is no plugin (.*) to disable: there are (.*)$/s, "没有可停用的插件 $1；现有：$2"],
   [/^(.*) cannot be left out of a turn$/, "$1 不能从回合中去掉。"],
+  [/^arguments are edited for a call that is allowed, not with (.*)$/, "只有允许调用时才能编辑参数，不能与 $1 一起。"],
   [/^a file needs its contents: .*$/, "文件需要有内容：请给出 blob 或 url。"],
   [/^tags are a list of texts, not (.*)$/s, "标签应为文字的列表，而不是 $1。"],
   [/^hunks are numbers from 0, .*, not (.*)$/s, "改动用从 0 开始的编号选择，而不是 $1。"],
