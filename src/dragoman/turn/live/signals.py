@@ -104,6 +104,10 @@ class Signals:
         """Wait for a person."""
         return await _slot(self._answers, question)
 
+    def has_answer(self, question: str) -> bool:
+        """Whether it was read here, and is still to be recorded."""
+        return question in self._answers and self._answers[question].done()
+
     async def result(self, call: str) -> Received[dict[str, JsonValue]]:
         """Wait for a client that runs the call."""
         return await _slot(self._results, call)

@@ -81,7 +81,7 @@ class CallContext:
             known = self._log.questions.get(question.id)
             if known is None or known.closed is None:
                 break
-        answer = known.answer if known is not None and known.answer else await self._answer_to(question)
+        answer = self._known_answer(question) or await self._answer_to(question)
         if answer.verdict == "reject":
             raise ToolFailed(f"the person did not answer{f': {answer.reason}' if answer.reason else ''}")
         return answer.value
@@ -95,11 +95,16 @@ class CallContext:
             case Ask():
                 call = self._log.call(self._call)
                 question = question_on_the_way(self._log, call, self._tool, pattern, text)
-                known = self._log.questions.get(question.id)
-                answer = known.answer if known and known.answer else await self._answer_to(question)
+                answer = self._known_answer(question) or await self._answer_to(question)
                 if answer.verdict != "allow":
                     reason = f" They said: {answer.reason}" if answer.reason else ""
                     raise ToolFailed(f"A person did not let {self._tool.name} go on to {pattern}.{reason}")
+
+    def _known_answer(self, question: Question) -> Answer | None:
+        """What a repeated call was told before. What came while nobody ran the turn is yet to be recorded: it
+        is asked for, and there."""
+        known = self._log.questions.get(question.id)
+        return known.answer if known and not self._prepared.signals.has_answer(question.id) else None
 
     async def _answer_to(self, question: Question) -> Answer:
         """Ask, and wait. Where nobody waits any more (`asyncio.wait_for`), the question is withdrawn. A tool
