@@ -17,7 +17,7 @@ from typing_extensions import TypeVar, Unpack
 from dragoman.background import Background
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.conversation.window import Policy
-from dragoman.errors import ConfigError, DragomanError, TurnSetAside, Unreadable
+from dragoman.errors import ConfigError, TurnSetAside, Unreadable
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
@@ -61,6 +61,7 @@ from dragoman.turn.services import GrantCache, MakeDeps, Services
 from dragoman.turn.settings import ConversationOptions, as_json, changed
 from dragoman.turn.subagent import Subagents
 from dragoman.turn.way_back import WayBack
+from dragoman.typed_arguments import typed_arguments
 from dragoman.workspace.states import SnapshotLimits
 from dragoman.workspace.workspaces import Workspace
 
@@ -72,6 +73,7 @@ _CALLER = "given to the runtime"  # where rules come from that no file holds
 _PATIENCE = 10.0  # seconds for a turn to end before its conversation is deleted
 
 
+@typed_arguments
 class Runtime:
     """Holds conversations. Use it as `async with Runtime("chat.db", model=…, tools=[…]) as runtime:`.
 
@@ -299,13 +301,24 @@ class Runtime:
         chat = await self.conversation(conversation)
         try:
             return await chat.send(said, output_type=output_type, **options)
-        except DragomanError:
+        except Exception:
             if conversation is None:
                 await self.store.delete_conversation(chat.id)  # nothing was said in it
             raise
 
-    async def conversations(self, **page: Any) -> list[Conversation]:
-        return await self.store.conversations(**page)
+    async def conversations(
+        self,
+        *,
+        user: str | None = None,
+        limit: int = 50,
+        before: tuple[float, str] | None = None,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+        tag: str | None = None,
+    ) -> list[Conversation]:
+        """One page, the most recently used first. `before`: `updated` and `id` of the last one seen."""
+        found = self.store.conversations
+        return await found(user=user, limit=limit, before=before, pinned=pinned, archived=archived, tag=tag)
 
     async def turns(self, *, user: str | None = None) -> list[TurnHandle]:
         """Those that are not over: after a crash, what goes on here, or waits for somebody."""
@@ -315,17 +328,17 @@ class Runtime:
 
     async def spending(self, *by: Dimension, since: float = 0.0, user: str | None = None) -> list[Spending]:
         """What was used and what it cost since then, by `day`, `person`, `model`, `agent` or `tool`."""
-        return group(await self.store.spending(since, user), by)
+        return group(await self.store.spending(float(since), user), by)
 
-    async def search(self, query: str, **page: Any) -> list[Found]:
-        return await self.store.search(query, **page)
+    async def search(self, query: str, *, user: str | None = None, limit: int = 20) -> list[Found]:
+        """Where all these words are found: titles first, then the newest messages."""
+        return await self.store.search(query, user=user, limit=limit)
 
     async def fork(self, conversation: str, message: str, *, own_folder: bool = False) -> ConversationHandle:
         """A new conversation that begins with the path to this message. With `own_folder` it works in a copy
         of the folder, as it was then, and both can write side by side."""
-        now = self.services.clock()
         id = await fork_conversation(
-            self.store, self.way_back, conversation, message, own_folder=own_folder, now=now
+            self.services, self.way_back, conversation, message, own_folder=own_folder
         )
         return ConversationHandle(id, self._engine)
 

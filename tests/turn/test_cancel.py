@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,14 @@ import pytest
 from dragoman import (
     BadRequest,
     ToolContext,
+    ToolFailed,
     allow_once,
     tool,
 )
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, calls, fails, says, thinks
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 from tests.runtimes import add, calls_of, model_of, only_call, runtime_with
 
 
@@ -179,3 +181,71 @@ async def test_what_is_queued_does_not_begin_while_its_conversation_is_deleted(t
         await runtime.delete(chat.id)
         said = [str(request.messages) for request in model_of(runtime).requests]
         assert not any("two" in text for text in said)
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+async def test_a_tool_that_waits_for_an_answer_is_told_that_its_turn_is_cancelled(
+    tmp_path: Path, threaded: bool
+) -> None:
+    """T6 × C8: it may not be stopped, and nobody will answer: it would wait for ever, in its thread."""
+    told: list[str] = []
+    over = threading.Event()
+
+    @tool
+    def asks_in_a_thread(context: ToolContext) -> str:
+        """Ask."""
+        try:
+            return str(context.ask("Well?"))
+        except ToolFailed as error:
+            told.append(str(error))
+            over.set()
+            raise
+
+    @tool
+    async def asks(context: ToolContext) -> str:
+        """Ask."""
+        try:
+            return str(await context.ask("Well?"))
+        except ToolFailed as error:
+            told.append(str(error))
+            over.set()
+            raise
+
+    name = "asks_in_a_thread" if threaded else "asks"
+    async with runtime_with(tmp_path, [calls(name)], tools=[asks, asks_in_a_thread]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        await turn.cancel()
+        assert (await turn.result()).state == "cancelled"
+        await eventually(over.is_set)
+        assert told == ["the call is over: nobody can be asked for it any more"]
+
+
+async def test_a_tool_that_runs_on_after_a_cancel_can_ask_nobody_and_no_model(tmp_path: Path) -> None:
+    """T6 × T12: what it would cost is in no limit any more."""
+    cancelled, over = asyncio.Event(), asyncio.Event()
+    told: list[str] = []
+
+    @tool
+    async def stubborn(context: ToolContext) -> str:
+        """Run on."""
+        await cancelled.wait()
+        for ask in (lambda: context.ask("Well?"), lambda: context.complete(Request("", ()))):
+            try:
+                await ask()
+            except ToolFailed as error:
+                told.append(str(error))
+        over.set()
+        return ""
+
+    async with runtime_with(tmp_path, [calls("stubborn")], tools=[stubborn]) as runtime:
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if event.type == "call.start":
+                await turn.cancel()
+        cancelled.set()
+        async with asyncio.timeout(PATIENCE):
+            await over.wait()
+        assert len(told) == 2
+        assert len(model_of(runtime).requests) == 1
+        assert await runtime.questions() == []

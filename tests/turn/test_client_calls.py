@@ -12,8 +12,11 @@ from dragoman import (
     AlreadyAnswered,
     BadRequest,
     ConfigError,
+    ToolContext,
     allow_once,
     client_tool,
+    reply,
+    tool,
 )
 from dragoman.messages.parts import CallState, ToolResult
 from dragoman.wire.scripted import calls, says
@@ -110,3 +113,33 @@ async def test_a_result_of_what_nobody_has_allowed_yet_is_refused(tmp_path: Path
         with pytest.raises(BadRequest, match="does not run yet: it is asked"):
             await runtime.commands.deliver(call.id, ToolResult("2"))
         await turn.cancel()
+
+
+async def test_an_answer_that_came_while_nobody_ran_the_turn_is_recorded(tmp_path: Path) -> None:
+    """P6 × S3: a repeated tool knew it from the store, and it went on lying there as news to the turn: where
+    workers share the turns, one that waits for somebody else was never given up."""
+
+    @tool(replay="safe")
+    async def asks(context: ToolContext) -> str:
+        """Ask."""
+        return str(await context.ask("Well?"))
+
+    script = [calls("asks") + calls("browser_js_eval", code="1+1")]
+    async with runtime_with(tmp_path, script, tools=[browser, asks]) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+    async with runtime_with(tmp_path, [], tools=[browser, asks], adopts=False) as other:
+        await other.answer(question, reply("yes"))
+    async with runtime_with(tmp_path, [says("done")], tools=[browser, asks]) as second:
+        turn = second.turn(turn.id)
+        async for event in turn.events():
+            if event.type == "call.end" and event.tool == "asks":
+                break
+        await second.turn(turn.id).snapshot()
+        waiting = [signal.kind for signal in await second.store.signals(turn.id)]
+        assert "answer" not in waiting
+        facts = [fact.type for fact in await turn.facts()]
+        assert facts.count("question_answered") == 1
+        await turn.cancel()
+        await turn.result()

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Runtime, allow_once, tool
+from dragoman import Agent, Plugin, Runtime, TurnView, allow_once, tool
 from dragoman.errors import ConfigError
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, calls, says
-from tests.runtimes import calls_of, model_of, runtime_with
+from tests.runtimes import add, calls_of, model_of, runtime_with
 
 RAN: list[str] = []
 
@@ -196,3 +196,49 @@ async def test_a_repeated_send_begins_with_who_it_was_made_to(tmp_path: Path, ho
         assert "DESK" in await again()  # nobody can tell that from the handover
         await chat.change(agent=None)
         assert "DESK" not in await again()
+
+
+async def test_a_fork_from_before_a_handover_begins_with_who_answered_there(tmp_path: Path) -> None:
+    """S1: and one from after it with who goes on; a person's choice stays in both."""
+    a, b, c = Agent(name="a", handoffs=("b",)), Agent(name="b"), Agent(name="c")
+    script = [says("I am a"), calls("hand_off", agent="b"), says("I am b"), *[says("x")] * 9]
+    async with _runtime(tmp_path, script, [a, b, c]) as runtime:
+        chat = await runtime.conversation(agent="a")
+        await (await chat.send("one")).result()
+        await (await chat.send("two")).result()
+        assert (await chat.info()).settings["agent"] == "b"
+        said = await chat.messages()
+        for message, agent in zip(said, ["a", "a", "a", "b", "b"], strict=True):
+            fork = await runtime.fork(chat.id, message.id)
+            assert (await fork.info()).settings["agent"] == agent
+        await chat.change(agent="c")
+        fork = await runtime.fork(chat.id, said[1].id)
+        assert (await fork.info()).settings["agent"] == "c"
+
+
+async def test_a_fork_from_before_a_handover_names_no_agent_where_there_was_none(tmp_path: Path) -> None:
+    """S1: where nobody had chosen one."""
+    a, b = Agent(name="a", handoffs=("b",)), Agent(name="b")
+    script = [says("I am nobody"), calls("hand_off", agent="b"), says("I am b")]
+    async with _runtime(tmp_path, script, [a, b]) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("one")).result()
+        await (await chat.send("two", agent="a")).result()
+        assert (await chat.info()).settings["agent"] == "b"
+        fork = await runtime.fork(chat.id, (await chat.messages())[1].id)
+        assert "agent" not in (await fork.info()).settings
+
+
+async def test_the_order_of_tools_is_the_same_in_all_requests_where_a_plugin_adds_one(tmp_path: Path) -> None:
+    """R2 × H3: what a provider has read of them is read again from its cache."""
+
+    class Adds(Plugin):
+        async def on_before_request(self, request: Request, turn: TurnView) -> None:
+            turn.add_tool(add)
+
+    a, b = Agent(name="a", handoffs=("b",)), Agent(name="b")
+    script = [calls("danger", what="x"), calls("add", a=1, b=1), says("done")]
+    async with _runtime(tmp_path, script, [a, b], plugins=[Adds()]) as runtime:
+        await (await runtime.send("go", agent="a")).result()
+        first, *others = [[tool.name for tool in one.tools] for one in model_of(runtime).requests]
+    assert others == [first, first]

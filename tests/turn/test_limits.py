@@ -12,6 +12,9 @@ from dragoman import (
     ConfigError,
     Plugin,
     TurnView,
+    release,
+    stop,
+    tool,
 )
 from dragoman.messages.events import TurnEnd
 from dragoman.messages.message import Message
@@ -20,6 +23,12 @@ from dragoman.plugins.limits import RoundLimit
 from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import add, calls_of, events_of, model_of, play, runtime_with
+
+
+@tool(review="always")
+def report() -> str:
+    """Report."""
+    return "salary: 5000"
 
 
 async def test_a_batch_over_the_limit_is_skipped_and_the_answer_asked_for(tmp_path: Path) -> None:
@@ -131,3 +140,30 @@ async def test_a_budget_of_calls_is_none_of_steps(tmp_path: Path) -> None:
 class _Insatiable(Plugin):
     async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
         await append.and_request("More!")
+
+
+@pytest.mark.parametrize("limited", [False, True], ids=["a person's stop", "a limit"])
+async def test_a_turn_that_is_closed_asks_for_its_answer_also_after_a_restart(
+    tmp_path: Path, limited: bool
+) -> None:
+    """T7, P10 × S3: some calls of a reply were ended, another waited for a person when all stopped."""
+    made = calls("add", a=1, b=1) + calls("report")
+    options: dict[str, Any] = {"tools": [report, add], "allow": ["report"]}
+    if limited:
+        made, options["max_calls"] = calls("report") + calls("add", a=1, b=1), 1
+    async with runtime_with(tmp_path, [made], **options) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        questions = {question.kind: question.id for question in turn.questions}
+        if not limited:
+            await turn.answer(questions["approve"], stop())
+        async for event in turn.events():
+            if event.type == "call.end":
+                break
+    async with runtime_with(tmp_path, [says("that is all")], **options) as second:
+        turn = second.turn(turn.id)
+        await second.answer(questions["review"], release())
+        result = await turn.result()
+        assert result.text == "that is all"
+        assert result.limit
+        assert model_of(second).requests[0].tools == ()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import BadRequest, ConfigError, Group, release, tool, withhold
+from dragoman import BadRequest, ConfigError, Group, client_tool, release, tool, withhold
 from dragoman.messages.parts import CallState, ToolResult
 from dragoman.messages.questions import Answer
 from dragoman.wire.scripted import calls, says
@@ -189,3 +189,61 @@ async def test_what_says_nothing_about_results_is_refused(tmp_path: Path, wrong:
             await chat.send("go", review=wrong)
         with pytest.raises(BadRequest, match="review"):
             await chat.change(review=wrong)
+
+
+camera = client_tool("camera", "Take a picture.", {"type": "object", "properties": {}}, review="always")
+
+
+async def _waits_for_client(tmp_path: Path, **options: Any) -> tuple[str, str]:
+    async with runtime_with(tmp_path, [calls("camera")], **options) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        (call,) = calls_of((await turn.snapshot()).messages)
+        return turn.id, call.id
+
+
+async def test_what_a_client_delivers_is_reviewed_also_where_its_tool_is_gone(tmp_path: Path) -> None:
+    """P5 × S3: the program that goes on may not know the tool any more."""
+    id, call = await _waits_for_client(tmp_path, tools=[camera])
+    async with runtime_with(tmp_path, [says("ok")]) as runtime:
+        turn = runtime.turn(id)
+        await turn.deliver(call, "a secret face")
+        assert await turn.reached("waiting")
+        async for question in turn.asked():
+            assert question.kind == "review"
+            await turn.answer(question, withhold())
+        assert only_call(await turn.result()).state is CallState.WITHHELD
+        assert "secret" not in repr(model_of(runtime).requests[-1])
+
+
+async def test_a_tool_that_nobody_reviewed_is_not_reviewed_because_it_is_gone(tmp_path: Path) -> None:
+    """P5 × S3"""
+    id, call = await _waits_for_client(tmp_path, tools=[replace(camera, review="on_error")])
+    async with runtime_with(tmp_path, [says("ok")]) as runtime:
+        await runtime.turn(id).deliver(call, "a face")
+        assert only_call(await runtime.turn(id).result()).state is CallState.COMPLETED
+
+
+async def test_what_comes_of_a_tool_that_is_gone_is_bounded(tmp_path: Path) -> None:
+    """C9 × S3: what a client delivers, and what a person releases in its place."""
+    id, call = await _waits_for_client(tmp_path, tools=[camera])
+    async with runtime_with(tmp_path, [says("ok")]) as runtime:
+        turn = runtime.turn(id)
+        await turn.deliver(call, "x" * 200_000)
+        async for question in turn.asked():
+            await turn.answer(question, release("y" * 200_000))
+        result = only_call(await turn.result()).result
+    assert result is not None
+    assert len(result.text) < 60_000
+
+
+@pytest.mark.parametrize("answer", [replace(release(), arguments={}), replace(withhold(), arguments={})])
+async def test_arguments_are_not_edited_after_the_call_ran(tmp_path: Path, answer: Answer) -> None:
+    """P3 × P5: the model was told that it ran with others."""
+    async with runtime_with(tmp_path, [calls("report"), says("ok")], tools=[report]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        with pytest.raises(BadRequest, match="allowed"):
+            await turn.answer(turn.question, answer)
+        await turn.answer(turn.question, release())
+        await turn.result()

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Plugin, Runtime, ToolContext, TurnView, tool, withhold
+from dragoman import Agent, Plugin, Runtime, ScriptedModel, ToolContext, TurnView, tool, withhold
+from dragoman.errors import TurnSetAside
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Text
 from dragoman.messages.questions import Question
@@ -20,6 +21,7 @@ from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import Line, calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import calls_of, model_of, runtime_with
+from tests.turn.test_kept_settings import damage
 
 CLERK = Agent(name="clerk", description="writes notes")
 
@@ -92,6 +94,44 @@ async def test_a_cancel_that_is_read_after_a_restart_ends_the_tasks(tmp_path: Pa
     async with house(tmp_path) as second:
         assert await second.turn(outer).reached("cancelled")
         await _nothing_is_left(second, inner)
+
+
+@pytest.mark.parametrize("damaged", [False, True], ids=["another model", "damaged"])
+async def test_a_cancel_of_a_turn_that_cannot_go_on_here_ends_its_tasks(
+    tmp_path: Path, damaged: bool
+) -> None:
+    """T6 x T14: whatever of it is not here, or cannot be read."""
+    script = ScriptedModel(gives_a_task, name="old/model")
+    tools: dict[str, Any] = {"tools": [note], "agents": [CLERK], "allow": ["task"]}
+    async with Runtime(tmp_path / "chat.db", model=script, **tools) as first:
+        outer = (await first.send("outer")).id
+        inner = (await _question(first)).turn
+    if damaged:
+        damage(tmp_path / "chat.db", outer)
+    name = "old/model" if damaged else "new/model"
+    async with Runtime(tmp_path / "chat.db", model=ScriptedModel([], name=name), **tools) as second:
+        assert await second.turn(outer).cancel("enough")
+        async with asyncio.timeout(PATIENCE):
+            assert await second.turn(outer).reached("cancelled")
+            await _nothing_is_left(second, inner)
+
+
+async def test_a_turn_that_cannot_go_on_here_ends_as_any_other_that_is_cancelled(tmp_path: Path) -> None:
+    """T6 x T14 x C2: every call has its result, and who waits for the turn hears its end."""
+    script = ScriptedModel([calls("note", text="x")], name="old/model")
+    async with Runtime(tmp_path / "chat.db", model=script, tools=[note]) as first:
+        id = (await first.send("go")).id
+        assert await first.turn(id).reached("waiting")
+    new = ScriptedModel([], name="new/model")
+    async with Runtime(tmp_path / "chat.db", model=new, tools=[note]) as second:
+        turn = second.turn(id)
+        with pytest.raises(TurnSetAside):
+            await turn.result()
+        assert await turn.cancel()
+        result = await turn.result()
+        assert (result.state, calls_of(result.messages)[0].state) == ("cancelled", CallState.CANCELLED)
+        assert (await turn.turn()).state == "cancelled"
+        assert not await turn.cancel()
 
 
 async def test_what_a_person_says_in_the_conversation_of_a_task_goes_on(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_json
@@ -11,8 +12,11 @@ LONGEST_TAG = 40
 MOST_TAGS = 20
 
 
-def check_tags(tags: Iterable[str]) -> list[str]:
+def check_tags(tags: Any) -> list[str]:
     """Each once, with single spaces. BadRequest where one cannot be a tag, or they are too many."""
+    listed = isinstance(tags, Iterable) and not isinstance(tags, str)
+    if not listed or not all(isinstance(tag, str) for tag in tags):
+        raise BadRequest(f"tags are a list of texts, not {tags!r}")
     found = [*dict.fromkeys(_check_tag(tag) for tag in tags)]
     if len(found) > MOST_TAGS:
         raise BadRequest(f"a conversation has at most {MOST_TAGS} tags")

@@ -10,14 +10,17 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from typing import TypeVar
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 from pydantic_core import from_json
 
 from dragoman.errors import BadRequest
+from dragoman.messages.codec import Codec
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, ToolCall
 
+T = TypeVar("T")
 DEEPEST = 150  # JSON is read to a depth of 200
 MARGIN = 20  # a value is stored some levels down
 LATEST_TIME = 253_402_300_799.0  # the last second of the year 9999
@@ -45,6 +48,18 @@ def check_json(value: object, what: str, *, margin: int = MARGIN) -> None:
         raise BadRequest(f"{what} {words}") from error
     except TypeError as error:
         raise BadRequest(f"{what} is no JSON value: {error}") from error
+
+
+def check_fields(codec: Codec[T], value: T, what: str) -> None:
+    """BadRequest for a value of ours that somebody filled with other kinds of things than it says."""
+    try:
+        codec.reload(value)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(map(str, fault["loc"]))
+        raise BadRequest(f"{what} cannot be kept: {where}: {fault['msg']}") from error
+    except ValueError as error:  # it is no JSON at all
+        raise BadRequest(f"{what} cannot be kept: {error}") from error
 
 
 def read_with_margin(text: bytes, margin: int = MARGIN) -> JsonValue:

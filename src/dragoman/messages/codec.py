@@ -31,6 +31,10 @@ class Codec(Generic[T]):
     def load(self, text: str | bytes) -> T:
         return self._adapter.validate_json(text)
 
+    def reload(self, value: T) -> T:
+        """As it would come back once it is stored. ValueError where it would not."""
+        return self.load(self._adapter.serializer.to_json(value, warnings=False))
+
     def to_json(self, value: T) -> JsonValue:
         json: JsonValue = self._adapter.dump_python(value, mode="json")
         return json

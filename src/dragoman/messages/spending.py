@@ -80,6 +80,8 @@ def dimensions(text: str) -> tuple[Dimension, ...]:
 
 def group(rows: Iterable[Spending], by: Sequence[Dimension]) -> list[Spending]:
     """One row for each set of names, in their order. By tool, tokens are not told: a reply has many calls."""
+    if unknown := [one for one in by if one not in DIMENSIONS]:
+        raise BadRequest(f"{unknown[0]!r}: usage is told by {', '.join(DIMENSIONS)}")
     sums: dict[tuple[str, ...], Spending] = {}
     for row in rows:
         if ("tool" in by) != (row.tool is not None):

@@ -7,12 +7,13 @@ from pydantic import JsonValue
 from dragoman.messages.codec import Codec
 from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall, ToolResult
-from dragoman.messages.questions import Question
+from dragoman.messages.questions import Answer, Question
 from dragoman.messages.usage import Usage
 
 MESSAGE: Codec[Message] = Codec(Message)
 CALL: Codec[ToolCall] = Codec(ToolCall)
 RESULT: Codec[ToolResult] = Codec(ToolResult)
 QUESTION: Codec[Question] = Codec(Question)
+ANSWER: Codec[Answer] = Codec(Answer)
 USAGE: Codec[Usage] = Codec(Usage)
 JSON: Codec[dict[str, JsonValue]] = Codec(dict[str, JsonValue])

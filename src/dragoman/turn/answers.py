@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dragoman.errors import BadRequest, ToolFailed
+from dragoman.messages.boundary import check_fields, check_json
 from dragoman.messages.parts import Arguments
 from dragoman.messages.questions import VERDICTS, Answer, Question
+from dragoman.store.codecs import ANSWER
 from dragoman.tools.repair import repair_arguments
 from dragoman.tools.tool import Tool
 from dragoman.turn.services import Services
@@ -15,9 +17,13 @@ async def check_answer(services: Services, asked: Question, answer: Answer) -> N
     """BadRequest where this does not answer that question."""
     if not isinstance(answer, Answer):
         raise BadRequest(f"{answer!r} is no answer: use allow_once(), reject() and the like")
-    if answer.verdict not in VERDICTS[asked.kind]:
+    if answer.verdict not in list(VERDICTS[asked.kind]):  # a list: it may be anything
         words = ", ".join(sorted(VERDICTS[asked.kind]))
         raise BadRequest(f"{answer.verdict!r} does not answer question {asked.id}: it takes {words}")
+    check_json([answer.arguments, answer.value, answer.reason], "the answer")
+    check_fields(ANSWER, answer, "the answer")
+    if answer.arguments is not None and answer.verdict != "allow":
+        raise BadRequest(f"arguments are edited for a call that is allowed, not with {answer.verdict!r}")
     if answer.hash is not None and answer.hash != asked.hash:
         raise BadRequest(f"question {asked.id} is about other arguments than the ones you answered")
     offered = {(rule.permission, rule.pattern) for rule in (*asked.rules, *asked.wider)}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from typing import TypeAlias
 
-from dragoman.errors import NotFound, TurnSetAside
+from dragoman.errors import NotFound, TurnSetAside, Unreadable
 from dragoman.messages.parts import CallState
-from dragoman.store.store import Store
+from dragoman.turn.drivers.load import read_turn
 from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.signals import Signals
+from dragoman.turn.services import Services
+from dragoman.turn.steps.finalize import conclude, keep_what_came
 
 Wake: TypeAlias = Callable[[str], Awaitable[None]]
 """Lets a turn read what came in for it, wherever it is."""
@@ -17,23 +20,57 @@ Wake: TypeAlias = Callable[[str], Awaitable[None]]
 _NO_ANSWER = frozenset({CallState.CANCELLED, CallState.INTERRUPTED, CallState.FAILED})
 
 
-async def cancel_turn(store: Store, wake: Wake, turn: str, reason: str) -> bool:
+async def cancel_turn(services: Services, wake: Wake, turn: str, reason: str) -> bool:
     """Stop a turn that has begun, in whatever state and process it is. False where it was over already."""
-    if not await store.post(turn, "cancel", {"reason": reason}):
+    if not await services.store.post(turn, "cancel", {"reason": reason}):
         return False
     try:
         await wake(turn)
     except TurnSetAside:
-        await store.close_turn(turn)  # nobody here can bring it to an end: it is closed as it is
+        await end_set_aside(services, wake, turn, reason)
     return True
 
 
-async def cancel_tasks(log: TurnLog, wake: Wake) -> None:
-    """Nobody waits any more for the turns that calls of this one began: they end with it. What a person said
-    since in one of those conversations is theirs, and goes on."""
+async def end_set_aside(services: Services, wake: Wake, turn: str, reason: str) -> None:
+    """Cancel a turn that cannot go on here: by its facts, or, where these cannot be read, as it is."""
+    store = services.store
+    if await store.claim(turn) is None:
+        return  # somebody else has it, and hears of the cancel
+    try:
+        log = await read_turn(services, turn)
+    except TurnSetAside:
+        await store.close_turn(turn)
+        with suppress(Unreadable):
+            await _cancel_tasks_of_unread(services, wake, turn)
+        return
+    log.cancelled = reason
+    signals = Signals(turn, store, on_cancel=lambda _: None)
+    await keep_what_came(log, signals, "cancelled", None)
+    await cancel_tasks(services, log, wake)
+    await conclude(log, signals, None)
+
+
+async def cancel_tasks(services: Services, log: TurnLog, wake: Wake) -> None:
+    """Nobody waits any more for the turns that calls of this one began: they end with it."""
     calls = {id for id, call in log.turn.calls.items() if call.state in _NO_ANSWER}
-    for conversation in await log.store.opened_by(log.conversation.id, calls) if calls else ():
-        for begun in (await log.store.turns(conversation.id))[:1]:
+    await _cancel_opened_by(services, wake, log.conversation.id, calls)
+
+
+async def _cancel_tasks_of_unread(services: Services, wake: Wake, turn: str) -> None:
+    """The same by the calls of its messages, which stay as they were."""
+    conversation = (await services.store.turn(turn)).conversation
+    messages, _ = await services.store.messages(conversation)
+    made = (call for message in messages if message.turn == turn for call in message.calls)
+    calls = {call.id for call in made if call.state in _NO_ANSWER or not call.state.settled}
+    await _cancel_opened_by(services, wake, conversation, calls)
+
+
+async def _cancel_opened_by(
+    services: Services, wake: Wake, conversation: str, calls: Collection[str]
+) -> None:
+    """What a person said since in one of those conversations is theirs, and goes on."""
+    for opened in await services.store.opened_by(conversation, calls) if calls else ():
+        for begun in (await services.store.turns(opened.id))[:1]:
             if begun.live:
                 with suppress(NotFound):
-                    await cancel_turn(log.store, wake, begun.id, "the turn that gave the task is over")
+                    await cancel_turn(services, wake, begun.id, "the turn that gave the task is over")

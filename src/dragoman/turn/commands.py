@@ -21,7 +21,7 @@ from dragoman.errors import (
     TurnEnded,
     TurnSetAside,
 )
-from dragoman.messages.boundary import check_json
+from dragoman.messages.boundary import check_fields, check_json, check_parts
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, CallState, Part, ToolResult
@@ -39,7 +39,13 @@ from dragoman.turn.facts import FACT, CallChange, TurnOptions, TurnStarted, laid
 from dragoman.turn.handoff import agent_before, agents_of, first_agent, rules_of
 from dragoman.turn.layers import options_of
 from dragoman.turn.machine import replay
-from dragoman.turn.message_checks import check_added, check_message, check_repeated, check_typed_answer
+from dragoman.turn.message_checks import (
+    check_added,
+    check_attached,
+    check_message,
+    check_repeated,
+    check_typed_answer,
+)
 from dragoman.turn.repeat import check_change
 from dragoman.turn.said import user_message
 from dragoman.turn.send import NO_INPUTS, TurnInputs
@@ -161,6 +167,7 @@ class Commands:
         if again is not None:
             await check_repeated(self._store, model, again)
         elif message is not None:
+            await check_attached(self._store, message)
             above = message.parent or (None if root else info.leaf)
             await check_message(self._store, model, message, above)
         turn = new_id("turn")
@@ -252,7 +259,6 @@ class Commands:
         """Settle a question. The first answer counts; from whichever client it comes."""
         asked = await self._store.question(question)
         await check_answer(self._services, asked, answer)
-        check_json([answer.arguments, answer.value, answer.reason], "the answer")
         answer = replace(answer, at=self._services.clock())
         granted = await self._grants(asked, answer)
         if not granted:
@@ -315,7 +321,9 @@ class Commands:
         known = replay([FACT.load(body) for body in await self._store.facts(turn)])
         if not known.calls[call].client:
             raise BadRequest(f"call {call} is run here, not by a client")
-        check_json(RESULT.to_json(result), "the result")
+        check_json(asdict(result), "the result")
+        check_fields(RESULT, result, "the result")
+        check_parts(result.attachments)
         body: dict[str, JsonValue] = {"call": call, "failed": failed, "result": RESULT.to_json(result)}
         if not await self._store.post(turn, "result", body):
             raise TurnEnded(turn, (await self._store.turn(turn)).state)
@@ -327,7 +335,7 @@ class Commands:
         if await self._store.is_queued(turn) and await self._store.unqueue(turn):
             self._services.inputs.pop(turn, None)
             return True  # it has not begun, and never will
-        return await cancel_turn(self._store, self._driver.wake, turn, reason)
+        return await cancel_turn(self._services, self._driver.wake, turn, reason)
 
     async def _wake(self, turn: str) -> None:
         """What was stored is stored: a turn that cannot go on here is told by whoever can take it up."""

@@ -19,10 +19,12 @@ from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.send import SendOptions, TurnInputs, turn_options
 from dragoman.turn.settings import ConversationOptions, as_json, changed
 from dragoman.turn.way_back import Reverted, WorkspaceDiff, root_of
+from dragoman.typed_arguments import typed_arguments
 
 T = TypeVar("T", default=str)
 
 
+@typed_arguments
 class ConversationHandle:
     """A conversation. Everything it does is stored when the call returns."""
 

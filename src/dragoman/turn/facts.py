@@ -226,6 +226,7 @@ class CallStarted:
     call: str
     client: bool = False
     because: str = ""  # the rule, the grant or the answer that let it run
+    review: str = ""  # whether a person is to see its result first, by what was known of its tool then
     at: float = 0.0
     type: Literal["call_started"] = "call_started"
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from dragoman.conversation.tree import Conversation, Tree, copied
 from dragoman.messages.ids import new_id
-from dragoman.store.store import Store
+from dragoman.turn.handoff import settings_at
+from dragoman.turn.services import Services
 from dragoman.turn.way_back import WayBack
 from dragoman.workspace.workspaces import OWN
 
 
 async def fork_conversation(
-    store: Store, way_back: WayBack, conversation: str, message: str, *, own_folder: bool, now: float
+    services: Services, way_back: WayBack, conversation: str, message: str, *, own_folder: bool
 ) -> str:
-    """→ the id of the fork. Where the conversation has a folder of its own, the fork gets one, too: whoever
-    deletes one of the two must not take the other's files away."""
+    """→ the id of the fork. It begins with the agent that answered there. Where the conversation has a folder
+    of its own, the fork gets one, too: deleting one of the two must not take the files of the other."""
+    store, now = services.store, services.clock()
     messages, _ = await store.messages(conversation)
     info = await store.conversation(conversation)
     id = new_id("conv")
-    copies = copied(Tree(messages).path(message), id)
-    settings = dict(info.settings)
+    path = Tree(messages).path(message)
+    copies = copied(path, id)
+    settings = await settings_at(services, info.settings, messages, path)
     named = settings.get("workspace")
     name = named if isinstance(named, str) else None
     copied_folder = own_folder or (name is not None and name.endswith(OWN))

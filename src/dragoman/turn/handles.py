@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from dataclasses import dataclass
 from typing import Generic
 
+from pydantic import ValidationError
 from typing_extensions import TypeVar
 
-from dragoman.errors import BadRequest
+from dragoman.errors import BadRequest, Unreadable
 from dragoman.messages import events as e
 from dragoman.messages.call_events import question_in
 from dragoman.messages.message import Message
@@ -31,6 +32,7 @@ from dragoman.turn.services import Services
 from dragoman.turn.steps.finalize import answer_of, finish_of
 from dragoman.turn.trace import TurnTrace
 from dragoman.turn.way_back import Reverted, WayBack, WorkspaceDiff
+from dragoman.typed_arguments import typed_arguments
 
 T = TypeVar("T", default=str)
 _MANY = 1000  # events at a time
@@ -49,6 +51,7 @@ class Engine:
     way_back: WayBack
 
 
+@typed_arguments
 class TurnHandle(Generic[T]):
     """A turn, here or in another process, running or over."""
 
@@ -188,7 +191,10 @@ class TurnHandle(Generic[T]):
         bodies = await self._store.facts(self.id)
         if not bodies and not await self._store.is_queued(self.id):
             await self._store.turn(self.id)
-        return [FACT.load(body) for body in bodies]
+        try:
+            return [FACT.load(body) for body in bodies]
+        except ValidationError as error:
+            raise Unreadable("turn", self.id, error.errors()[0]["msg"]) from error
 
     async def turn(self) -> Turn:
         """What the machine makes of the stored facts."""
@@ -249,6 +255,9 @@ class TurnHandle(Generic[T]):
         counted from 0, each as it is or with another text in place of its new side. Give them to
         `allow_once`."""
         id = question.id if isinstance(question, Question) else question
+        given: object = hunks
+        if not isinstance(given, Collection) or not all(type(place) is int for place in given):
+            raise BadRequest(f"hunks are numbers from 0, or a table of numbers and texts, not {hunks!r}")
         chosen = hunks if isinstance(hunks, Mapping) else dict.fromkeys(hunks)
         return await self._engine.commands.arguments_for_hunks(id, chosen)
 

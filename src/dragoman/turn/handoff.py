@@ -6,7 +6,7 @@ What an agent called is judged and run as its own, also where it hands over in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Annotated
 
@@ -62,23 +62,41 @@ async def agent_before(services: Services, conversation: str, options: TurnOptio
     if not isinstance(setting, str) or setting == now or setting not in services.agents:
         return None
     messages, _ = await services.store.messages(conversation)
-    made = (call for message in messages for call in message.calls)
-    handed = any(_is_handover(call) and call.arguments.get("agent") == now for call in made)
-    return setting if handed else None
+    return setting if _was_handed_to(now, messages) else None
+
+
+async def settings_at(
+    services: Services,
+    settings: Mapping[str, JsonValue],
+    messages: Iterable[Message],
+    path: Sequence[Message],
+) -> dict[str, JsonValue]:
+    """Those of a conversation, with the agent that answered where this path ends: it may have been handed
+    over after that, or on another branch. One that a person chose stays."""
+    turn = path[-1].turn
+    if turn is None or not _was_handed_to(settings.get("agent"), messages):
+        return dict(settings)
+    options = options_in(await services.store.facts(turn))
+    if options.settings is None:  # what a fork or an import brought has no turns
+        return dict(settings)
+    own = (message for message in path if message.turn == turn)
+    agents = _followed(services, first_agent(services, options), own)
+    return _handed_on({**settings, "agent": options.settings.get("agent")}, agents)
 
 
 async def keep_agent(services: Services, log: TurnLog) -> None:
     """Let the turns that follow begin with who goes on, unless a person chose another one meanwhile."""
-    *earlier, agent = agents_in(services, log)
-    names = {one.name for one in earlier}
-    if not earlier:
-        return
+    agents = agents_in(services, log)
+    if len(agents) > 1:
+        await services.store.change_settings(log.conversation.id, lambda before: _handed_on(before, agents))
 
-    def handed(before: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        chosen = before.get("agent")
-        return changed(before, {"agent": agent.name} if chosen is None or chosen in names else {})
 
-    await services.store.change_settings(log.conversation.id, handed)
+def _handed_on(before: Mapping[str, JsonValue], agents: Sequence[Agent]) -> dict[str, JsonValue]:
+    """Settings of a conversation after these answered in a turn, one after the other."""
+    *earlier, last = agents
+    chosen = before.get("agent")
+    goes_on = bool(earlier) and (chosen is None or chosen in {one.name for one in earlier})
+    return changed(before, {"agent": last.name if goes_on else chosen})
 
 
 def rules_of(services: Services, agents: Iterable[Agent]) -> list[list[Rule]]:
@@ -128,6 +146,11 @@ def _followed(services: Services, first: Agent, messages: Iterable[Message]) -> 
         if _is_handover(call) and isinstance(wanted, str) and wanted in agents[-1].handoffs:
             agents.append(services.agent(wanted))
     return agents
+
+
+def _was_handed_to(agent: JsonValue, messages: Iterable[Message]) -> bool:
+    made = (call for message in messages for call in message.calls)
+    return any(_is_handover(call) and call.arguments.get("agent") == agent for call in made)
 
 
 def _is_handover(call: ToolCall) -> bool:

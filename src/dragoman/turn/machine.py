@@ -74,6 +74,7 @@ class Call:
     questions: tuple[str, ...] = ()  # the open ones; a running tool may ask several at once
     approved: str | None = None  # the arguments' fingerprint a person said yes to
     client: bool = False
+    review: str = ""  # whether a person sees its result first, as was known when it started
     starts: int = 0
     usage: Usage = Usage()  # of models that the tool asked: it is part of the turn's
 
@@ -98,6 +99,7 @@ class Turn:
     finish: str = ""  # how the last reply ended
     rounds: int = 0  # replies that held calls, or paused for those of the provider
     closing: bool = False  # a limit was reached: the next request is the last, and has no tools
+    closed_in: int = 0  # the step whose calls reached it
     limit: str = ""  # which one, in words
     calls: Mapping[str, Call] = field(default_factory=dict)
     appended: tuple[str, ...] = ()  # messages of plugins
@@ -107,6 +109,11 @@ class Turn:
     error: TurnFailed | None = None
     started: float = 0.0
     ended: float = 0.0
+
+    @property
+    def closes(self) -> bool:
+        """The present step is the last: its request was made without tools."""
+        return self.closing and self.closed_in < self.step
 
     @property
     def unsettled(self) -> tuple[str, ...]:
@@ -306,17 +313,18 @@ def _change_call(turn: Turn, fact: CallFact) -> Turn:
     if call is None:
         raise IllegalFact(f"{_name(fact)}, but the turn has no call {fact.call}")
     state = CALL.get(call.state, {}).get(type(fact))
-    closing, limit, usage = turn.closing, turn.limit, turn.usage
+    closing, closed_in, limit, usage = turn.closing, turn.closed_in, turn.limit, turn.usage
     if isinstance(fact, ModelAsked):
         usage += fact.usage
     if isinstance(fact, CallFinished):
         state = fact.state if fact.state in SETTLES.get(call.state, ()) else None
+        closed_in = closed_in or (call.step if fact.closing else 0)
         closing, limit = closing or fact.closing, limit or fact.limit
     if state is None:
         raise IllegalFact(f"{_name(fact)}, but call {fact.call} is {call.state}")
     changed = replace_fast(_ask_or_answer(call, fact), state=state)
     calls = {**turn.calls, fact.call: changed}
-    return replace_fast(turn, calls=calls, closing=closing, limit=limit, usage=usage)
+    return replace_fast(turn, calls=calls, closing=closing, closed_in=closed_in, limit=limit, usage=usage)
 
 
 def _ask_or_answer(call: Call, fact: CallFact) -> Call:
@@ -337,7 +345,8 @@ def _ask_or_answer(call: Call, fact: CallFact) -> Call:
             return replace_fast(call, questions=open, approved=approved or call.approved)
         case CallStarted():
             _refuse_if(fact, call.asked and call.approved is None, f"nobody allowed call {fact.call}")
-            return replace_fast(call, client=fact.client, starts=call.starts + 1, questions=())
+            starts = call.starts + 1
+            return replace_fast(call, client=fact.client, review=fact.review, starts=starts, questions=())
         case ModelAsked():
             return replace_fast(call, usage=call.usage + fact.usage)
         case CallFinished():

@@ -18,6 +18,13 @@ from dragoman.turn.services import Services
 from dragoman.wire.wire import Model
 
 
+async def check_attached(store: Store, message: Message) -> None:
+    """NotFound where a file is named that is not stored: no request that holds it could ever be sent."""
+    for file in message.files:
+        if file.blob is not None:
+            await store.blob_size(file.blob)
+
+
 async def check_message(store: Store, model: Model, message: Message, parent: str | None) -> None:
     """BadRequest where the model cannot take what the message holds, or misses what it must have. `parent` is
     the message it stands below; models that do not talk may go back to a picture or a sound before it."""
@@ -48,6 +55,7 @@ async def check_added(services: Services, turn: str, message: Message) -> None:
         if message.files:
             raise
         return  # it cannot be read: there is nothing to compare with
+    await check_attached(services.store, message)
     info = await services.store.conversation(message.conversation)
     name = name or _text(info.settings.get("model"))
     with suppress(NotFound, ConfigError):

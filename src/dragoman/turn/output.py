@@ -17,7 +17,7 @@ from itertools import chain, islice
 from json import JSONDecoder
 from typing import Any, Generic, TypeAlias, cast
 
-from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import from_json
 from typing_extensions import TypeVar
 
@@ -52,8 +52,8 @@ class Output(Generic[T]):
         try:
             self._adapter: TypeAdapter[T] = TypeAdapter(type)
             schema = plain_schema(self._adapter.json_schema())
-        except (PydanticUserError, NameError) as error:
-            why = str(error).split("\n", 1)[0]
+        except Exception as error:  # whatever pydantic says of what is no type
+            why = str(error).split("\n", 1)[0] or error.__class__.__name__
             raise ConfigError(f"output_type: pydantic cannot describe {type!r}: {why}") from error
         wrapped = schema.get("type") != "object"
         self.spec = OutputSpec(_in_object(schema) if wrapped else schema, wrapped, retries)

@@ -115,7 +115,9 @@ def _copied(part: Part, change: CallChange, ids: Mapping[str | None, str], now: 
     if part.id != change.call:
         return _settled(new)
     if change.result is not None:
-        return replace(new, state=CallState.COMPLETED, result=ToolResult(change.result), ended=now)
+        same = part.result is not None and part.result.text == change.result  # with what it brought along
+        result = part.result if same else ToolResult(change.result)
+        return replace(new, state=CallState.COMPLETED, result=result, ended=now)
     original = part.asked_for
     arguments = part.arguments if change.arguments is None else change.arguments
     return replace(

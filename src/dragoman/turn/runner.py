@@ -173,7 +173,7 @@ class Runner:
             if torn is not None and prepared is not None and self.log.draft_seen is None:
                 errors += await self._hook(prepared.hooks.see_message(torn, prepared.view))
             await keep_what_came(self.log, self.signals, end, torn)
-        await cancel_tasks(self.log, self._wake)
+        await cancel_tasks(self.services, self.log, self._wake)
         if prepared is not None and end != "error":
             late = await self._on_turn_end(prepared)
             errors += late

@@ -8,10 +8,11 @@ from dataclasses import asdict
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
-from dragoman.messages.boundary import check_json, check_parts
+from dragoman.messages.boundary import check_fields, check_json, check_parts
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, Text
+from dragoman.store.codecs import MESSAGE
 
 
 def user_message(
@@ -23,14 +24,19 @@ def user_message(
 ) -> Message:
     """The message of it. BadRequest where nothing is said, or what cannot be kept."""
     parts = (Text(said),) if isinstance(said, str) else said_parts(said)
-    if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
-        raise BadRequest("the message is blank: say something, or attach a file")
     for part in parts:
         check_json(asdict(part), "the message")
-    check_parts(parts)
     given = dict(metadata or {})
     check_json(given, "the metadata of the message")
-    return Message(new_id("msg"), conversation, parent, "user", parts, created=now, metadata=given)
+    message = Message(new_id("msg"), conversation, parent, "user", parts, created=now, metadata=given)
+    if not isinstance(said, str):
+        check_fields(MESSAGE, message, "the message")
+    if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
+        raise BadRequest("the message is blank: say something, or attach a file")
+    check_parts(parts)
+    if any(file.blob is None and file.url is None for file in message.files):
+        raise BadRequest("a file needs its contents: give its blob, or its url")
+    return message
 
 
 def said_parts(said: object) -> tuple[Text | File, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -87,7 +87,8 @@ def _check_kinds(said: Mapping[str, Any]) -> None:
     if not isinstance(model, str | None):
         hint = "Runtime(model=…) takes a function from names to models"
         raise BadRequest(f"the model of a send is a name, not {model!r}: {hint}")
-    if isinstance(disable, str) or not all(isinstance(name, str) for name in disable):
+    listed = isinstance(disable, Iterable) and not isinstance(disable, str)
+    if not listed or not all(isinstance(name, str) for name in disable):
         raise BadRequest(f"disable is a list of names of plugins, not {disable!r}")
     named = {name: said[name] for name in _STORED if said.get(name) is not None}
     checked({name: dict(one) if isinstance(one, Mapping) else one for name, one in named.items()})

@@ -82,8 +82,6 @@ async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path)
         assert (call.state, call.result and call.result.text) == (CallState.COMPLETED, "a cat")
         with pytest.raises(openai.BadRequestError, match="no tool output"):
             await client.chat.completions.create(model=MODEL, messages=[history[0], called_before, user("?")])
-        with pytest.raises(openai.BadRequestError, match="x1"):
-            await client.chat.completions.create(model=MODEL, messages=history[:3])
 
 
 async def test_a_conversation_can_be_named(tmp_path: Path) -> None:
@@ -143,3 +141,54 @@ async def test_the_same_words_of_somebody_else_are_somebody_elses(tmp_path: Path
             for one in await site.runtime.conversations()
         }
     assert turns == {"local": 2, "ada": 1}
+
+
+def looked(*ids: str, text: str | None = None) -> Any:
+    """A reply of another program's model."""
+    made = [{"id": id, "type": "function", "function": {"name": "look", "arguments": "{}"}} for id in ids]
+    return {"role": "assistant", "content": text, "tool_calls": made}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_history_from_elsewhere_may_end_with_what_came_of_its_calls(
+    tmp_path: Path, stream: bool
+) -> None:
+    """F1, F2: the model is asked with it, and the answer is what it says to that alone."""
+    history = [
+        user("Where is it?"),
+        looked("x1", text="First here."),
+        result("x1", "not here"),
+        looked("x2", "x3", text="Then there."),
+        result("x2", "nor here"),
+        result("x3", "here it is"),
+    ]
+    async with called(tmp_path, [says("On the table."), says("Since noon.")]) as (client, site):
+        if stream:
+            pieces = await client.chat.completions.create(model=MODEL, messages=history, stream=True)
+            text = "".join([piece.choices[0].delta.content or "" async for piece in pieces if piece.choices])
+        else:
+            reply = await client.chat.completions.create(model=MODEL, messages=history)
+            assert reply.choices[0].finish_reason == "stop"
+            text = str(reply.choices[0].message.content)
+        assert text == "On the table."
+        shown = model_of(site.runtime).requests[-1].messages
+        made = [part for one in shown for part in one.parts if part.type == "call"]
+        results = [call.result.text for call in made if call.result is not None]
+        assert results == ["not here", "nor here", "here it is"]
+        assert len([one for one in shown if one.role == "user"]) == 1
+        history += [{"role": "assistant", "content": text}, user("Since when?")]
+        await client.chat.completions.create(model=MODEL, messages=history)
+        assert len(await conversations(site)) == 1
+        assert len(model_of(site.runtime).requests[-1].messages) == len(shown) + 2
+
+
+async def test_a_result_of_no_call_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    """F3"""
+    async with called(tmp_path, [says("What?")]) as (client, site):
+        for history in (
+            [user("Hi"), looked("x1"), result("x1", "a"), result("x9", "b")],
+            [looked("x1"), result("x1", "a")],
+        ):
+            with pytest.raises(openai.BadRequestError, match="there is no call"):
+                await client.chat.completions.create(model=MODEL, messages=history)
+        assert await conversations(site) == []

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from dragoman import allow_once, reject, reply, withhold
+from dragoman import Plugin, TurnView, allow_once, reject, reply, withhold
 from dragoman.messages.parts import CallState
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.turn.handles import TurnHandle
+from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import calls, says
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 from tests.runtimes import calls_of, model_of, only_call, play, runtime_with
 from tests.tools.mcp.rig import everything, raw
 
@@ -73,6 +74,32 @@ async def test_a_tool_that_changed_is_asked_about_again_whatever_the_rules_say(t
     second = await play(tmp_path, script, answer=no, tools=[changed])
     assert only_call(second).state is CallState.REJECTED
     assert "in other words" in asked[0]
+
+
+async def test_a_tool_that_changed_since_it_was_offered_is_asked_about(tmp_path: Path) -> None:
+    """P9: what would run is what it is now, and that is what a person allows, once and for all."""
+    it = McpSource("it", raw("changes"))
+    asked: list[str] = []
+
+    class Waits(Plugin):
+        async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
+            if call.arguments["text"] == "second":
+                await eventually(lambda: len(it.group().tools) == 2)
+
+    async def yes(turn: TurnHandle, event: Any) -> None:
+        asked.append(f"{event.arguments['text']}: {event.text}")
+        await turn.answer(event.question, allow_once())
+
+    script = [
+        calls("it_echo", text="first") + calls("it_echo", text="second"),
+        calls("it_echo", text="third"),
+        says("done"),
+    ]
+    result = await play(tmp_path, script, answer=yes, tools=[it], plugins=[Waits()])
+    assert [call.state for call in calls_of(result.messages)] == [CallState.COMPLETED] * 3
+    (question,) = asked
+    assert question.startswith("second: ")
+    assert "Say it again, and tell everybody" in question
 
 
 async def test_a_form_of_the_server_is_a_question_of_the_turn(tmp_path: Path) -> None:

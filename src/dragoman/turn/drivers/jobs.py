@@ -19,6 +19,7 @@ from dragoman.errors import ConfigError, DragomanError, NotFound, StoreUnavailab
 from dragoman.messages.parts import CallState
 from dragoman.store.jobs import JobQueue, MemoryJobs, job_queue_of
 from dragoman.store.store import Started, TurnRow
+from dragoman.turn.cancel import end_set_aside
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.drivers.tasks import TaskDriver
 from dragoman.turn.facts import FACT, Fact, TurnStarted
@@ -179,8 +180,10 @@ class JobDriver(TaskDriver):
         except NotFound:
             pass  # it was deleted
         except TurnSetAside:
-            if any(signal.kind == "cancel" for signal in await self._store.signals(turn)):
-                await self._store.close_turn(turn)  # nobody here can bring it to an end: closed as it is
+            for signal in await self._store.signals(turn):
+                if signal.kind == "cancel":
+                    await end_set_aside(self._services, self.wake, turn, str(signal.body.get("reason") or ""))
+                    break
         except StoreUnavailable as error:
             _log.warning("turn %s is taken up later: %s", turn, error)
         except Exception:

@@ -15,8 +15,15 @@ from dragoman.turn.services import Services
 
 
 async def load_turn(services: Services, turn: str) -> TurnLog:
-    """A turn that is ours. TurnSetAside where it cannot be read, or what it was started with is not here; it
-    is the caller's to give up then, as it is where the store fails."""
+    """A turn that is ours, to go on with. TurnSetAside where it cannot be read, or what it was started with
+    is not here; it is the caller's to give up then, as it is where the store fails."""
+    log = await read_turn(services, turn)
+    _check_here(services, turn, log.turn.options)
+    return log
+
+
+async def read_turn(services: Services, turn: str) -> TurnLog:
+    """A turn that is ours, as it stands. TurnSetAside where it cannot be read."""
     try:
         return await _load(services, turn)
     except (TurnSetAside, StoreUnavailable):
@@ -29,9 +36,8 @@ async def load_turn(services: Services, turn: str) -> TurnLog:
 async def _load(services: Services, turn: str) -> TurnLog:
     store = services.store
     facts = [FACT.load(body) for body in await store.facts(turn)]
-    if not facts or not isinstance(first := facts[0], TurnStarted):
+    if not facts or not isinstance(facts[0], TurnStarted):
         raise TurnSetAside(turn, "it does not begin with its start")
-    _check_here(services, turn, first.options)
     row = await store.turn(turn)
     messages, _ = await store.messages(row.conversation)
     tree = Tree(messages)

@@ -126,7 +126,9 @@ class TaskDriver:
         if wanted:
             self._set_aside.pop(turn, None)  # what it lacked may be there now
         if turn in self._set_aside:
-            raise TurnSetAside(turn, self._set_aside[turn])
+            if (await self._store.turn(turn)).live:
+                raise TurnSetAside(turn, self._set_aside[turn])
+            del self._set_aside[turn]  # somebody has ended it
         if self._closing:
             return False
         if turn not in self._adopting:

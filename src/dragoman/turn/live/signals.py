@@ -7,6 +7,7 @@ off in the transaction that records what came of it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,11 +15,12 @@ from typing import Generic, TypeVar
 
 from pydantic import JsonValue
 
-from dragoman.errors import NotFound
+from dragoman.errors import NotFound, Unreadable
 from dragoman.messages.questions import Answer
 from dragoman.store.store import Signal, Store
 
 T = TypeVar("T")
+_log = logging.getLogger("dragoman.turn")
 
 
 @dataclass(slots=True, frozen=True)
@@ -72,6 +74,8 @@ class Signals:
                 self._seen.add(signal.seq)  # before anything is awaited: two may collect at once
                 try:
                     await self._receive(signal)
+                except Unreadable as error:  # it moves nothing, and must not hide a cancel that came after it
+                    _log.warning("turn %s: %s", self._turn, error)
                 except BaseException:
                     self._seen.discard(signal.seq)
                     raise
@@ -99,6 +103,10 @@ class Signals:
     async def answer(self, question: str) -> Received[Answer]:
         """Wait for a person."""
         return await _slot(self._answers, question)
+
+    def has_answer(self, question: str) -> bool:
+        """Whether it was read here, and is still to be recorded."""
+        return question in self._answers and self._answers[question].done()
 
     async def result(self, call: str) -> Received[dict[str, JsonValue]]:
         """Wait for a client that runs the call."""

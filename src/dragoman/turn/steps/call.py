@@ -22,6 +22,7 @@ from dragoman.tools.output import bounded
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
+from dragoman.turn.client_tools import gone_tool
 from dragoman.turn.facts import (
     ApprovalAsked,
     CallFact,
@@ -232,7 +233,12 @@ class CallRun:
         running = replace(call, state=CallState.RUNNING, started=self._log.now())
         await self._log.record(
             *decided.facts,
-            CallStarted(call.id, client=tool.client, because=permit.because),
+            CallStarted(
+                call.id,
+                client=tool.client,
+                because=permit.because,
+                review=self._prepared.review(tool, call.tool),
+            ),
             change=Change(calls=[running], signals=list(decided.signals)),
             sync=tool.replay != "safe",
         )
@@ -267,11 +273,14 @@ class CallRun:
         received = await self._prepared.signals.result(self._id)
         result = RESULT.from_json(received.value["result"])
         state = CallState.FAILED if received.value.get("failed") else CallState.COMPLETED
-        found = self._offer.find(call.tool)
         decided = _Decided(signals=(received.signal,))
-        if found is None:
-            return await self._settle(call, state, result, decided=decided)
-        return await self._returned(call, found[1], Outcome(state, result), decided)
+        return await self._returned(call, self._tool_of(call), Outcome(state, result), decided)
+
+    def _tool_of(self, call: ToolCall) -> Tool:
+        """The tool of a call that ran. Where it is gone since, what was known of it still holds."""
+        if (found := self._offer.find(call.tool)) is not None:
+            return found[1]
+        return gone_tool(call.tool, self._log.turn.calls[self._id].review)
 
     # ── it ran ────────────────────────────────────────────────────────────────────────────────────
 
@@ -306,9 +315,7 @@ class CallRun:
         if isinstance(received.value.value, str):
             note = "A person edited this result."
             result = ToolResult(received.value.value, title=held.title, note=note)
-        found = self._offer.find(call.tool)
-        if found is not None:
-            result = await self._bounded(found[1], result)
+        result = await self._bounded(self._tool_of(call), result)
         state = CallState.FAILED if held.metadata.get("failed") else CallState.COMPLETED
         return await self._settle(call, state, result, decided=decided)
 

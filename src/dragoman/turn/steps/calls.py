@@ -37,7 +37,7 @@ class Settled:
 async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
     """Carry every call to its result, with `on_after_request` beside them, and finish the step."""
     prepared, log = streamed.prepared, streamed.prepared.log
-    was_closing, finish = log.turn.closing, log.turn.finish
+    was_closing, finish = log.turn.closes, log.turn.finish
     if finish in REFUSED:
         await _cancel_calls(prepared)
     work: list[Callable[[], Coroutine[Any, Any, None]]] = []

@@ -23,9 +23,12 @@ from dragoman.tools.tool import Tool, ToolContext
 from dragoman.trace_context import within
 from dragoman.turn.authority import load_authority
 from dragoman.turn.facts import ModelAsked, QuestionAnswered, QuestionWithdrawn, ToolAsked
+from dragoman.turn.live.signals import Received
 from dragoman.turn.steps.ask import question_of_tool, question_on_the_way
 from dragoman.turn.steps.media_request import ask_model, files_of_conversation
 from dragoman.turn.steps.prepare import PreparedTurn
+
+_OVER = "the call is over: nobody can be asked for it any more"
 
 
 class CallContext:
@@ -78,7 +81,7 @@ class CallContext:
             known = self._log.questions.get(question.id)
             if known is None or known.closed is None:
                 break
-        answer = known.answer if known is not None and known.answer else await self._answer_to(question)
+        answer = self._known_answer(question) or await self._answer_to(question)
         if answer.verdict == "reject":
             raise ToolFailed(f"the person did not answer{f': {answer.reason}' if answer.reason else ''}")
         return answer.value
@@ -92,14 +95,21 @@ class CallContext:
             case Ask():
                 call = self._log.call(self._call)
                 question = question_on_the_way(self._log, call, self._tool, pattern, text)
-                known = self._log.questions.get(question.id)
-                answer = known.answer if known and known.answer else await self._answer_to(question)
+                answer = self._known_answer(question) or await self._answer_to(question)
                 if answer.verdict != "allow":
                     reason = f" They said: {answer.reason}" if answer.reason else ""
                     raise ToolFailed(f"A person did not let {self._tool.name} go on to {pattern}.{reason}")
 
+    def _known_answer(self, question: Question) -> Answer | None:
+        """What a repeated call was told before. What came while nobody ran the turn is yet to be recorded: it
+        is asked for, and there."""
+        known = self._log.questions.get(question.id)
+        return known.answer if known and not self._prepared.signals.has_answer(question.id) else None
+
     async def _answer_to(self, question: Question) -> Answer:
-        """Ask, and wait. Where nobody waits any more (`asyncio.wait_for`), the question is withdrawn."""
+        """Ask, and wait. Where nobody waits any more (`asyncio.wait_for`), the question is withdrawn. A tool
+        that runs on after its call is over is told so: nobody would answer."""
+        self._check_running()
         log = self._log
         new = [] if question.id in log.questions else [question]
         try:
@@ -107,7 +117,7 @@ class CallContext:
                 asked = ToolAsked(self._call, question.id)
                 await log.record(asked, change=Change(calls=[log.call(self._call)], questions=new))
             log.publish(call_asked(question))
-            received = await self._prepared.signals.answer(question.id)
+            received = await self._answer_or_end(question.id)
         except asyncio.CancelledError:
             self._withdraw(question)
             raise
@@ -117,6 +127,31 @@ class CallContext:
         fact = QuestionAnswered(self._call, question.id, answer.verdict)
         await log.record(fact, change=Change(signals=[received.signal]))
         return answer
+
+    async def _answer_or_end(self, question: str) -> Received[Answer]:
+        waiting = asyncio.ensure_future(self._prepared.signals.answer(question))
+        over = asyncio.Event()
+        unsubscribe = self._log.subscribe(lambda _: None if self._is_running else over.set())
+        ended = asyncio.ensure_future(over.wait())
+        try:
+            await asyncio.wait({waiting, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                return waiting.result()
+        finally:
+            unsubscribe()
+            ended.cancel()
+            waiting.cancel()
+        raise ToolFailed(_OVER)
+
+    @property
+    def _is_running(self) -> bool:
+        turn = self._log.turn
+        return turn.calls[self._call].state is CallState.RUNNING and not turn.state.ended
+
+    def _check_running(self) -> None:
+        """A tool that may not be stopped runs on after a cancel, or when its time is up."""
+        if not self._is_running:
+            raise ToolFailed(_OVER)
 
     def _withdraw(self, question: Question) -> None:
         known = self._log.turn.calls[self._call]
@@ -148,16 +183,17 @@ class CallContext:
 
     async def _complete(self, request: Request) -> Message:
         """A server that asks for it does so in a task of its own, which knows nothing of the call."""
+        self._check_running()
         with within(self._log.trace, "call", self._call):
             reply = await self._prepared.view.complete(request, purpose="tool")
-        running = self._log.turn.calls[self._call].state is CallState.RUNNING
-        if running and reply.usage is not None and not reply.usage.is_empty:
+        if self._is_running and reply.usage is not None and not reply.usage.is_empty:
             await self._log.record(ModelAsked(self._call, reply.model or request.model, reply.usage))
         return reply
 
     async def _ask_model(
         self, type: ModelType, parts: Sequence[Part], options: dict[str, JsonValue]
     ) -> Message:
+        self._check_running()
         prepared = self._prepared
         return await ask_model(
             prepared.services,

@@ -79,6 +79,7 @@ async def plan(prepared: PreparedTurn, offer: Offer, call: ToolCall, grants: Seq
         return planned
     if planned.arguments != call.arguments:  # a plugin may have made them fit
         fitted = fit(offer, changed(call, planned.arguments))
+    fitted = fitted if isinstance(fitted, Answered) else _fit_now(prepared, *fitted)
     if isinstance(fitted, Answered):
         return _patiently(prepared, fitted)
     call, tool = fitted
@@ -100,14 +101,15 @@ async def plan_answered(
     if edited:
         assert answer.arguments is not None
         call = changed(call, answer.arguments)
-    fitted = fit(offer, call)
-    if isinstance(fitted, Answered):
-        return fitted
-    call, tool = fitted
     if question.fingerprint is not None:  # a foreign tool may be another one by now
         now = prepared.services.toolbox.offer().find(call.tool)
         if now is None or now[1].fingerprint != question.fingerprint:
             return Answered(call, CallState.FAILED, REDEFINED)
+        offer = Offer({**offer.tools, now[0]: now[1]}, offer.rules)  # as the person has read of it
+    fitted = fit(offer, call)
+    if isinstance(fitted, Answered):
+        return fitted
+    call, tool = fitted
     wishes: Sequence[Reason] = ()
     if edited:
         planned = await _seen_by_plugins(prepared, offer, call)
@@ -167,6 +169,15 @@ def fit(offer: Offer, call: ToolCall) -> tuple[ToolCall, Tool] | Answered:
     if name != call.tool or arguments is not call.arguments:
         call = replace(call, tool=name, arguments=arguments)
     return call, tool
+
+
+def _fit_now(prepared: PreparedTurn, call: ToolCall, tool: Tool) -> tuple[ToolCall, Tool] | Answered:
+    """The same, for a foreign tool that has changed since it was offered: what it is now is what would run,
+    and what a person is asked about."""
+    now = prepared.services.toolbox.offer().find(call.tool) if tool.fingerprint is not None else None
+    if now is None or now[1].fingerprint == tool.fingerprint or now[1].permission != tool.permission:
+        return call, tool
+    return fit(Offer({call.tool: now[1]}), call)
 
 
 def changed(call: ToolCall, arguments: Arguments) -> ToolCall:

@@ -243,10 +243,10 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     brought = client_tools_of(prepared.log.turn.options, prepared.rules)
     named = {spec.name for spec in prepared.log.turn.options.client_tools}  # denied or not: ours is not meant
     own = {name: tool for name, tool in offer.tools.items() if name not in named}
-    tools = {**own, **brought, **prepared.view.added_tools}
+    tools = {**own, **brought}
     if prepared.agent.handoffs and not hidden(NAME, prepared.rules):
         tools[NAME] = handoff_tool(prepared.services, prepared.agent, partial(_calls_now, prepared.log))
-    return Offer(tools, offer.rules)
+    return Offer({**tools, **prepared.view.added_tools}, offer.rules)  # last, as when they are added
 
 
 def _tell_of_missing_sources(prepared: PreparedTurn) -> None:

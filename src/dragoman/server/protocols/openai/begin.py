@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import AlreadyAnswered, DragomanError, NotFound, TurnEnded
+from dragoman.messages.events import MessageAdded
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Text
@@ -17,8 +18,10 @@ from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.bodies import AnswerOptions, tool_specs
 from dragoman.server.protocols.openai.brought import (
+    AssistantEntry,
     Brought,
     Entry,
+    UserEntry,
     messages_of,
     missing_output,
     parts_of,
@@ -26,7 +29,7 @@ from dragoman.server.protocols.openai.brought import (
 )
 from dragoman.server.protocols.openai.errors import ApiRefusal
 from dragoman.server.protocols.openai.history import MARK, find_parent
-from dragoman.turn.facts import TurnOptions, options_in
+from dragoman.turn.facts import CallChange, TurnOptions, options_in
 from dragoman.turn.send import turn_options
 
 
@@ -88,9 +91,7 @@ async def begin(context: Context, person: str, wanted: ReplyRequest) -> ReplyPla
         if place is not None:
             return place
         if not brought.sent:
-            lost = brought.outputs[0].call
-            what = f"there is no call {lost} that waits for its output: its turn is over, or was never here"
-            raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
+            return await _answer_history(context, person, wanted)
     content = await parts_of(brought.sent, context, person)
     conversation, parent, new = wanted.conversation, wanted.parent, False
     if conversation is None:
@@ -112,6 +113,42 @@ async def begin(context: Context, person: str, wanted: ReplyRequest) -> ReplyPla
         raise
     context.publisher.changed(conversation)
     return ReplyPlace(turn, conversation)
+
+
+async def _answer_history(context: Context, person: str, wanted: ReplyRequest) -> ReplyPlace:
+    """A history of another program that ends with what came of its calls: the turn begins behind them."""
+    entries = wanted.brought.entries
+    replies = [entry for entry in entries if isinstance(entry, AssistantEntry)]
+    made = {call.id for call in replies[-1].calls} if replies else set()
+    lost = next((output.call for output in wanted.brought.outputs if output.call not in made), None)
+    asked = any(isinstance(entry, UserEntry) for entry in entries)
+    if lost is not None or not asked or wanted.conversation is not None:
+        lost = lost or wanted.brought.outputs[0].call
+        what = f"there is no call {lost} that waits for its output: its turn is over, or was never here"
+        raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
+    conversation, _ = await _store_history(context, person, entries, wanted.options)
+    try:
+        messages, _ = await context.runtime.store.messages(conversation)
+        last = messages[-1].calls[-1]
+        assert last.result is not None
+        change = CallChange(last.id, result=last.result.text)
+        turn = await context.runtime.commands.rerun_call(change, options=wanted.options)
+    except DragomanError:
+        await context.runtime.store.delete_conversation(conversation)  # nothing was said in it
+        raise
+    context.publisher.changed(conversation)
+    steps = sum(message.turn == messages[-1].turn and message.role == "assistant" for message in messages)
+    return ReplyPlace(turn, conversation, await _last_copied(context, turn, steps))
+
+
+async def _last_copied(context: Context, turn: str, steps: int) -> str | None:
+    """The message behind which the reply begins: the turn has begun with so many that were made before."""
+    async for event in context.runtime.turn(turn).events():
+        if isinstance(event, MessageAdded) and event.message.role == "assistant":
+            steps -= 1
+            if steps == 0:
+                return event.message.id
+    return None  # it ended before that
 
 
 async def _store_history(
