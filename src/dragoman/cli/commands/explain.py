@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dragoman.cli.commands.waterfall import show_waterfall, trace_report
-from dragoman.cli.lookup import LAST
+from dragoman.cli.lookup import LAST, find_turn
 from dragoman.cli.model_choice import choose_model
 from dragoman.cli.terminal.text import plain, print_json
 from dragoman.config.build import build_runtime, store_of
@@ -20,7 +20,7 @@ from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Question
 from dragoman.store.address import StoreAddress
-from dragoman.store.store import Store, TurnRow
+from dragoman.store.store import TurnRow
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.layers import RequestLayers
 from dragoman.turn.load_trace import load_trace
@@ -51,9 +51,7 @@ def explain_request(turn: str | None, settings: Settings, *, as_json: bool) -> N
         chosen = await choose_model(settings)
         built = build_runtime(settings, model=chosen.models, adopts=False)
         async with chosen.models, built.runtime as runtime:
-            id = turn if turn not in (None, LAST) else (await _find_latest(runtime.store, address)).id
-            await runtime.store.turn(id)  # NotFound where there is none
-            return await runtime.turn(id).request()
+            return await runtime.turn((await find_turn(runtime.store, turn or LAST)).id).request()
 
     layers = asyncio.run(read())
     if as_json:
@@ -74,7 +72,7 @@ async def _read_trace(turn: str | None, address: StoreAddress) -> TurnTrace:
     store = address.store()
     await store.open()
     try:
-        row = await store.turn(turn) if turn not in (None, LAST) else await _find_latest(store, address)
+        row = await find_turn(store, turn or LAST)
         return await load_trace(store, row)
     finally:
         await store.close()
@@ -84,18 +82,11 @@ async def _read(turn: str | None, address: StoreAddress) -> tuple[TurnRow, list[
     store = address.store()
     await store.open()
     try:
-        row = await store.turn(turn) if turn not in (None, LAST) else await _find_latest(store, address)
+        row = await find_turn(store, turn or LAST)
         facts = [FACT.load(body) for body in await store.facts(row.id)]
         return row, facts, await store.questions_of(row.id)
     finally:
         await store.close()
-
-
-async def _find_latest(store: Store, address: StoreAddress) -> TurnRow:
-    for conversation in await store.conversations(limit=1):
-        if turns := await store.turns(conversation.id):
-            return turns[-1]
-    raise ConfigError(f"there is no turn in {address} yet")
 
 
 def _replay(facts: list[Fact]) -> list[tuple[Fact, Turn]]:
