@@ -8,12 +8,12 @@ from dataclasses import asdict
 from datetime import datetime
 
 from pydantic import JsonValue
-from rich.console import Console
 from rich.table import Table
 
 from dragoman.cli.commands.waterfall import show_waterfall, trace_report
 from dragoman.cli.lookup import LAST, find_turn
 from dragoman.cli.model_choice import choose_model
+from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import plain, print_json
 from dragoman.config.build import build_runtime, store_of
 from dragoman.config.settings import Settings
@@ -120,7 +120,7 @@ def _report(row: TurnRow, facts: list[Fact], questions: list[Question]) -> dict[
 
 
 def _show(row: TurnRow, facts: list[Fact], questions: list[Question]) -> None:
-    console = Console()
+    console = open_console()
     steps = _replay(facts)
     turn = steps[-1][1]
     console.print(f"[bold]{row.id}[/] of {row.conversation}: [bold]{turn.state}[/]", highlight=False)

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from dragoman.cli.lookup import LAST, find_turn
 from dragoman.cli.model_choice import choose_model
+from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
@@ -29,7 +30,7 @@ def show_replays(
     if as_json:
         print_json([_report(one) for one in found], indent=2)
         return
-    console = Console(highlight=False)
+    console = open_console()
     if len(found) == 1:
         _print_one(console, found[0])
     else:
