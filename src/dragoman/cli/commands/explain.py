@@ -27,6 +27,8 @@ from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import Turn, advance
 from dragoman.turn.trace import TurnTrace
 
+_A_MOMENT = 1e9  # seconds since 1970: no duration, number of tokens or price is as large, and a fraction too
+
 
 def explain(turn: str | None, address: StoreAddress, *, as_json: bool, trace: bool = False) -> None:
     if not address.is_there:
@@ -128,7 +130,7 @@ def _show(row: TurnRow, facts: list[Fact], questions: list[Question]) -> None:
     for heading in ("#", "time", "fact", "state", ""):
         table.add_column(heading, overflow="fold")
     for number, (fact, after) in enumerate(steps, 1):
-        when = datetime.fromtimestamp(fact.at).strftime("%H:%M:%S.%f")[:-3]
+        when = _clock(fact.at)
         about = _describe({key: value for key, value in _fields(fact).items() if key not in ("at", "type")})
         table.add_row(str(number), when, type(fact).__name__, after.state, about)
     console.print(table, highlight=False)
@@ -136,6 +138,10 @@ def _show(row: TurnRow, facts: list[Fact], questions: list[Question]) -> None:
         console.print(f"error: {turn.error.error}", highlight=False)
     for question in (question for question in questions if question.open):
         console.print(f"asks {question.id} ({question.kind}): {question.text}", highlight=False)
+
+
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at).strftime("%H:%M:%S.%f")[:-3]
 
 
 def _fields(fact: Fact) -> dict[str, JsonValue]:
@@ -155,6 +161,8 @@ def _describe(value: JsonValue) -> str:
             return "; ".join(map(_describe, value))
         case True:
             return "yes"
+        case float() if value > _A_MOMENT:
+            return _clock(value)
         case _:
             return str(value)
 
