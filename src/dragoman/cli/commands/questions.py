@@ -49,7 +49,7 @@ class AnswerFlags:
             given.append("allow")
         if len(given) != 1:
             known = ", ".join(f"--{verdict}" for verdict in sorted(VERDICTS[question.kind]))
-            raise ConfigError(f"say one thing about question {question.id}: it takes {known}")
+            raise BadRequest(f"say one thing about question {question.id}: it takes {known}")
         match given[0]:
             case "allow":
                 arguments = _parse_arguments(self.arguments, question)
@@ -139,9 +139,9 @@ def _parse_arguments(text: str | None, question: Question) -> Arguments | None:
     try:
         arguments = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"--arguments is no JSON: {error}") from error
+        raise BadRequest(f"--arguments is no JSON: {error}") from error
     if not isinstance(arguments, dict):
-        raise ConfigError("--arguments is an object: '{ … }'")
+        raise BadRequest("--arguments is an object: '{ … }'")
     if question.schema:
         try:
             JsonParameters(question.tool, question.schema).validate(arguments)
@@ -159,5 +159,5 @@ def _parse_reply(text: str, question: Question) -> JsonValue:
     try:
         value: JsonValue = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"--reply is JSON here: {error}") from error
+        raise BadRequest(f"--reply is JSON here: {error}") from error
     return value

@@ -210,6 +210,8 @@ async def _follow(
     cut = False
     try:
         async for event in turn.events():
+            if isinstance(output, TextOutput):  # a program gets its events as they come
+                await prompts.idle()
             output.show(event)
             if (question := question_in(event)) is not None:
                 prompts.ask(question)
