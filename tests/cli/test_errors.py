@@ -139,3 +139,31 @@ async def _shell(folder: Path, line: str) -> tuple[int | None, str, str]:
     )
     out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     return process.returncode, out.decode(), err.decode()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("usage", "--by", "week"),
+        ("usage", "--since", "soon"),
+        ("rm", "--older-than", "soon"),
+        ("run", "--model", "ollama/x", "--attach", "nowhere.txt", "hi"),
+        ("run", "--model", "ollama/x", "--output-type", "nowhere.json", "hi"),
+        ("run", "--mode", "sometimes", "hi"),
+    ],
+)
+def test_a_flag_that_cannot_be_followed_is_wrong_usage(words: tuple[str, ...], cli: Cli) -> None:
+    """Status 2, as the documentation says, and the line names the flag."""
+    flag = next(word for word in words if word.startswith("--") and word != "--model")
+    assert flag in cli(*words, status=2).err
+
+
+def test_a_folder_that_is_none_cannot_be_trusted(cli: Cli) -> None:
+    assert "nowhere is no folder" in cli("trust", "nowhere", status=2).err
+
+
+def test_a_list_in_a_pipe_is_not_folded(cli: Cli) -> None:
+    """What one model takes and costs stands on its line, so that `grep` finds it."""
+    (line,) = (one for one in cli("models", "openai").out.splitlines() if "openai/gpt-5.4*" in one)
+    assert "image, file" in line
+    assert "$" in line

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from dragoman.cli.lookup import match_id
+from dragoman.cli.lookup import find_turn, match_id
 from dragoman.errors import BadRequest, NotFound
+from dragoman.wire.scripted import says
+from tests.runtimes import runtime_with
 
 
 def test_ids_may_be_shortened_as_long_as_one_is_meant() -> None:
@@ -15,3 +19,22 @@ def test_ids_may_be_shortened_as_long_as_one_is_meant() -> None:
         match_id("conversation", "ab", ids)
     with pytest.raises(NotFound):
         match_id("conversation", "", ids)
+
+
+async def test_the_latest_turn_is_found_behind_a_conversation_without_any(tmp_path: Path) -> None:
+    """S1: one that was imported is the last used, and nothing was said in it here."""
+    async with runtime_with(tmp_path, [says("one"), says("two")]) as runtime:
+        first = await runtime.send("1")
+        await first.result()
+        second = await runtime.send("2")
+        await second.result()
+        where = (await runtime.store.turn(first.id)).conversation
+        copy = await runtime.import_conversation(await runtime.export(where))
+        assert (await runtime.store.conversations(limit=1))[0].id == copy.id
+        assert (await find_turn(runtime.store)).id == second.id
+        assert (await find_turn(runtime.store, where)).id == first.id
+        assert (await find_turn(runtime.store, first.id[:-3])).id == first.id
+        with pytest.raises(NotFound, match="nothing was said in that conversation here"):
+            await find_turn(runtime.store, copy.id)
+        with pytest.raises(NotFound, match="no turn or conversation 'nope'"):
+            await find_turn(runtime.store, "nope")

@@ -93,6 +93,18 @@ def test_what_is_wrong_in_the_environment_is_said_with_its_variable(tmp_path: Pa
         load(write(tmp_path, ""), environment={"DRAGOMAN_SERVER_PORT": "many"})
 
 
+def test_what_is_wrong_with_a_flag_is_said_with_its_name_alone(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^--max-rounds: it should be greater than or equal to 0$"):
+        load(write(tmp_path, ""), environment={}, flags={"limits.max_rounds": -1})
+
+
+def test_a_file_in_another_encoding_is_said_to_be_in_one(tmp_path: Path) -> None:
+    file = write(tmp_path, "")
+    file.write_bytes('system = "Grüße"'.encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"its text is not UTF-8 \(byte 13\)"):
+        load(file, environment={})
+
+
 def test_a_file_that_is_named_has_to_be_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load(tmp_path / "nowhere.toml", environment={})

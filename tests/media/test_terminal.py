@@ -94,6 +94,21 @@ async def test_speech_is_written_in_the_format_that_its_file_is_named_after(tmp_
     assert (tmp_path / "hello.txt").read_text() == "The quick brown fox."
 
 
+async def test_a_text_does_not_become_a_picture_by_its_name(tmp_path: Path) -> None:
+    """M3: the answer is printed, and `--out` is told to have written nothing."""
+    async with media_server() as server:
+        settle(tmp_path, server)
+        (tmp_path / "memo.wav").write_bytes(wav())
+        ended = await program(
+            *("run", "--model", "acme/whisper-1", "--attach", "memo.wav", "--out", "memo.png"),
+            folder=tmp_path,
+            ACME_API_KEY=KEY,
+        )
+    assert (ended.status, ended.out) == (1, "The quick brown fox.\n")
+    assert "--out memo.png: nothing was written" in ended.err
+    assert not (tmp_path / "memo.png").exists()
+
+
 async def test_what_cannot_be_done_is_said_and_nothing_is_kept(tmp_path: Path) -> None:
     """M2"""
     async with media_server() as server:

@@ -225,7 +225,7 @@ async def test_a_server_that_is_not_there_is_named() -> None:
         port = taken.getsockname()[1]
         async with client(retry=Retry(attempts=1)) as http:
             with pytest.raises(
-                ProviderError, match=rf"no connection to 127\.0\.0\.1:{port}.*running"
+                ProviderError, match=rf"no connection to 127\.0\.0\.1:{port}: Connection refused.*running"
             ) as raised:
                 await ask(HttpModel(http, Plain(), Endpoint(f"http://127.0.0.1:{port}"), model="small"))
     assert (raised.value.kind, raised.value.retryable) == ("connection", True)

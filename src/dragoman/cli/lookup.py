@@ -12,10 +12,11 @@ from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, ConfigError, NotFound, Unreadable
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
-from dragoman.store.store import Store
+from dragoman.store.store import Store, TurnRow
 
 LAST = "last"
 _PAGE = 200
+_TURN = "turn_"
 
 
 @asynccontextmanager
@@ -44,6 +45,36 @@ async def find_conversation(store: Store, name: str) -> Conversation:
     except (NotFound, Unreadable):  # a list has those that cannot be read too
         found = {one.id: one async for one in each_conversation(store, inner=True)}
         return found[match_id("conversation", name, found)]
+
+
+async def find_turn(store: Store, name: str = LAST, *, ended: bool = False) -> TurnRow:
+    """The turn of this id, of the only id that begins like this, or the latest one; of a conversation, its
+    latest. With `ended`, only those that are over count as the latest."""
+    if name.startswith(_TURN):
+        return await _find_turn_by_id(store, name)
+    try:
+        found = each_conversation(store) if name == LAST else _only(await find_conversation(store, name))
+    except NotFound as error:
+        raise NotFound("turn or conversation", name) from error
+    async for conversation in found:  # one that was imported has no turns
+        for row in reversed(await store.turns(conversation.id)):
+            if not (ended and row.live):
+                return row
+    where = "nothing was said yet" if name == LAST else "nothing was said in that conversation here"
+    raise NotFound("turn", name, where)
+
+
+async def _find_turn_by_id(store: Store, name: str) -> TurnRow:
+    try:
+        return await store.turn(name)
+    except NotFound:
+        conversations = [one.id async for one in each_conversation(store, inner=True)]
+        found = {row.id: row for one in conversations for row in await store.turns(one)}
+        return found[match_id("turn", name, found)]
+
+
+async def _only(conversation: Conversation) -> AsyncIterator[Conversation]:
+    yield conversation
 
 
 async def find_question(store: Store, name: str) -> Question:

@@ -190,6 +190,8 @@ def _read(file: Path) -> tuple[str, dict[str, Any]]:
         return text, tomllib.loads(text.removeprefix(BYTE_ORDER_MARK))
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is no TOML: its text is not UTF-8 (byte {error.start + 1})") from error
     except (ValueError, RecursionError) as error:  # what TOML refuses, and numbers without end
         raise ConfigError(f"{file} is no TOML: {error}") from error
 
@@ -210,7 +212,9 @@ def _check(
             paths.add(path)
             line = line_of(text, loc)
             at = f"{origin}, line {line}" if line else str(origin)
-            errors.append(f"{at}: {path}: {_describe(fault, loc)}")
+            if not at.startswith("--"):  # a flag is the name already
+                at += f": {path}"
+            errors.append(f"{at}: {_describe(fault, loc)}")
             sound = _without(sound, loc)
     return sound
 

@@ -6,6 +6,7 @@ Each becomes a `ProviderError` that says what a person can do. Errors that a pro
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
@@ -18,6 +19,8 @@ from dragoman.wire.provider_errors import provider_error
 
 EXCERPT = 200  # bytes of a body that an error repeats
 BLANK = b"\xef\xbb\xbf \t\r\n"
+_NOT_CONNECTED = "Connect call failed"  # asyncio's words, in place of what its number means
+_CUT_OFF = "Response payload is not completed"  # aiohttp's, before the names of its own exceptions
 
 # ── no reply ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -173,12 +176,14 @@ def host_of(url: str) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """What went wrong, without addresses and headers."""
-    if type(error).__name__ == "ClientPayloadError":  # aiohttp's: it quotes errors of its own
-        return "it ended too early"
+    """What went wrong, in the system's words, without addresses and headers."""
     cause = getattr(error, "os_error", None) or error
-    words = getattr(cause, "strerror", None) or getattr(cause, "message", None) or str(cause)
-    return " ".join(str(words).split()) or type(error).__name__
+    words = str(getattr(cause, "strerror", None) or getattr(cause, "message", None) or cause)
+    if _NOT_CONNECTED in words and (number := getattr(cause, "errno", None)):
+        return os.strerror(number)
+    if words.startswith(_CUT_OFF):
+        return "it was closed before the end"
+    return " ".join(words.split()) or type(error).__name__
 
 
 def excerpt(body: bytes) -> str:

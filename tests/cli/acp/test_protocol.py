@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,26 @@ async def exchange(folder: Path, *lines: str | bytes, answers: int = 0) -> list[
     assert process.returncode == 0, err.decode()
     assert rest == b""
     return found
+
+
+async def test_lines_can_come_from_a_file_and_go_to_one(tmp_path: Path) -> None:
+    """F3: and nothing at all is the end of it."""
+    asked, answered = tmp_path / "asked.jsonl", tmp_path / "answered.jsonl"
+    asked.write_text("{\n")
+    for path in (asked, Path(os.devnull)):
+        with path.open("rb") as source, answered.open("ab") as target:
+            process = await asyncio.create_subprocess_exec(
+                *python(*ACP),
+                cwd=tmp_path,
+                env=clean_environment(tmp_path),
+                stdin=source,
+                stdout=target,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            async with asyncio.timeout(PATIENCE):
+                _, err = await process.communicate()
+        assert (process.returncode, err) == (0, b"")
+    assert json.loads(answered.read_text())["error"]["code"] == -32700
 
 
 async def test_what_is_wrong_is_an_error_in_the_protocols_form(tmp_path: Path) -> None:

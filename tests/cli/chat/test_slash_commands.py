@@ -100,7 +100,31 @@ def test_going_back_before_the_first_message_begins_a_new_conversation(stage: Pa
     somebody.says("/undo")
     before = somebody.sees("that was the first message: this is a new")
     assert "stays where it is" not in before
+    somebody.says("/redo")
+    somebody.sees("as it was before the undo")
+    somebody.sees("How can I help?")
+    somebody.says("/redo")
+    somebody.sees("nothing to do again")
     assert somebody.leaves() == 0
+
+
+def test_files_of_a_first_message_come_back_too(stage: Path) -> None:
+    """B3: also after a rule was given in the conversation that began with the undo."""
+    somebody = Person("chat", "--allow", "files.write", folder=stage)
+    somebody.says("draft")
+    somebody.sees("It is written.")
+    written = stage / "draft.txt"
+    text = written.read_text()
+    somebody.says("/undo")
+    somebody.sees("/redo goes back")
+    assert not written.exists()
+    somebody.says("/allow files.read")
+    somebody.sees("allow files.read for everything")
+    somebody.says("/redo")
+    somebody.sees("1 file changed: draft.txt")
+    somebody.sees("as it was before the undo")
+    assert somebody.leaves() == 0
+    assert written.read_text() == text
 
 
 def test_settings_of_a_conversation_are_changed_and_kept(stage: Path) -> None:

@@ -117,7 +117,7 @@ def test_what_is_old_is_shown_first_and_then_deleted(folder: Path, cli: Cli) -> 
     assert "would delete" in cli("rm", "last", "--dry-run").out
     assert len(json.loads(cli("list", "--json").out)) == 1
     for wrong in ("90", "3 months", "0 days", "soon", "-1d"):
-        assert "a number and hours, days, weeks or years" in cli("rm", f"--older-than={wrong}", status=1).err
+        assert "a number and hours, days, weeks or years" in cli("rm", f"--older-than={wrong}", status=2).err
     cli("rm", status=2)
     cli("rm", "last", "--older-than", "1d", status=2)
 

@@ -43,6 +43,7 @@ async def test_it_prints_facts_states_and_what_is_still_asked(tmp_path: Path) ->
     for word in ("TurnStarted", "ReplyReceived", "ApprovalAsked", "waiting", "(approve)"):
         assert word in printed
     assert "\x1b" not in printed  # piped: no colours
+    assert re.search(r"\d{10}\.\d", printed) is None  # moments are told by the clock
 
 
 async def test_as_json_it_says_the_same_to_programs(tmp_path: Path) -> None:

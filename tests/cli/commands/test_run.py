@@ -364,7 +364,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no such mode": (("--model", "ollama/x", "--mode", "loud", "Hi"), "mode: it should be 'auto'"),
     "a limit below zero": (
         ("--model", "ollama/x", "--max-rounds", "-1", "Hi"),
-        "max_rounds: it should be greater than or equal to 0",
+        "--max-rounds: it should be greater than or equal to 0",
     ),
     "a wrong rule": (("--model", "ollama/x", "--allow", ":x", "Hi"), "is no rule"),
     "no such file of settings": (

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from tests.cli.conftest import Cli
 from tests.cli.person import CTRL_D, Person
 from tests.cli.program import program
 from tests.loopback import Answer, loopback
+from tests.patience import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +24,7 @@ pytestmark = pytest.mark.slow
     ("arguments", "words"),
     [
         (("run", "--agent", "zz", "hi"), "there is no agent 'zz'"),
-        (("run", "--model", "", "hi"), "--model: model: it is empty"),
+        (("run", "--model", "", "hi"), "--model: it is empty"),
         (("run", "--deny", "notes.writ", "hi"), "did you mean 'notes.write'?"),
         (("list", "--store", "typo.db"), "there is no database"),
     ],
@@ -83,10 +87,31 @@ def test_who_goes_away_from_a_question_of_a_run_has_not_said_no(stage: Path, cli
     assert len(json.loads(cli("questions", "--json").out)) == 1
     again = Person("resume", "last", folder=stage)
     again.sees("[y/N]")
+    again.types("e")
+    again.sees('write the arguments behind it, all of them: e {"text"')
+    again.sees("[y/N]")
     again.types('e {"text": "buy bread"}')
     again.sees("wrote 'buy bread' under 'note'")
     again.sees("The note is written.")
     assert again.ended() == 0
+
+
+def test_nothing_is_printed_behind_a_question(stage: Path) -> None:
+    """P7: one call waits for its answer while another one runs and ends: that is told afterwards."""
+    somebody = Person("run", "two", folder=stage)
+    somebody.sees("[y/N] ")
+    somebody.types("y")
+    somebody.sees("[y/N] ")
+    asyncio.run(eventually(lambda: _completed_calls(stage / "chat.db")))
+    somebody.types("n not that")
+    rest = somebody.sees("rejected: A person did not let this call run")
+    assert rest.lstrip().startswith("n not that")
+    assert somebody.ended() == 0
+
+
+def _completed_calls(store: Path) -> int:
+    with closing(sqlite3.connect(store)) as db:
+        return int(db.execute("SELECT count(*) FROM calls WHERE state = 'completed'").fetchone()[0])
 
 
 SETTINGS = """model = "acme/{model}"

@@ -64,7 +64,7 @@ async def test_the_terminal_prints_a_table_csv_and_json(tmp_path: Path) -> None:
     assert tool == {"tool": "add", "calls": 1, "failed": 0}
     assert json.loads((await _usage(tmp_path, "--since", "2999-01-01", "--json")).out) == []
     wrong = await _usage(tmp_path, "--since", "yesterday")
-    assert (wrong.status, "2026-11-01" in wrong.err) == (1, True)
+    assert (wrong.status, "2026-11-01" in wrong.err) == (2, True)
 
 
 @pytest.mark.slow

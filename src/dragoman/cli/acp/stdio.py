@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
@@ -30,6 +31,11 @@ def claimed_streams() -> Iterator[tuple[int, int]]:
 
 async def open_lines(descriptor: int) -> AsyncIterator[bytes]:
     """Each line, until the other side closes."""
+    if not _is_watchable(descriptor):
+        with os.fdopen(os.dup(descriptor), "rb") as file:
+            for line in file:
+                yield line
+        return
     reader = asyncio.StreamReader(limit=LONGEST)
     pipe = os.fdopen(os.dup(descriptor), "rb", buffering=0)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -42,8 +48,32 @@ async def open_lines(descriptor: int) -> AsyncIterator[bytes]:
         transport.close()
 
 
-async def open_writer(descriptor: int) -> asyncio.StreamWriter:
+async def open_writer(descriptor: int) -> asyncio.StreamWriter | FileWriter:
+    if not _is_watchable(descriptor):
+        return FileWriter(os.dup(descriptor))
     loop = asyncio.get_running_loop()
     pipe = os.fdopen(os.dup(descriptor), "wb", buffering=0)
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
     return asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+class FileWriter:
+    """What is written to a file, which never lets one wait."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._file = os.fdopen(descriptor, "wb")
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+
+    async def drain(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _is_watchable(descriptor: int) -> bool:
+    """Whether the event loop can wait for it: not for a file, nor for the device that is always empty."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dragoman.cli.chat.branch_commands import last_message
-from dragoman.cli.chat.session import Session
+from dragoman.cli.chat.session import Session, Undone
 from dragoman.cli.terminal.diffs import render_diff
 from dragoman.cli.terminal.text import count, one_line
 from dragoman.errors import BadRequest, RevertConflict
+from dragoman.turn.handles import TurnHandle
 from dragoman.turn.way_back import FIRST_MESSAGE, Reverted
 
 _LINES = 400  # of a diff
@@ -22,22 +23,26 @@ async def undo(session: Session, argument: str) -> None:
         return _tell_conflicts(session, error, "/undo force")
     _tell(session, done)
     if last.parent is None:
-        session.notify(
-            f"that was the first message: this is a new conversation; the old one is {session.here.id}"
-        )
-        settings = await session.settings()
+        left, settings = session.here.id, await session.settings()
+        session.notify(f"that was the first message: this is a new conversation; /redo goes back to {left}")
         session.start_new()
+        session.undone = Undone(left, recorded=done.turn is not None)
         return await session.change(**settings)
     return session.notify(f"back before “{one_line(last.text, 60)}”; /redo or /branches lead there again")
 
 
-async def redo(session: Session, argument: str) -> None:
-    try:
-        done = await session.here.redo(force=_forced(argument))
-    except RevertConflict as error:
-        return _tell_conflicts(session, error, "/redo force")
-    _tell(session, done)
-    return session.notify("as it was before the undo")
+async def redo(session: Session, argument: str) -> TurnHandle | None:
+    """Returns the turn that is to be followed, if the conversation it leads back to has one under way."""
+    undone, force = session.undone, _forced(argument)
+    if undone is None or undone.recorded:
+        chat = await session.runtime.conversation(undone.conversation) if undone else session.here
+        try:
+            _tell(session, await chat.redo(force=force))
+        except RevertConflict as error:
+            _tell_conflicts(session, error, "/redo force")
+            return None
+    session.notify("as it was before the undo")
+    return await session.open(undone.conversation) if undone else None
 
 
 async def diff(session: Session, argument: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 from rich.console import Console
@@ -38,6 +39,14 @@ from dragoman.workspace.workspaces import Workspace
 SHOWN = 6  # messages of a conversation that is opened
 
 
+@dataclass(slots=True, frozen=True)
+class Undone:
+    """A conversation whose first message was taken back, so that another one began."""
+
+    conversation: str
+    recorded: bool  # it can be done again, and not only gone back to
+
+
 class Session:
     """What `/commands` work on. A conversation is made with the first message in it."""
 
@@ -58,6 +67,7 @@ class Session:
         self.thoughts = False
         self.templates: Mapping[str, Template] = {}  # commands of the person's own, and of the project
         self.draft = ""  # typed while a turn ran, and not sent
+        self.undone: Undone | None = None  # until something is said here
         self._download = download
         self._settings: dict[str, JsonValue] = {}  # of a conversation that is yet to begin
         self._seen: set[str] = set()  # calls that are on the screen already
@@ -97,7 +107,7 @@ class Session:
 
     def start_new(self) -> None:
         """A conversation with the default settings; what was attached is dropped."""
-        self.chat, self._settings = None, {}
+        self.chat, self._settings, self.undone = None, {}, None
         self.attachments.clear()
 
     async def open(self, conversation: str) -> TurnHandle | None:
@@ -119,6 +129,7 @@ class Session:
             self.chat = await self.runtime.conversation(None, user=None, **unchecked(self._settings))
         turn = await self.chat.send(parts)
         self.attachments.clear()
+        self.undone = None
         return turn
 
     def notify(self, text: str, style: str = "dim") -> None:

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from pydantic import JsonValue
-from rich.console import Console
 from rich.markup import escape
 
+from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import print_json
 from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
@@ -157,7 +157,7 @@ def _report(checked: CheckedProvider) -> JsonValue:
 
 
 def _show(checked: Sequence[CheckedProvider]) -> None:
-    console = Console(highlight=False)
+    console = open_console()
     today = datetime.now(UTC).date().isoformat()
     for one in checked:
         console.print(f"[bold]{one.provider.name}[/]  {escape(one.provider.title)}: {escape(_about(one))}")

@@ -15,7 +15,7 @@ from dragoman.cli.terminal.text import count, one_line
 from dragoman.config.durations import parse_duration
 from dragoman.config.settings import Settings
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import BadRequest
+from dragoman.errors import BadRequest, ConfigError
 from dragoman.store.store import Store
 
 
@@ -67,7 +67,7 @@ def delete_old(older_than: str, settings: Settings, *, dry_run: bool, confirmed:
     try:
         before = time.time() - parse_duration(older_than)
     except ValueError as error:
-        raise BadRequest(f"--older-than: {error}") from None
+        raise ConfigError(f"--older-than: {error}") from None
     found = asyncio.run(_untouched(settings, before))
     if not found:
         print(f"nothing is older than {older_than}", file=sys.stderr)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from dragoman.cli.terminal.text import format_json
 from dragoman.messages import events as e
 from dragoman.messages.questions import allow_once, reject
 from dragoman.runtime import Runtime
@@ -73,7 +74,7 @@ async def _show(console: Console, turn: TurnHandle, event: e.Event) -> None:
         case e.TextDelta():
             console.print(event.text, end="")
         case e.CallStart():
-            console.print(f"  [cyan]⚙ {event.tool}[/] {event.arguments}")
+            console.print(f"  [cyan]⚙ {event.tool}[/] {format_json(event.arguments)}")
         case e.CallEnd():
             console.print(f"  [cyan]→ {event.state}:[/] {event.result.text}")
         case e.CallAsked():
@@ -83,7 +84,7 @@ async def _show(console: Console, turn: TurnHandle, event: e.Event) -> None:
 
 
 async def _ask(console: Console, turn: TurnHandle, event: e.CallAsked) -> None:
-    console.print(f"  [yellow]? {event.text}[/]\n    {event.tool} {event.arguments}")
+    console.print(f"  [yellow]? {event.text}[/]\n    {event.tool} {format_json(event.arguments)}")
     if not sys.stdin.isatty():
         console.print("    nobody is at the keyboard: rejected")
         await turn.answer(event.question, reject("nobody was there to ask"))

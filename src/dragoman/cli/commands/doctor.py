@@ -10,13 +10,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import JsonValue
-from rich.console import Console
 from rich.text import Text
 
 from dragoman.cli.commands.doctor_network import Finding, check_models, check_servers
 from dragoman.cli.folder_trust import describe, load_settings
 from dragoman.cli.lookup import open_store
 from dragoman.cli.terminal.errors import describe_error
+from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
@@ -151,7 +151,7 @@ def _check_extra(name: str, module: str, package: str, purpose: str) -> Finding:
 
 
 def _show(found: list[Finding]) -> None:
-    console = Console(highlight=False)
+    console = open_console()
     for one in found:
         sign, colour = SIGNS[one.state]
         line = Text.assemble((f"{sign} ", colour), (f"{one.name:<10}", "bold"), f" {one_line(one.text, 500)}")

@@ -8,24 +8,26 @@ from dataclasses import asdict
 from datetime import datetime
 
 from pydantic import JsonValue
-from rich.console import Console
 from rich.table import Table
 
 from dragoman.cli.commands.waterfall import show_waterfall, trace_report
-from dragoman.cli.lookup import LAST
+from dragoman.cli.lookup import LAST, find_turn
 from dragoman.cli.model_choice import choose_model
+from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import plain, print_json
 from dragoman.config.build import build_runtime, store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Question
 from dragoman.store.address import StoreAddress
-from dragoman.store.store import Store, TurnRow
+from dragoman.store.store import TurnRow
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.layers import RequestLayers
 from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import Turn, advance
 from dragoman.turn.trace import TurnTrace
+
+_A_MOMENT = 1e9  # seconds since 1970: no duration, number of tokens or price is as large, and a fraction too
 
 
 def explain(turn: str | None, address: StoreAddress, *, as_json: bool, trace: bool = False) -> None:
@@ -51,9 +53,7 @@ def explain_request(turn: str | None, settings: Settings, *, as_json: bool) -> N
         chosen = await choose_model(settings)
         built = build_runtime(settings, model=chosen.models, adopts=False)
         async with chosen.models, built.runtime as runtime:
-            id = turn if turn not in (None, LAST) else (await _find_latest(runtime.store, address)).id
-            await runtime.store.turn(id)  # NotFound where there is none
-            return await runtime.turn(id).request()
+            return await runtime.turn((await find_turn(runtime.store, turn or LAST)).id).request()
 
     layers = asyncio.run(read())
     if as_json:
@@ -74,7 +74,7 @@ async def _read_trace(turn: str | None, address: StoreAddress) -> TurnTrace:
     store = address.store()
     await store.open()
     try:
-        row = await store.turn(turn) if turn not in (None, LAST) else await _find_latest(store, address)
+        row = await find_turn(store, turn or LAST)
         return await load_trace(store, row)
     finally:
         await store.close()
@@ -84,18 +84,11 @@ async def _read(turn: str | None, address: StoreAddress) -> tuple[TurnRow, list[
     store = address.store()
     await store.open()
     try:
-        row = await store.turn(turn) if turn not in (None, LAST) else await _find_latest(store, address)
+        row = await find_turn(store, turn or LAST)
         facts = [FACT.load(body) for body in await store.facts(row.id)]
         return row, facts, await store.questions_of(row.id)
     finally:
         await store.close()
-
-
-async def _find_latest(store: Store, address: StoreAddress) -> TurnRow:
-    for conversation in await store.conversations(limit=1):
-        if turns := await store.turns(conversation.id):
-            return turns[-1]
-    raise ConfigError(f"there is no turn in {address} yet")
 
 
 def _replay(facts: list[Fact]) -> list[tuple[Fact, Turn]]:
@@ -129,7 +122,7 @@ def _report(row: TurnRow, facts: list[Fact], questions: list[Question]) -> dict[
 
 
 def _show(row: TurnRow, facts: list[Fact], questions: list[Question]) -> None:
-    console = Console()
+    console = open_console()
     steps = _replay(facts)
     turn = steps[-1][1]
     console.print(f"[bold]{row.id}[/] of {row.conversation}: [bold]{turn.state}[/]", highlight=False)
@@ -137,7 +130,7 @@ def _show(row: TurnRow, facts: list[Fact], questions: list[Question]) -> None:
     for heading in ("#", "time", "fact", "state", ""):
         table.add_column(heading, overflow="fold")
     for number, (fact, after) in enumerate(steps, 1):
-        when = datetime.fromtimestamp(fact.at).strftime("%H:%M:%S.%f")[:-3]
+        when = _clock(fact.at)
         about = _describe({key: value for key, value in _fields(fact).items() if key not in ("at", "type")})
         table.add_row(str(number), when, type(fact).__name__, after.state, about)
     console.print(table, highlight=False)
@@ -145,6 +138,10 @@ def _show(row: TurnRow, facts: list[Fact], questions: list[Question]) -> None:
         console.print(f"error: {turn.error.error}", highlight=False)
     for question in (question for question in questions if question.open):
         console.print(f"asks {question.id} ({question.kind}): {question.text}", highlight=False)
+
+
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at).strftime("%H:%M:%S.%f")[:-3]
 
 
 def _fields(fact: Fact) -> dict[str, JsonValue]:
@@ -164,6 +161,8 @@ def _describe(value: JsonValue) -> str:
             return "; ".join(map(_describe, value))
         case True:
             return "yes"
+        case float() if value > _A_MOMENT:
+            return _clock(value)
         case _:
             return str(value)
 

@@ -15,7 +15,7 @@ import typer
 from pydantic import JsonValue
 from rich.console import Console
 
-from dragoman.cli.lookup import LAST, find_conversation, open_store
+from dragoman.cli.lookup import LAST, find_conversation, find_turn, open_store
 from dragoman.cli.terminal.diffs import render_diff
 from dragoman.cli.terminal.text import count, one_line, plain, print_json, visible
 from dragoman.config.settings import Settings
@@ -57,7 +57,11 @@ async def _read_diff(what: str, settings: Settings) -> WorkspaceDiff:
             return await back.diff_message(what)
         if what.startswith("call_"):
             return await back.diff_call(what)
-        return await back.diff_conversation((await find_conversation(store, what)).id)
+        try:
+            return await back.diff_conversation((await find_conversation(store, what)).id)
+        except NotFound as error:
+            kind = "conversation" if what.startswith("conv_") else "turn, reply, call or conversation"
+            raise NotFound(kind, what) from error
 
 
 def revert(what: str, settings: Settings, *, files_only: bool, force: bool) -> None:
@@ -68,6 +72,8 @@ def revert(what: str, settings: Settings, *, files_only: bool, force: bool) -> N
             return await back.revert_turn(turn, files_only=files_only, force=force)
         if what.startswith("call_"):
             return await back.revert_call(what, files_only=files_only, force=force)
+        if not what.startswith("msg_"):
+            raise NotFound("turn, message or call", what)
         return await back.revert_message(what, files_only=files_only, force=force)
 
     done = _carry_out(settings, go, force)
@@ -158,8 +164,4 @@ def _turn(line: BlamedLine) -> str:
 
 async def _find_turn(store: Store, what: str) -> str | None:
     """The turn of this id, or the latest one; None where it is the id of something else."""
-    if what == LAST:
-        for row in reversed(await store.turns((await find_conversation(store, LAST)).id)):
-            return row.id
-        raise NotFound("turn", LAST, "nothing was said yet")
-    return (await store.turn(what)).id if what.startswith("turn_") else None
+    return (await find_turn(store, what)).id if what == LAST or what.startswith("turn_") else None

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
-from rich.console import Console
 from rich.markup import escape
 
+from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import print_json
 from dragoman.own_folders import data_folder
 from dragoman.providers.lessons import FILE, Lesson, Lessons
@@ -21,7 +21,7 @@ def show_lessons(providers: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         print_json({"lessons": [_report(one) for one in found]}, indent=2)
         return
-    console = Console(highlight=False)
+    console = open_console()
     for one in found:
         console.print(f"[bold]{escape(one.model)}[/] at {escape(one.host)} {escape(in_words(one.word))}")
         console.print(f"  [dim]{_describe_age(one)}[/]")
@@ -34,7 +34,7 @@ def forget_lessons(providers: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         print_json({"forgotten": count})
     else:
-        Console(highlight=False).print(f"{count} forgotten: what they were about is sent again.")
+        open_console().print(f"{count} forgotten: what they were about is sent again.")
 
 
 def _lessons() -> Lessons:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import cast
 
 from pydantic import JsonValue
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from dragoman.cli.commands.check_models import check_names, format_size
+from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import print_json
 from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
@@ -111,7 +111,7 @@ def _report(
 def _show(
     catalog: Catalog, listed: dict[str, tuple[Key | None, list[ModelEntry]]], servers: dict[str, LocalServer]
 ) -> None:
-    console = Console(highlight=False)
+    console = open_console()
     for name, (key, found) in listed.items():
         provider = catalog.providers[name]
         console.print(

@@ -45,6 +45,8 @@ def list_people(settings: Settings, *, as_json: bool) -> None:
     if as_json:
         print_json([{"name": one.name, "created": one.created} for one in people], indent=2)
         return
+    if not people:
+        print("Nobody has a key yet: dragoman people add NAME gives one.", file=sys.stderr)
     for one in people:
         print(f"{one.name}\t{datetime.fromtimestamp(one.created):%Y-%m-%d %H:%M}")
 

@@ -13,15 +13,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dragoman.cli.lookup import LAST
+from dragoman.cli.lookup import LAST, find_turn
 from dragoman.cli.model_choice import choose_model
+from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
-from dragoman.errors import NotFound
 from dragoman.messages.parts import ToolCall, canonical
 from dragoman.replay import Replayed, ToolsOf, TurnOutcome, replay_turn
-from dragoman.runtime import Runtime
 
 
 def show_replays(
@@ -31,7 +30,7 @@ def show_replays(
     if as_json:
         print_json([_report(one) for one in found], indent=2)
         return
-    console = Console(highlight=False)
+    console = open_console()
     if len(found) == 1:
         _print_one(console, found[0])
     else:
@@ -45,18 +44,10 @@ async def _replay(
     chosen = await choose_model(named)
     built = build_runtime(settings, model=chosen.models, adopts=False)
     async with chosen.models, built.runtime as runtime:
-        wanted = [await _latest(runtime) if turn == LAST else turn for turn in turns or [LAST]]
+        wanted = [(await find_turn(runtime.store, turn, ended=True)).id for turn in turns or [LAST]]
         return [
             await replay_turn(runtime, turn, model=model, tools=tools) for turn in wanted for model in models
         ]
-
-
-async def _latest(runtime: Runtime) -> str:
-    for conversation in await runtime.conversations(limit=1):
-        rows = [row for row in await runtime.store.turns(conversation.id) if not row.live]
-        if rows:
-            return max(rows, key=lambda row: row.created).id
-    raise NotFound("turn", "latest", "nothing was said yet")
 
 
 # ── one, in full ──────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ import sqlite3
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from mimetypes import guess_type
 from typing import Any
 
 from dragoman.cli.attachments import attach_file
@@ -47,6 +48,7 @@ from dragoman.turn.handles import TurnHandle
 from dragoman.turn.output import SchemaOutput
 
 CANCELLED, CUT_OFF, NO_ANSWER = 130, 4, 5
+_NO_TEXT = ("image/", "audio/", "video/")
 STATUS = {"completed": 0, "error": 1, "cancelled": CANCELLED}
 FINISHED = {
     **dict.fromkeys(REFUSED, 3),
@@ -126,6 +128,8 @@ async def _write_files(flags: RunFlags, runtime: Runtime, turn: TurnHandle[Any],
         for path in await save_as(runtime.store, files, flags.out):
             print(f"· written: {path}", file=sys.stderr)
     elif flags.out is not None:
+        if (guess_type(flags.out)[0] or "").startswith(_NO_TEXT):
+            raise BadRequest(f"--out {flags.out}: nothing was written, since the answer is a text")
         print(f"· written: {write_file(flags.out, end.text)}", file=sys.stderr)
     for file in files if not flags.as_json else ():
         shown = show_picture(
@@ -145,7 +149,10 @@ async def _begin(
     flags: RunFlags, runtime: Runtime, message: str, output_type: SchemaOutput | None
 ) -> TurnHandle:
     """The turn that answers the message; where nothing is said, the one that was interrupted."""
-    files = [await attach_file(runtime.store, str(path)) for path in flags.attach]
+    try:
+        files = [await attach_file(runtime.store, str(path)) for path in flags.attach]
+    except BadRequest as error:
+        raise ConfigError(f"--attach: {error}") from error
     said: list[Part] = [*([Text(message)] if message else []), *files]
     if flags.conversation is None:
         conversation = await runtime.conversation()
@@ -203,6 +210,8 @@ async def _follow(
     cut = False
     try:
         async for event in turn.events():
+            if isinstance(output, TextOutput):  # a program gets its events as they come
+                await prompts.idle()
             output.show(event)
             if (question := question_in(event)) is not None:
                 prompts.ask(question)

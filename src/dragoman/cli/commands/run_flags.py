@@ -118,7 +118,7 @@ def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:
 
 def _read_stdin() -> str:
     if sys.stdin is None or sys.stdin.isatty():
-        raise BadRequest("there is no message: write it behind the options, or send it to standard input")
+        raise ConfigError("there is no message: write it behind the options, or send it to standard input")
     return sys.stdin.buffer.read().decode(errors="replace")
 
 

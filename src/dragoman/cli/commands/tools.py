@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
+from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
@@ -60,7 +61,7 @@ def list_tools(settings: Settings, *, check: bool, as_json: bool) -> None:
             {"model": model, "groups": groups, "not_offered": left_out, "warnings": warnings}, indent=2
         )
         return
-    console = Console(highlight=False)
+    console = open_console()
     if chosen is not None:
         line = f"offered to {one_line(chosen.name)} ({one_line(chosen.reason)})"
         console.print(Text(line, "dim"), soft_wrap=True)

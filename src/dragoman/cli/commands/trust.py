@@ -82,7 +82,7 @@ def _find_folder(named: Path | None, *, known: bool = False) -> Path:
     """The folder that is named; else the one whose settings hold here, else this one."""
     if named is not None:
         if not named.is_dir() and not known:  # one that is gone can still be forgotten
-            raise BadRequest(f"{named} is no folder")
+            raise ConfigError(f"{named} is no folder")
         return Path(os.path.realpath(named))
     file = find_project_file(Path.cwd())
     return Path(os.path.realpath(file.parent if file is not None else Path.cwd()))

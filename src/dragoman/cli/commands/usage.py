@@ -11,19 +11,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from dragoman.cli.lookup import open_store
-from dragoman.cli.terminal.tables import NARROW
+from dragoman.cli.terminal.tables import NARROW, open_console
 from dragoman.cli.terminal.text import plain, print_json
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
-from dragoman.errors import BadRequest
+from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.spending import Dimension, Spending, dimensions, group
 
 _NUMBERS = ("replies", "input", "output", "cached", "reasoning", "cost", "unpriced")
-WIDE = 200  # columns of what nobody looks at on a screen
 _SPARE = ("cached", "reasoning", "unpriced")  # left out at a narrow terminal
 _CALLS = ("calls", "failed")
 _AGO = re.compile(r"(\d{1,4})([dwh])")
@@ -32,7 +30,10 @@ _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 def show_usage(settings: Settings, *, by: str, since: str | None, person: str | None, form: str) -> None:
     """`form` is table, csv or json."""
-    names = dimensions(by) or ("day",)
+    try:
+        names = dimensions(by) or ("day",)
+    except BadRequest as error:
+        raise ConfigError(f"--by {error}") from error
     began = parse_since(since) if since else 0.0
 
     async def read() -> list[Spending]:
@@ -58,7 +59,7 @@ def parse_since(text: str) -> float:
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
-        raise BadRequest(f"--since {text}: write a day such as 2026-11-01, or 7d, 2w, 12h") from error
+        raise ConfigError(f"--since {text}: write a day such as 2026-11-01, or 7d, 2w, 12h") from error
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
@@ -74,7 +75,7 @@ def _cell(value: object) -> object:
 
 
 def _print_table(rows: Sequence[Spending], names: Sequence[Dimension], columns: Sequence[str]) -> None:
-    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
+    console = open_console(soft_wrap=True)
     if console.width < NARROW:
         columns = [column for column in columns if column not in _SPARE]
     table = Table(box=None, pad_edge=False)

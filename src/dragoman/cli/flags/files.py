@@ -41,7 +41,7 @@ def diff(
 
 @app.command(
     rich_help_panel=PANEL,
-    epilog="Examples: `dragoman revert last` · `dragoman revert call_77ab --files-only --force`",
+    epilog="Examples: `dragoman revert last` · `dragoman revert call_77ab2m7qw1r5t8v0 --files-only --force`",
 )
 def revert(
     what: Annotated[

@@ -25,7 +25,10 @@ PANEL = "Looking closer"
     epilog="Example: `dragoman explain --trace`, or `dragoman explain turn_9x3k2m7qw1r5t8v0 --json`",
 )
 def explain(
-    turn: Annotated[str | None, typer.Argument(help="The turn's id; without it, the latest one.")] = None,
+    turn: Annotated[
+        str | None,
+        typer.Argument(help="Its id, or that of its conversation, the beginning of one, or `last`."),
+    ] = None,
     *,
     store: Store = None,
     config: Config = None,
@@ -53,7 +56,9 @@ def explain(
     epilog="Example: `dragoman replay turn_9x3k2m7qw1r5t8v0 --model ollama/qwen3 --model openai/gpt-5.4`",
 )
 def replay(
-    turns: Annotated[list[str] | None, typer.Argument(help="Turns by id; without any, the latest.")] = None,
+    turns: Annotated[
+        list[str] | None, typer.Argument(help="Turns by id, or `last`; without any, the latest.")
+    ] = None,
     *,
     model: Annotated[list[str], typer.Option("--model", "-m", help="Run them on this one; more than once.")],
     tools: Annotated[

@@ -111,7 +111,8 @@ def run(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write the picture or the sound of the answer here; several get -1, -2."
+            metavar="FILE",
+            help="Write the picture or the sound of the answer here, or its text; several get -1, -2.",
         ),
     ] = None,
     option: Annotated[

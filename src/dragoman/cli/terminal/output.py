@@ -89,6 +89,8 @@ class TextOutput:
                 self._ended = True
             case e.Notice() if event.kind != "title":
                 self._aside(f"· {plain(event.text)}")
+            case e.TurnEnd():
+                self._end_line()
             case _:
                 pass
 

@@ -69,6 +69,11 @@ class LinePrompts:
         why = f"{event.tool} runs in a client, and there is none here"
         self._start(self._turn.deliver(event.call, why, failed=True))
 
+    async def idle(self) -> None:
+        """Wait until no question stands at the prompt, where what is printed would look like its answer."""
+        async with self._keyboard:
+            pass
+
     async def close(self) -> None:
         """The turn is over: nobody need answer any more."""
         for task in self._tasks:
@@ -163,6 +168,8 @@ def _parse_answer(question: Question, line: str) -> Answer:
 def _parse_edit(question: Question, text: str) -> Answer:
     if question.kind == "review":
         return release(text)
+    if not text:
+        raise NotAChoice(f"write the arguments behind it, all of them: e {format_json(question.arguments)}")
     try:
         arguments = json.loads(text)
     except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -96,23 +97,24 @@ class Screen:
         self._below = below
         self._between = False  # a block of this text stands above already
         self._live = self._new_live()
+        self._next: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Screen:
-        self._live.start()
+        self._start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.stop()
+        self._stop()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """While a person is asked, nothing moves."""
-        self._live.stop()
+        self._stop()
         try:
             yield
         finally:
             self._live = self._new_live()
-            self._live.start()
+            self._start()
 
     def show(self, event: e.Event) -> None:
         match event:
@@ -230,15 +232,24 @@ class Screen:
     # ── what moves ────────────────────────────────────────────────────────────────────────────────
 
     def _new_live(self) -> Live:
-        return Live(
-            console=self._console,
-            get_renderable=self._render,
-            transient=True,
-            refresh_per_second=REFRESHED,
-            vertical_overflow="crop",
-        )
+        return Live(self, console=self._console, transient=True, auto_refresh=False, vertical_overflow="crop")
 
-    def _render(self) -> RenderableType:
+    def _start(self) -> None:
+        self._live.start()
+        self._refresh()
+
+    def _stop(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+        self._live.stop()
+
+    def _refresh(self) -> None:
+        """In the thread that prints: beside it, each would count the lines that the other has drawn over."""
+        self._live.refresh()
+        self._next = asyncio.get_running_loop().call_later(1 / REFRESHED, self._refresh)
+
+    def __rich__(self) -> RenderableType:
+        """What moves, as it is now: also below what is printed between two refreshes."""
         parts: list[RenderableType] = []
         below = self._below()
         room = max(3, self._console.height - 3 - len(self._calls) - len(below))

@@ -12,6 +12,12 @@ from rich.text import Text
 from dragoman.cli.terminal.text import plain
 
 NARROW = 80  # columns of a terminal, below which less is shown
+_WIDE = 200  # columns of what nobody looks at on a screen
+
+
+def open_console(*, soft_wrap: bool = False) -> Console:
+    """For standard output: as wide as the terminal; what goes into a pipe is not folded as if it were one."""
+    return Console(highlight=False, soft_wrap=soft_wrap, width=None if sys.stdout.isatty() else _WIDE)
 
 
 def print_table(

@@ -123,6 +123,7 @@ const TABLE: [RegExp, string][] = [
   [/^(.*) did not begin to reply within (.*) s$/, "$1 在 $2 秒内没有开始回答。"],
   [/^(.*) hung up before it replied: (.*)$/s, "$1 在回答之前断开了连接：$2"],
   [/^(.*) sends requests on to (.*)$/, "$1 把请求转到了 $2。"],
+  [/^the connection to (.*?) broke in the middle of the reply: it was closed before the end$/, "与 $1 的连接在回答结束之前被关闭。"],
   [/^the connection to (.*?) broke in the middle of the reply: (.*)$/s, "与 $1 的连接在回答中途断开：$2"],
   [/^(.*) sent nothing for (.*) s in the middle of its reply$/, "$1 在回答中途 $2 秒没有发送任何内容。"],
   [/^(.*) sent more than (.*) MB, or (.*) MB without a line end$/, "$1 发送的内容超过 $2 MB，或 $3 MB 没有换行。"],
