@@ -3,7 +3,8 @@
 import { describe, expect, it } from "vitest";
 
 import type { Summary, Usage } from "../src/api/types";
-import { inOrder, inWords, offers, rulesInWords, toldBy } from "../src/calls/questions";
+import { inOrder } from "../src/calls/order";
+import { inWords, offers, rulesInWords, toldBy } from "../src/calls/questions";
 import { valueRows } from "../src/calls/rows";
 import { visible, visibleJson } from "../src/calls/visible";
 import { added, cost, count, duration, size } from "../src/i18n/format";

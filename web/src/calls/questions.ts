@@ -34,16 +34,6 @@ export function inWords({ kind, tool, text, rules, diff }: Question): string {
   return visible([ours, rest.trim() && t().server(rest.trim())].join(" ").trim());
 }
 
-/** As their calls stand in the conversation: what one reply asks for comes in its order, whichever was asked about first. */
-export function inOrder(questions: Iterable<Question>): Question[] {
-  const places = new Map([...questions].map((question) => [question, /^(.*?)(?:_(\d+))?$/.exec(question.call)]));
-  const first = new Map<string, number>(); // by reply
-  for (const [{ asked }, place] of places) first.set(place?.[1] ?? "", Math.min(asked, first.get(place?.[1] ?? "") ?? Infinity));
-  const began = (question: Question): number => first.get(places.get(question)?.[1] ?? "") ?? 0;
-  const number = (question: Question): number => Number(places.get(question)?.[2] ?? 0);
-  return [...places.keys()].sort((one, other) => began(one) - began(other) || number(one) - number(other) || one.asked - other.asked);
-}
-
 /** The letter that was typed, where it is not meant for a field or the browser. */
 export function keyOf(event: KeyboardEvent): string | null {
   if (inField(event) || event.ctrlKey || event.metaKey || event.altKey || isComposing(event)) return null;

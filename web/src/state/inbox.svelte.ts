@@ -4,7 +4,7 @@ import * as api from "../api/calls";
 import { Problem } from "../api/client";
 import type { Decision, Question } from "../api/types";
 import { t } from "../i18n/words.svelte";
-import { inOrder } from "../calls/questions";
+import { inOrder } from "../calls/order";
 import { visible } from "../calls/visible";
 import { list } from "./list.svelte";
 import { allowHere, settings } from "./settings.svelte";
