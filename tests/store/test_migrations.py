@@ -115,6 +115,9 @@ async def test_the_command_says_what_it_would_do_and_does_it(tmp_path: Path) -> 
     done = await program("store", "migrate", folder=tmp_path)
     assert done.out.endswith(f"it is at version {migrations()[-1][0]} now\n"), done.err
     assert "nothing to do" in (await program("store", "migrate", "chat.db", folder=tmp_path)).out
+    slip = await program("store", "migrate", "caht.db", folder=tmp_path)
+    assert (slip.status, "is its name right?" in slip.err) == (1, True)
+    assert not (tmp_path / "caht.db").exists()
     assert (await program("list", folder=tmp_path)).status == 0
 
 

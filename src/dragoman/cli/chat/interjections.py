@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from rich.cells import chop_cells
 from rich.text import Text
 
 from dragoman.cli.attachments import attach_mentioned
@@ -47,7 +49,7 @@ class Interjections:
         found = [_line(f"↳ before the next step: {text}") for text in list(self._steering)]
         found += [_line(f"↳ after this turn: {text}") for text in list(self._queued.values())]
         if self.line.text:
-            found += [_line(f"» {self.line.text[-_WIDTH:]}", "bold cyan"), _line(f"  {_HINT}")]
+            found += [_line(f"» {_end_of(self.line.text)}", "bold cyan"), _line(f"  {_HINT}")]
         return found
 
     def hear(self, event: e.Event) -> None:
@@ -111,6 +113,12 @@ class Interjections:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _end_of(typed: str) -> str:
+    """As much as the terminal has room for: where one types."""
+    room = max(10, shutil.get_terminal_size().columns - 4)
+    return chop_cells(typed[::-1], room)[0][::-1]
 
 
 def _line(text: str, style: str = "dim") -> Text:

@@ -10,12 +10,11 @@ from datetime import datetime
 from pathlib import Path
 
 from pydantic import JsonValue
-from rich.console import Console
 from rich.text import Text
 
 from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import each_conversation, find_conversation, open_store
-from dragoman.cli.terminal.tables import print_table
+from dragoman.cli.terminal.tables import open_console, print_table
 from dragoman.cli.terminal.text import one_line, plain, print_json, write_file
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
@@ -144,7 +143,7 @@ def show_conversation(name: str, settings: Settings, *, thoughts: bool, as_json:
                 print_json(await runtime.export(info.id), indent=2)
                 return
             handle = await runtime.conversation(info.id)
-            console = Console(highlight=False)
+            console = open_console(soft_wrap=True)
             console.print(Text(f"{plain(info.title or 'untitled')} · {info.id}", "bold"))
             print_messages(console, await handle.messages(), thoughts=thoughts)
             for question in await handle.questions():

@@ -10,7 +10,7 @@ from dataclasses import replace
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
-from dragoman.store.address import StoreAddress, absolute_place, store_address
+from dragoman.store.address import StoreAddress, StoreFile, absolute_place, store_address
 from dragoman.store.sql.copying import copy_blobs, copy_store, refuse_running
 from dragoman.store.sql.database import SqlDatabase
 from dragoman.store.sql.schema import SchemaState
@@ -93,6 +93,8 @@ def migrate_store(place: str | None, settings: Settings, *, dry_run: bool) -> No
     """Prints at which version it is, each step, and what came of it."""
     named = store_address(absolute_place(place) or "") if place else store_of(settings)
     address = replace(named, blobs=None, migrates=True)
+    if place and isinstance(address, StoreFile) and not address.is_there:
+        raise BadRequest(f"there is no file {address}: is its name right? A new store needs no migration")
     before = asyncio.run(_state(address))
     print(f"{address}: {f'version {before.version}' if before.version else 'no tables yet'}")
     for number, title in before.missing:

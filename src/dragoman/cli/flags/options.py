@@ -68,7 +68,12 @@ Store = Annotated[
 Workspace = Annotated[Path | None, typer.Option(help="The folder that file tools and the shell work in.")]
 Model = Annotated[
     str | None,
-    typer.Option(help="PROVIDER/MODEL; without it, the best that is there.", autocompletion=complete_models),
+    typer.Option(
+        "--model",
+        "-m",
+        help="PROVIDER/MODEL; without it, the best that is there.",
+        autocompletion=complete_models,
+    ),
 ]
 Agent = Annotated[str | None, typer.Option(help="The agent that answers.")]
 Mode = Annotated[str | None, typer.Option(help="Who decides about calls: auto, ask, manual, off.")]

@@ -131,6 +131,7 @@ def run(
         str | None,
         typer.Option(
             "--continue",
+            "-c",
             help="Say it in this conversation: an id, its beginning, or `last`. Without a message, an "
             "interrupted turn of it goes on; with one, that turn is closed.",
             autocompletion=complete_conversations,

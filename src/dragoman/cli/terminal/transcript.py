@@ -37,7 +37,8 @@ def _print_answer(console: Console, message: Message, thoughts: bool) -> None:
         match part:
             case Text(text=text) if text.strip() or part.citations:
                 if text.strip():
-                    console.print(TerminalMarkdown(plain(text)))
+                    source = plain(text)
+                    console.print(TerminalMarkdown(source) if console.is_terminal else Line(source.strip()))
                 for line in source_lines(part.citations):
                     console.print(Line(line, "dim"))
             case ProviderItem():
