@@ -112,6 +112,8 @@ export const calls = {
     ["o", "open the conversation"],
   ] as [string, string][],
   allowAll: (count: number) => `Allow all ${count}`,
+  allowAllSure: (count: number) => `Allow all ${count} all the same`,
+  notSeen: (count: number) => (count === 1 ? "One of them has not been on the screen yet." : `${count} of them have not been on the screen yet.`),
   rejectAll: (count: number) => `Reject all ${count}`,
   questionOf: (place: number, of: number) => `${place} of ${of}`,
   // questions

@@ -107,6 +107,8 @@ export const calls: typeof english = {
     ["o", "打开对话"],
   ],
   allowAll: (count) => `全部允许（${count}）`,
+  allowAllSure: (count) => `仍然全部允许（${count}）`,
+  notSeen: (count) => `其中 ${count} 项还没有在屏幕上出现过。`,
   rejectAll: (count) => `全部拒绝（${count}）`,
   questionOf: (place, of) => `第 ${place} 个，共 ${of} 个`,
   asks,
