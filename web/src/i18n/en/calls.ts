@@ -119,6 +119,9 @@ export const calls = {
   // questions
   asks,
   asksChange: (tool: string) => `May ${tool} make this change?`,
+  inTheChange: "as in the change below",
+  staleDiff: "The arguments are being edited. This is what the model asked for, not what they would do now.",
+  changesNothing: "changes nothing",
   newFile: "new file",
   deletedFile: "deleted",
   becauses,
