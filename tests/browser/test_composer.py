@@ -159,7 +159,8 @@ COLLISIONS = """form => { const all = [...form.querySelectorAll("button")].filte
   const found = [];
   for (const [one, a] of boxes) {
     if (a.right > innerWidth || a.left < 0) found.push(`${one.dataset.testid} is outside`);
-    if (one.closest(".ways") && one.scrollWidth > one.clientWidth + 1) found.push(`${one.dataset.testid} is cut`);
+    if (one.closest(".ways") && one.scrollWidth > one.clientWidth + 1)
+      found.push(`${one.dataset.testid} is cut`);
     for (const icon of one.querySelectorAll("svg")) { const b = icon.getBoundingClientRect();
       if (b.right > a.right + 1 || b.left < a.left - 1) found.push(`${one.dataset.testid} is too small`) }
     for (const [other, b] of boxes) if (one !== other && !one.contains(other) && !other.contains(one)
