@@ -153,6 +153,7 @@ async def test_a_tool_asks_with_choices(person: Person) -> None:
     """C8"""
     await person.say("ask")
     await expect(person.question).to_contain_text("Which colour?", timeout=60_000)
+    await expect(person.call.get_by_text("Which colour?")).to_have_count(1)
     await person.by("choice").filter(has_text="blue").click()
     await person.sees("Thank you.")
 

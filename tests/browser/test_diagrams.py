@@ -79,3 +79,5 @@ async def test_it_follows_light_and_dark(browser: Browser, server: Server) -> No
         light = await drawn.get_attribute("src") or ""
         await person.page.emulate_media(color_scheme="dark")
         await expect(drawn).not_to_have_attribute("src", light)
+        dark = await drawn.evaluate("picture => fetch(picture.src).then(answer => answer.text())")
+        assert "rgba(185" not in dark  # a light shadow glows

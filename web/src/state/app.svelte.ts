@@ -199,6 +199,11 @@ class App {
 
   /** `usual`: a new conversation begins with this model, too. */
   async choose(changes: NonNullable<ConversationChange["settings"]>, usual = true): Promise<void> {
+    await attempt(() => this.put(changes, usual));
+  }
+
+  /** The same; what goes wrong is thrown. */
+  async put(changes: NonNullable<ConversationChange["settings"]>, usual = true): Promise<void> {
     const view = this.current;
     const remember = (): void => (changes.model === undefined || !usual ? undefined : keep({ model: changes.model }));
     if (!view) {
@@ -208,13 +213,11 @@ class App {
       this.planned = planned as ConversationSettings;
       return;
     }
-    await attempt(async () => {
-      const changed = await api.change(view.id, { settings: changes });
-      view.summary = changed;
-      list.put(changed);
-      remember();
-      if ("tools" in changes || "agent" in changes) await catalog.loadTools(view.id, true);
-    });
+    const changed = await api.change(view.id, { settings: changes });
+    view.summary = changed;
+    list.put(changed);
+    remember();
+    if ("tools" in changes || "agent" in changes) await catalog.loadTools(view.id, true);
   }
 
   async rename(id: string, title: string): Promise<void> {
