@@ -211,7 +211,7 @@ async def test_conversations_are_pinned_tagged_and_put_away(person: Person) -> N
     await choose_above("header-pin")
     await expect(person.by("conversation-list").locator("h3").first).not_to_have_text("Pinned")
     await choose_above("header-tags")
-    await person.page.get_by_role("banner").get_by_role("textbox").fill("away")
+    await person.page.locator("main header").get_by_role("textbox").fill("away")
     await person.page.keyboard.press("Enter")
     await expect(row).to_contain_text("#away")
     await choose_above("header-archive")
