@@ -224,7 +224,7 @@ async def test_conversations_are_pinned_tagged_and_put_away(person: Person) -> N
     await expect(row).to_contain_text("#at home")
     await choose("archive")
     await expect(row).to_have_count(0)
-    await person.by("toast").get_by_role("button", name="Undo").click()
+    await person.by("toast").get_by_role("button", name="Undo").last.click()
     await expect(row).to_have_count(1)
     await choose("archive")
     await expect(person.by("take-out")).to_be_visible()
