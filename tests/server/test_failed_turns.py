@@ -79,3 +79,23 @@ async def test_a_turn_that_failed_before_its_first_request_says_so(tmp_path: Pat
         turn = await site.say("go", id)
         assert "no such disk" in (await end_of(site, turn))["error"]
         assert await shown(site, id) == [("user", ["go"]), ("assistant", ["error"])]
+
+
+class Late(Plugin):
+    """Fails when all is said."""
+
+    async def on_turn_end(self, turn: TurnView) -> None:
+        raise OSError("no such disk")
+
+
+async def test_what_was_said_before_a_late_failure_is_the_answer(tmp_path: Path) -> None:
+    """T8 × H7: the error stands after it, and is no part of it."""
+    async with served(tmp_path, [says("All done.")], plugins=[Late()]) as site:
+        id = await site.conversation()
+        ended = await end_of(site, await site.say("go", id))
+        assert (ended["state"], ended["text"]) == ("error", "All done.")
+        assert await shown(site, id) == [
+            ("user", ["go"]),
+            ("assistant", ["All done."]),
+            ("assistant", ["error"]),
+        ]

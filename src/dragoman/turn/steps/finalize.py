@@ -119,10 +119,9 @@ def _told_last(log: TurnLog, failed: TurnFailed) -> list[Message]:
     if tip is not None and any(isinstance(part, Error) for part in tip.parts):
         return []
     error = Error(failed.error, failed.kind, failed.retryable)
-    id = derived_id("msg", log.id, "failed", log.tip or "")
     return [
         Message(
-            id,
+            _told_last_id(log.id, log.tip),
             log.conversation.id,
             log.tip,
             "assistant",
@@ -132,6 +131,10 @@ def _told_last(log: TurnLog, failed: TurnFailed) -> list[Message]:
             created=log.now(),
         )
     ]
+
+
+def _told_last_id(turn: str | None, parent: str | None) -> str:
+    return derived_id("msg", turn, "failed", parent)
 
 
 def finish_of(turn: Turn) -> str:
@@ -147,6 +150,8 @@ def answer_of(messages: Sequence[Message]) -> str:
     """What the turn said in the end: its last reply, with those before it that were cut off and went on."""
     texts: list[str] = []
     for message in reversed(messages):
+        if message.id == _told_last_id(message.turn, message.parent):
+            continue  # it tells of the end, and is nothing the turn said
         if message.role == "user":
             if message.author is None:
                 break
