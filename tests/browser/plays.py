@@ -16,7 +16,7 @@ from typing import Any
 from dragoman.messages.usage import Usage
 from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
 from dragoman.workspace.diff import diff_texts
-from tests.loopback import Answer, Body, Reply, loopback
+from tests.loopback import Answer, Body, Reply, Stream, delta, loopback, sse
 
 LONG = "\n\n".join(
     f"Paragraph {n}: " + "the quick brown fox jumps over the lazy dog. " * 3 for n in range(40)
@@ -212,6 +212,7 @@ PLAYS: dict[str, list[Line]] = {
 }
 
 
+TORN = asyncio.Event()  # when the reply of "torn" breaks off
 BUSY = Answer(503, {"error": {"message": "too many people ask"}}, {"retry-after": "20"})
 
 
@@ -224,6 +225,8 @@ def obey(body: Body) -> Reply:
     place = sum(message["role"] == "assistant" for message in after)
     if name == "busy":
         return BUSY
+    if name == "torn":
+        return Stream((sse(delta(content="Half of it")), TORN), "dies")
     if name == EXAMPLE:
         play = _example([_text(message["content"]) for message in after if message["role"] == "tool"])
     elif name.startswith("js: "):

@@ -60,6 +60,30 @@ async def test_arguments_are_edited_and_checked_before_they_run(person: Person) 
     assert call["original"]["text"] == "buy milk"
 
 
+async def test_only_what_was_changed_in_the_arguments_is_sent(person: Person) -> None:
+    """P3: what the model left out stays out, and an edit that changes nothing is none."""
+    await person.say("pair")
+    await expect(person.by("question")).to_have_count(2, timeout=60_000)
+    one, other = person.by("call").first, person.by("call").last
+    for card in (one, other):
+        await card.get_by_test_id("more").click()
+        await card.get_by_test_id("edit-arguments").click()
+        field = card.get_by_test_id("value-editor").get_by_label("text")
+        await expect(field).to_be_focused()
+        await expect(field).to_be_in_viewport()
+    await field.fill("three")
+    for card in (one, other):
+        await card.get_by_test_id("allow").click()
+    await person.sees("Then without.")
+    calls = [
+        await person.told(f"/api/calls/{await card.get_attribute('data-call')}") for card in (one, other)
+    ]
+    assert [(call["arguments"], call["original"]) for call in calls] == [
+        ({"text": "one"}, None),
+        ({"text": "three"}, {"text": "two"}),
+    ]
+
+
 async def test_a_call_is_rejected_with_a_reason(person: Person) -> None:
     """P3"""
     await person.say("note")
@@ -129,6 +153,7 @@ async def test_a_tool_asks_with_choices(person: Person) -> None:
     """C8"""
     await person.say("ask")
     await expect(person.question).to_contain_text("Which colour?", timeout=60_000)
+    await expect(person.call.get_by_text("Which colour?")).to_have_count(1)
     await person.by("choice").filter(has_text="blue").click()
     await person.sees("Thank you.")
 

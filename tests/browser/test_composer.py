@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from playwright.async_api import expect
+import json
+import re
+
+from playwright.async_api import Route, expect
 
 from tests.browser.stage import MARKS, Person
 
@@ -115,3 +118,68 @@ async def test_footnotes_alerts_and_details_are_shown_as_meant(person: Person) -
     await expect(person.page.get_by_text("Hidden words here.")).to_be_hidden()
     await person.answer.locator("summary").click()
     await expect(person.page.get_by_text("Hidden words here.")).to_be_visible()
+
+
+async def refuse(route: Route) -> None:
+    problem = {"title": "Unprocessable", "status": 422, "detail": "notes.bin cannot be sent to this model"}
+    await route.fulfill(status=422, content_type="application/problem+json", body=json.dumps(problem))
+
+
+async def test_a_message_that_is_refused_stands_in_the_field_again(person: Person) -> None:
+    """U3: with its files; and a conversation that never began is not there."""
+    await person.page.route("**/turns", refuse)
+    await person.by("mode").click()
+    await person.by("mode-ask").click()
+    await person.by("attach-file").set_input_files(
+        {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"read me"}
+    )
+    before = await person.by("conversation").count()
+    await person.say("hello")
+    await expect(person.by("toast")).to_contain_text("cannot be sent")
+    await expect(person.by("welcome")).to_be_visible()
+    await expect(person.by("composer-text")).to_have_value("hello")
+    await expect(person.by("attachment")).to_contain_text("notes.txt")
+    await expect(person.by("mode")).to_contain_text("Ask")
+    await expect(person.by("conversation")).to_have_count(before)
+    await person.page.unroute("**/turns")
+    await person.by("composer-text").press("Enter")
+    await expect(person.by("message").last).to_contain_text("notes.txt", timeout=60_000)
+    await expect(person.by("stop")).to_be_hidden()
+
+    await person.page.route("**/turns", refuse)
+    await person.say("and then")
+    await expect(person.by("composer-text")).to_have_value("and then")
+    await expect(person.by("message")).to_have_count(1)
+    await person.page.unroute("**/turns")
+
+
+# Buttons of the field that lie over each other, or whose words are cut off, but for names that end in dots.
+COLLISIONS = """form => { const all = [...form.querySelectorAll("button")].filter(one => one.offsetParent);
+  const boxes = all.map(one => [one, one.getBoundingClientRect()]);
+  const found = [];
+  for (const [one, a] of boxes) {
+    if (a.right > innerWidth || a.left < 0) found.push(`${one.dataset.testid} is outside`);
+    if (one.closest(".ways") && one.scrollWidth > one.clientWidth + 1)
+      found.push(`${one.dataset.testid} is cut`);
+    for (const icon of one.querySelectorAll("svg")) { const b = icon.getBoundingClientRect();
+      if (b.right > a.right + 1 || b.left < a.left - 1) found.push(`${one.dataset.testid} is too small`) }
+    for (const [other, b] of boxes) if (one !== other && !one.contains(other) && !other.contains(one)
+      && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)
+      found.push(`${one.dataset.testid} over ${other.dataset.testid}`)
+  }
+  return found }"""
+
+
+async def test_the_buttons_of_the_field_do_not_collide(person: Person) -> None:
+    """U6: while a question is open and something is typed, on windows of all widths."""
+    await person.say("note")
+    await expect(person.question).to_be_visible(timeout=60_000)
+    await person.by("composer-text").fill("not now")
+    await expect(person.by("reject-saying")).to_be_visible()
+    await expect(person.by("microphone")).to_be_visible()
+    for width in (1280, 800, 640, 390):
+        await person.page.set_viewport_size({"width": width, "height": 700})
+        assert await person.by("composer").evaluate(COLLISIONS) == [], width
+    await person.page.set_viewport_size({"width": 1200, "height": 800})
+    await person.by("reject-saying").click()
+    await person.sees(re.compile("written"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from playwright.async_api import Browser, expect
 
 from tests.browser.stage import MARKS, Person, Server, at_the_page
@@ -79,3 +81,5 @@ async def test_it_follows_light_and_dark(browser: Browser, server: Server) -> No
         light = await drawn.get_attribute("src") or ""
         await person.page.emulate_media(color_scheme="dark")
         await expect(drawn).not_to_have_attribute("src", light)
+        dark = unquote(await drawn.get_attribute("src") or "")
+        assert "rgba(185" not in dark  # a light shadow glows

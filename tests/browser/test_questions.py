@@ -60,6 +60,7 @@ async def test_a_small_change_is_little_to_read(person: Person) -> None:
     await expect(person.by("allow").locator("kbd")).to_be_visible()
     await person.page.keyboard.press("e")
     await expect(person.by("value-editor")).to_be_visible()
+    await person.page.keyboard.press("Escape")  # out of the field, where it would be written
     await person.page.keyboard.press("e")
     await person.page.keyboard.press("a")
     await person.sees("It is written.")

@@ -215,6 +215,40 @@ async def test_options_and_limits_are_set_for_one_conversation(owner: Person) ->
     await eventually_set(owner, id, {**wanted, "options": {"top_p": 0.9}})
 
 
+async def test_what_cannot_be_saved_stays_in_its_field_and_says_why(owner: Person) -> None:
+    """U3: also when the dialog was closed with Escape; what can be saved is."""
+    await owner.say("hello")
+    await owner.sees("How can I help?")
+    id = owner.page.url.rpartition("/")[2]
+    await owner.by("open-tools").click()
+    await owner.by("conversation-options").locator("summary").click()
+    await owner.by("option-temperature").fill("-1")
+    await owner.by("setting-max_rounds").fill("2.5")
+    await owner.by("option-max_tokens").fill("0")
+    await owner.by("option-others").fill("{top_p")
+    await owner.by("setting-history").fill("4")
+    await owner.by("setting-history").blur()
+    await expect(owner.by("saved-history")).to_have_text("Saved.")
+    await expect(owner.by("problem-temperature")).to_have_text("A number of 0 or more.")
+    await expect(owner.by("problem-max_rounds")).to_have_text("A whole number of 0 or more.")
+    await expect(owner.by("problem-max_tokens")).to_have_text("A whole number of 1 or more.")
+    await expect(owner.by("problem-others")).to_have_text("This is no JSON object.")
+    assert await violations(owner) == []
+    await owner.by("setting-private").fill("Berta=Berta Meier")
+    await owner.by("option-temperature").fill("x")
+    await owner.page.keyboard.press("Escape")
+    await expect(owner.by("tools")).to_have_count(0)
+    await eventually_set(owner, id, {"history": 4, "private": {"Berta": "Berta Meier"}})
+    await owner.by("open-tools").click()
+    await expect(owner.by("option-temperature")).to_have_value("x")
+    await expect(owner.by("problem-temperature")).to_be_visible()
+    await expect(owner.by("option-others")).to_have_value("{top_p")
+    await owner.by("option-temperature").fill("0.4")
+    await owner.by("option-temperature").blur()
+    await expect(owner.by("problem-temperature")).to_have_count(0)
+    await expect(owner.by("saved-temperature")).to_be_visible()
+
+
 async def eventually_set(person: Person, id: str, wanted: dict[str, object]) -> None:
     async with asyncio.timeout(PATIENCE):
         while (found := (await person.told(f"/api/conversations/{id}"))["settings"]) != wanted:

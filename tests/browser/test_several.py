@@ -90,10 +90,11 @@ async def test_each_makes_a_version_and_they_are_compared(browser: Browser, tmp_
         await expect(sides.nth(2)).to_contain_text("tokens")
         await expect(person.by("compare-state")).to_have_count(0)
         assert await faults(person) == []
-        await sides.nth(1).get_by_role("combobox").select_option("Version 1 of 4")
+        await sides.nth(1).get_by_role("combobox").select_option("Version 1 of 4 · stage/model")
         await expect(sides.nth(1)).to_contain_text("I am model.")
-        await person.page.keyboard.press("Escape")
-        await expect(person.by("versions")).to_contain_text("/4")  # the first that answered, or the last
+        await sides.nth(1).get_by_test_id("use-version").click()
+        await expect(person.by("compare")).to_have_count(0)
+        await expect(person.by("versions")).to_contain_text("1/4")
 
 
 async def test_they_answer_at_once_and_each_can_be_stopped(browser: Browser, tmp_path: Path) -> None:

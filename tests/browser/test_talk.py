@@ -6,7 +6,7 @@ import re
 
 from playwright.async_api import Browser, FilePayload, expect
 
-from tests.browser.plays import LONG
+from tests.browser.plays import LONG, TORN
 from tests.browser.stage import MARKS, Person, Server, at_the_page
 
 pytestmark = MARKS
@@ -23,6 +23,27 @@ async def test_a_message_is_sent_and_the_answer_streams_in(person: Person) -> No
     )
     await person.by("stop").click()
     await expect(person.by("stopped")).to_be_visible()
+
+
+async def test_a_turn_that_failed_says_so_under_what_was_said_last(person: Person) -> None:
+    """T8 × T13: with a way to try again, also after a reload."""
+    TORN.clear()
+    await person.say("torn")
+    await person.sees("Half of it")
+    await person.say("hello", steer=True)
+    await expect(person.by("steering")).to_have_count(1)
+    TORN.set()
+    for _ in range(2):
+        await expect(person.by("message")).to_have_count(2)
+        await expect(person.by("answer")).to_have_count(2)
+        await expect(person.answer.get_by_test_id("error")).to_be_visible()
+        await expect(person.by("retry")).to_have_count(1)
+        await person.page.reload()
+    button = await person.by("retry").bounding_box()
+    assert button
+    assert button["height"] < 40
+    await person.by("retry").click()
+    await person.sees("How can I help?")
 
 
 async def test_a_request_that_is_tried_again_tells_when_and_why(person: Person) -> None:

@@ -28,6 +28,14 @@ async def test_a_write_is_seen_allowed_taken_back_and_done_again(person: Person,
     await person.by("allow").click()
     await person.sees("It is written.")
     assert file.read_text("utf-8") == "first\nsecond\n"
+    head = person.call.get_by_role("button").first
+    for _ in range(2):  # closed, and open
+        await expect(head).to_contain_text("draft.txt")
+        await expect(head).to_contain_text("+2 −0")
+        await head.click()
+    await expect(head).to_have_attribute("aria-expanded", "false")
+    await head.click()
+    await expect(person.call.get_by_test_id("arguments")).to_contain_text("draft.txt")
 
     await person.by("changes-button").click()
     await expect(person.by("turn-diff")).to_contain_text("+first")
@@ -88,10 +96,14 @@ async def test_one_change_of_three_is_refused_and_another_edited(person: Person,
     await person.by("side-by-side").click()
     await expect(diff.locator(".pair").first).to_be_visible()
     await expect(diff.locator(".pair .number").first).to_have_text("1")
+    counts = person.question.locator(".counts")
+    await expect(counts).to_have_text("+2 −2")
     await diff.get_by_test_id("hunk-made").nth(1).uncheck()
+    await expect(counts).to_have_text("+2 −1")
     await expect(person.by("allow")).to_have_accessible_name("Allow 2 of 3 changes")
     await diff.get_by_test_id("hunk-edit").nth(1).click()
     text = diff.get_by_test_id("hunk-text")
+    await expect(text).to_be_focused()
     await text.fill((await text.input_value()).replace("more", "more of mine"))
     await person.by("allow").click()
     await person.sees("It is revised.")
@@ -103,3 +115,28 @@ async def test_one_change_of_three_is_refused_and_another_edited(person: Person,
     await eventually(lambda: file.read_text("utf-8") == POEM)
     await person.by("redo").click()
     await eventually(lambda: file.read_text("utf-8") == made)
+
+
+async def test_a_diff_is_said_to_be_the_models_while_the_arguments_are_others(
+    person: Person, server: Server
+) -> None:
+    """B2 × P3; and a write that changes nothing says so."""
+    file = nothing_at(server.config.with_name("draft.txt"))
+    await person.say("draft")
+    await person.by("more").click()
+    await person.by("edit-arguments").click()
+    await expect(person.by("stale-diff")).to_have_count(0)
+    field = person.by("value-editor").get_by_label("path")
+    await field.fill("other.txt")
+    await expect(person.by("stale-diff")).to_contain_text("what the model asked for")
+    await field.fill("draft.txt")
+    await expect(person.by("stale-diff")).to_have_count(0)
+    await person.by("allow").click()
+    await person.sees("It is written.")
+    await person.say("draft")
+    await expect(person.by("question-diff")).to_contain_text("draft.txt")
+    await expect(person.by("question-diff")).to_contain_text("changes nothing")
+    await expect(person.by("question-diff")).not_to_contain_text("diff --git")
+    await person.by("reject").click()
+    await person.sees_call("rejected")
+    file.unlink()

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 
 import { colour } from "../src/diff/colours";
-import { headOf, differences, newSide, pairs, parseDiff, textOf, type Hunk } from "../src/diff/parse";
+import { changesOf, headOf, differences, isToldBy, newSide, pairs, parseDiff, textOf, type Hunk } from "../src/diff/parse";
 import { HunkPicks } from "../src/diff/picks.svelte";
 
 const DIFF =
@@ -79,5 +79,20 @@ describe("the head of a file in a diff", () => {
     expect(head("diff --git a/f b/f\nold mode 100644\nnew mode 100755\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n")).toMatchObject({ rest: ["old mode 100644", "new mode 100755"] });
     expect(head("diff --git a/g b/g\nnew file mode 100755\n--- /dev/null\n+++ b/g\n@@ -0,0 +1 @@\n+z\n")).toBeNull();
     expect(head("diff --git a/f b/g\nrename from f\nrename to g\n--- a/f\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n")).toBeNull();
+  });
+});
+
+describe("what a diff tells", () => {
+  it("names the files, and counts what came and went", () => {
+    expect(changesOf(DIFF)).toEqual({ names: "f, g", added: 3, removed: 1 });
+  });
+
+  it("is a text only where each line of it stands there", () => {
+    expect(isToldBy(DIFF, "one\n++ 2\n")).toBe(true);
+    expect(isToldBy(DIFF, "rm -r old\nz\n")).toBe(false);
+  });
+
+  it("has a name also where nothing changes", () => {
+    expect(headOf(parseDiff("diff --git a/a b.txt b/a b.txt\n")[0]!)).toEqual({ name: "a b.txt", kind: "changed", rest: [] });
   });
 });

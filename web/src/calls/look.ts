@@ -21,7 +21,10 @@ export const LOOKS: Record<CallState, { icon: IconName; tone: Tone }> = {
 
 /** The arguments on one line: what a person scans for. */
 export function briefly(values: JsonObject, length = 90): string {
-  const shown = Object.values(values).map((value) => (typeof value === "string" ? value : JSON.stringify(value)));
+  const shown = Object.values(values).map((value) => {
+    const texts = Array.isArray(value) && value.every((item) => typeof item === "string");
+    return typeof value === "string" ? value : texts ? value.join(", ") : JSON.stringify(value);
+  });
   const line = shown.join(" · ").replace(/\s+/g, " ").trim();
   return line.length > length ? `${line.slice(0, length)}…` : line;
 }

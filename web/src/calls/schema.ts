@@ -42,6 +42,16 @@ export const typesOf = (schema: Schema): string[] =>
 
 const same = (one: Json, other: Json): boolean => JSON.stringify(one) === JSON.stringify(other);
 
+/** Whether two objects say the same, in whichever order. */
+export function agree(one: Json | undefined, other: Json | undefined): boolean {
+  if (!isObject(one) || !isObject(other)) {
+    if (!Array.isArray(one) || !Array.isArray(other)) return one === other;
+    return one.length === other.length && one.every((item, at) => agree(item, other[at]));
+  }
+  const names = Object.keys(one);
+  return names.length === Object.keys(other).length && names.every((name) => Object.hasOwn(other, name) && agree(one[name], other[name]));
+}
+
 const inside = (path: string, key: string | number): string =>
   typeof key === "number" ? `${path}[${key}]` : path ? `${path}.${key}` : key;
 

@@ -31,6 +31,12 @@ export const drafts = {
       return [];
     }
   },
+  /** What could not be sent goes before what was written since. */
+  giveBack(key: string, text: string, files: FilePart[]): void {
+    drafts.set(key, [text, drafts.get(key)].filter(Boolean).join("\n"));
+    const since = drafts.files(key).filter(({ blob }) => !files.some((file) => file.blob === blob));
+    drafts.setFiles(key, [...files, ...since]);
+  },
   setFiles(key: string, files: FilePart[]): void {
     drafts.set(`${key}.files`, files.length ? JSON.stringify(files) : "");
   },

@@ -24,7 +24,7 @@ export function parseDiff(diff: string): FileChange[] {
       file.hunks.push({ number: number++, place: line, rows: [] });
     } else if (!file.hunks.length) {
       file.head.push(line);
-      file.name = NAME.exec(line)?.[1] ?? file.name;
+      file.name = NAME.exec(line)?.[1] ?? (file.name || bothNames(line));
     } else {
       const row = rowOf(line, oldLine, newLine);
       if (row.old !== null) oldLine += 1;
@@ -34,6 +34,11 @@ export function parseDiff(diff: string): FileChange[] {
   }
   for (const file of files) for (const hunk of file.hunks) markWords(hunk.rows);
   return files;
+}
+
+/** The name that stands twice, where it is the same: also of a file that does not change. */
+function bothNames(line: string): string {
+  return /^diff --git a\/(.*) b\/\1$/.exec(line)?.[1] ?? "";
 }
 
 function rowOf(line: string, oldLine: number, newLine: number): Row {
@@ -107,14 +112,30 @@ const MADE = /^(new|deleted) file mode 100644$/;
 export function headOf({ name, head }: FileChange): Head | null {
   if (!name) return null;
   const kind = head.map((line) => MADE.exec(line)?.[1]).find(Boolean) as Head["kind"] | undefined;
+  const names = head.filter((line) => /^(?:---|\+\+\+) /.test(line)).length > 0; // there are none where nothing changes
   const usual = [
     `diff --git a/${name} b/${name}`,
     `--- ${kind === "new" ? "/dev/null" : `a/${name}`}`,
     `+++ ${kind === "deleted" ? "/dev/null" : `b/${name}`}`,
   ];
-  if (!usual.every((line) => head.includes(line))) return null;
+  if (!usual.slice(0, names ? 3 : 1).every((line) => head.includes(line))) return null;
   const rest = head.filter((line) => !usual.includes(line) && !MADE.test(line) && !/^index [0-9a-f]+\.\.[0-9a-f]+/.test(line));
   return { name, kind: kind ?? "changed", rest };
+}
+
+/** Which files a diff is about, and how many lines come and go. */
+export function changesOf(diff: string): { names: string; added: number; removed: number } {
+  const files = parseDiff(diff);
+  const rows = files.flatMap(({ hunks }) => hunks.flatMap((hunk) => hunk.rows));
+  const count = (kind: Row["kind"]): number => rows.filter((row) => row.kind === kind).length;
+  return { names: files.map(({ name }) => name).filter(Boolean).join(", "), added: count("added"), removed: count("removed") };
+}
+
+/** Whether every line of a text stands in it. */
+export function isToldBy(diff: string, text: string): boolean {
+  const rows = parseDiff(diff).flatMap(({ hunks }) => hunks.flatMap((hunk) => hunk.rows.map(textOf)));
+  const lines = new Set(rows);
+  return text.replace(/\n$/, "").split("\n").every((line) => lines.has(line));
 }
 
 export const textOf = (row: Row): string => row.pieces.map((piece) => piece.text).join("");

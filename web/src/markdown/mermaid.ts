@@ -22,6 +22,7 @@ async function draw(source: string, dark: boolean): Promise<Drawing> {
     layout: "dagre", // the others are not in this page
     suppressErrorRendering: true,
     theme: dark ? "dark" : "neutral",
+    themeVariables: { dropShadow: "none" }, // light ones glow in the dark
     fontFamily: "system-ui, sans-serif",
     // What a diagram may not set by itself.
     secure: ["secure", "securityLevel", "startOnLoad", "maxTextSize", "maxEdges", "suppressErrorRendering", "htmlLabels", "themeCSS", "fontFamily", "layout"],

@@ -23,8 +23,9 @@ export function cutText(text: string, limit: number, lines: number): Cut {
   return { text: shown, lines: countLines(text) - countLines(shown), whole: false };
 }
 
+/** The end of the last line begins no other. */
 function countLines(text: string): number {
   let count = 1;
-  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count++;
+  for (let at = text.indexOf("\n"); at >= 0 && at < text.length - 1; at = text.indexOf("\n", at + 1)) count++;
   return count;
 }

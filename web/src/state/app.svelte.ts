@@ -41,6 +41,8 @@ class App {
   drawer = $state(false);
   /** Words for the message field that somebody clicked on. */
   suggested = $state<string | null>(null);
+  /** Where something that could not be sent has been put back: the key of a draft. */
+  returned = $state<string | null>(null);
   /** A file of a message that somebody wants to say something about. */
   attached = $state.raw<FilePart | null>(null);
   /** Settings chosen before there is a conversation to keep them. */
@@ -122,17 +124,39 @@ class App {
 
   // ── saying something ──────────────────────────────────────────────────────────────────────────────
 
-  /** True where it was taken. A running turn is steered, or the message waits in line. */
-  async say(parts: api.Said, queue: boolean, options: JsonObject = {}): Promise<boolean> {
+  /** A running turn is steered, or the message waits in line. Null where it was taken, else where it belongs now: the id of a
+   * conversation, or "new". */
+  async say(parts: api.Said, queue: boolean, options: JsonObject = {}): Promise<string | null> {
+    const planned = $state.snapshot(this.planned) as ConversationSettings;
+    const before = this.current;
+    let view = before;
     const done = await attempt(async () => {
-      const view = this.current ?? (await this.begin());
+      view ??= await this.begin();
       const running = view.running;
       if (running && !queue && (await this.steer(running.id, parts))) return true;
       const begun = await api.send(view.id, parts, { options, ...(running ? { queue: true } : {}) });
       this.took(view, begun, parts);
       return true;
     });
-    return done === true;
+    if (done) return null;
+    if (before || !view) return before?.id ?? "new";
+    return (await this.withdraw(view, planned)) ? "new" : (view as ConversationView).id;
+  }
+
+  /** A conversation whose first message was refused: there is nothing in it. False where that is not so. */
+  private async withdraw({ id }: ConversationView, planned: ConversationSettings): Promise<boolean> {
+    try {
+      if ((await api.tree(id)).messages.length) return false;
+      await api.drop(id);
+    } catch {
+      return false; // the server cannot be reached: what is there stays
+    }
+    list.drop(id);
+    if (this.current === null || this.current.id === id) {
+      this.show(null);
+      this.planned = planned;
+    }
+    return true;
   }
 
   /** False where the turn was over before it could hear. */
@@ -175,6 +199,11 @@ class App {
 
   /** `usual`: a new conversation begins with this model, too. */
   async choose(changes: NonNullable<ConversationChange["settings"]>, usual = true): Promise<void> {
+    await attempt(() => this.put(changes, usual));
+  }
+
+  /** The same; what goes wrong is thrown. */
+  async put(changes: NonNullable<ConversationChange["settings"]>, usual = true): Promise<void> {
     const view = this.current;
     const remember = (): void => (changes.model === undefined || !usual ? undefined : keep({ model: changes.model }));
     if (!view) {
@@ -184,13 +213,11 @@ class App {
       this.planned = planned as ConversationSettings;
       return;
     }
-    await attempt(async () => {
-      const changed = await api.change(view.id, { settings: changes });
-      view.summary = changed;
-      list.put(changed);
-      remember();
-      if ("tools" in changes || "agent" in changes) await catalog.loadTools(view.id, true);
-    });
+    const changed = await api.change(view.id, { settings: changes });
+    view.summary = changed;
+    list.put(changed);
+    remember();
+    if ("tools" in changes || "agent" in changes) await catalog.loadTools(view.id, true);
   }
 
   async rename(id: string, title: string): Promise<void> {

@@ -127,6 +127,7 @@ export class Draft {
         if (event.reason) this.head.metadata = { ...this.head.metadata, reason: event.reason };
         break;
       case "error":
+        if (this.head.finish && this.head.finish !== "error") break; // this reply was whole: another message tells of it
         this.open.clear();
         this.parts.push({ type: "error", message: event.message, kind: event.kind, retryable: event.retryable });
         break;

@@ -145,7 +145,7 @@ class TurnLog:
         turn = reduce(advance, stamped, self.turn)
         if not _steerable(turn):
             self._flush()  # the store may refuse these: what came before must not be refused with them
-        before, count = self.turn, self._count
+        before, count, length, revision = self.turn, self._count, len(self.path), self.revision
         self._take(turn, stamped, change or Change())
         write = self._flush(sync=sync)
         assert write is not None
@@ -153,6 +153,8 @@ class TurnLog:
             await write
         except Unread:
             self.turn, self._count = before, count  # it did not happen: read the signal first
+            self.revision = revision
+            del self.path[length:]
             raise
 
     def record_soon(self, *facts: Fact, change: Change | None = None) -> None:

@@ -9,7 +9,8 @@ from traceback import walk_tb
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.messages.call_events import call_end
 from dragoman.messages.endings import INCOMPLETE
-from dragoman.messages.events import ErrorRaised, MessageEnd, TurnEnd
+from dragoman.messages.events import ErrorRaised, MessageAdded, MessageEnd, TurnEnd
+from dragoman.messages.ids import derived_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Error, ToolCall, ToolResult
 from dragoman.store.store import Change, Unread
@@ -99,11 +100,41 @@ async def conclude(log: TurnLog, signals: Signals, error: Exception | None) -> N
 async def _last(log: TurnLog, signals: Signals, fact: Fact) -> None:
     """Record it when everything that came in is on the tree."""
     while True:
-        try:
-            return await log.record(replace(fact))  # it happens when it is stored: a new try, a new time
+        told = _told_last(log, fact) if isinstance(fact, TurnFailed) else []
+        try:  # it happens when it is stored: a new try, a new time
+            await log.record(replace(fact), change=Change(messages=list(told)))
         except Unread:
             await signals.collect()
             await take_in_steering(log, signals)
+            continue
+        for message in told:
+            log.publish(MessageAdded(message))
+        return
+
+
+def _told_last(log: TurnLog, failed: TurnFailed) -> list[Message]:
+    """The error at the end of the branch, where it does not stand there yet: no reply had begun that could
+    tell of it, or a person said something after that reply."""
+    tip = log.path[-1] if log.path else None
+    if tip is not None and any(isinstance(part, Error) for part in tip.parts):
+        return []
+    error = Error(failed.error, failed.kind, failed.retryable)
+    return [
+        Message(
+            _told_last_id(log.id, log.tip),
+            log.conversation.id,
+            log.tip,
+            "assistant",
+            (error,),
+            turn=log.id,
+            finish="error",
+            created=log.now(),
+        )
+    ]
+
+
+def _told_last_id(turn: str | None, parent: str | None) -> str:
+    return derived_id("msg", turn, "failed", parent)
 
 
 def finish_of(turn: Turn) -> str:
@@ -119,6 +150,8 @@ def answer_of(messages: Sequence[Message]) -> str:
     """What the turn said in the end: its last reply, with those before it that were cut off and went on."""
     texts: list[str] = []
     for message in reversed(messages):
+        if message.id == _told_last_id(message.turn, message.parent):
+            continue  # it tells of the end, and is nothing the turn said
         if message.role == "user":
             if message.author is None:
                 break
