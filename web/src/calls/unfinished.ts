@@ -1,7 +1,6 @@
 /** What a person is writing into a question: not gone without a word where somebody else, or another tab, answers first. */
 
 import { t } from "../i18n/words.svelte";
-import { copyText } from "../parts/clipboard";
 import { tell } from "../state/toasts.svelte";
 
 const writing = new Map<string, () => string | null>();
@@ -15,5 +14,11 @@ export function isWritten(question: string, typed: () => string | null): () => v
 /** The question is closed, and nothing was sent from here. */
 export function rescue(question: string): void {
   const typed = writing.get(question)?.() ?? null;
-  if (typed !== null) tell(t().answeredMeanwhile, "note", { label: t().copy, run: () => void copyText(typed) }, 20);
+  if (typed !== null) tell(t().answeredMeanwhile, "note", { label: t().copy, run: () => void copy(typed) }, 20);
+}
+
+/** Seldom wanted: it comes when it is. */
+async function copy(text: string): Promise<void> {
+  const { copyText } = await import("../parts/clipboard");
+  await copyText(text);
 }
