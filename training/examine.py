@@ -27,11 +27,12 @@ class Examination:
         self._tokenizer = tokenizer
         self._longest = longest
 
-    def run(self, count: int, device: str) -> dict[str, Any]:
+    def run(self, count: int, device: str, public: str = "") -> dict[str, Any]:
+        """So many conversations about tools that were held out: the material's, or those of a public file."""
         chance = random.Random(SEED)
         cases: list[tuple[list[int], str]] = []
         while len(cases) < count:
-            pieces = conversation(chance, held=True)
+            pieces = conversation(chance, held=True, public=public)
             at = chance.choice([at for at, piece in enumerate(pieces) if piece.learnt])
             ids = self._tokenizer.encode(
                 "".join(piece.text for piece in pieces[:at]), add_special_tokens=False

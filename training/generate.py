@@ -29,7 +29,7 @@ from training.manner import lowered, say
 from training.material import talk
 from training.material.clashes import ANSWERS, EVERYDAY, MIXED
 from training.scene import Language, Scene
-from training.tools import Idea, Offered, Wish, ideas, offer, question_for, wish_for
+from training.tools import Idea, Offered, Stock, Wish, offer, question_for, stock, wish_for
 from training.values import make_value
 
 LANGUAGES: tuple[Language, ...] = ("en", "de", "zh")
@@ -45,25 +45,36 @@ class Piece:
     learnt: bool = False
 
 
-def conversation(chance: random.Random, *, held: bool = False) -> list[Piece]:
-    first, others = conversations(chance, held=held)
+def conversation(chance: random.Random, *, held: bool = False, public: str = "") -> list[Piece]:
+    first, others = conversations(chance, held=held, public=public)
     return [first, *next(others)]
 
 
-def conversations(chance: random.Random, *, held: bool = False) -> tuple[Piece, Iterator[list[Piece]]]:
-    """A system message, and any number of conversations that begin with it."""
-    writer = _Writer(chance, held)
+def conversations(
+    chance: random.Random, *, held: bool = False, public: str = "", part: float = 1.0
+) -> tuple[Piece, Iterator[list[Piece]]]:
+    """A system message, and any number of conversations that begin with it.
+
+    With `public` (a file that `public.py` made) so large a part of them is about the tools in it.
+    """
+    about_public = bool(public) and chance.random() < part
+    own, others = stock(held), stock(held, public) if public else stock(held)
+    writer = _Writer(
+        chance, *((others, own) if about_public else (own, others)), public=about_public, held=held
+    )
     return writer.head(), iter(writer.write, None)
 
 
 class _Writer:
     """Writes one conversation: what is offered first, then turn by turn."""
 
-    def __init__(self, chance: random.Random, held: bool) -> None:
+    def __init__(
+        self, chance: random.Random, tools: Stock, others: Stock, *, public: bool, held: bool
+    ) -> None:
         today = date(2024, 1, 1) + timedelta(days=chance.randrange(1400))
         self._scene = Scene(chance, "en", today, chance.random() < 0.95)
-        self._ideas = ideas(held)
-        self._with_builtin = chance.random() < (0.2 if held else 0.5)
+        self._stock, self._others, self._public = tools, others, public
+        self._with_builtin = chance.random() < (0.2 if held or public else 0.5)
         self._tools: list[Offered] = []
         self._last: Wish | None = None
         self._pieces: list[Piece] = []
@@ -82,6 +93,8 @@ class _Writer:
         """A conversation, without the system message."""
         scene = self._scene
         scene.language = scene.chance.choices(LANGUAGES, [76, 13, 11])[0]
+        if self._public and not any(tool.idea and tool.idea.requests[scene.language] for tool in self._tools):
+            scene.language = "en"
         self._last, self._over, self._pieces = None, False, []
         turns = scene.pick(_TURNS)
         while (turns > 0 or not self._pieces) and not self._over:
@@ -102,8 +115,7 @@ class _Writer:
             else chance.choice([1, 1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18])
         )
         taken |= {tool.name for tool in self._tools}
-        domains = {one.domain for one in self._ideas}
-        near = chance.choice(sorted(domains))
+        near = chance.choice(self._stock.by_hand if self._public else self._stock.ideas).domain
         while count > 0:
             idea = self._any_idea(near)
             tool = offer(scene, idea, taken)
@@ -122,12 +134,14 @@ class _Writer:
     def _any_idea(self, near: str) -> Idea:
         """Often one of the same domain, so that the choice has to be learnt; rather one written by hand."""
         scene = self._scene
-        pool: Sequence[Idea] = self._ideas
-        if scene.maybe(0.4):
-            pool = [idea for idea in self._ideas if idea.domain == near]
+        pool: Sequence[Idea] = self._stock.ideas
+        if scene.maybe(0.12):
+            pool = self._others.ideas
+        elif scene.maybe(0.4):
+            pool = self._stock.domains[near]
         elif scene.maybe(0.6):
-            pool = [idea for idea in self._ideas if not idea.of_family]
-        return scene.chance.choice(pool or self._ideas)
+            pool = self._stock.by_hand
+        return scene.chance.choice(pool or self._stock.ideas)
 
     # ── turns ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -254,7 +268,7 @@ class _Writer:
         """A wish for a tool that is not offered, nor one like it; or one that no tool here grants."""
         scene = self._scene
         if scene.maybe(0.3):
-            if self._might_do_anything():
+            if self._public or self._might_do_anything():
                 return
             wishes = [*talk.WISHES[scene.language]]
             if self._with_builtin and not any(tool.name == "shell" for tool in self._tools):
@@ -271,9 +285,9 @@ class _Writer:
         domains = {tool.idea.domain for tool in self._tools if tool.idea is not None}
         near = scene.maybe(0.4)
         for _ in range(8):
-            idea: Idea = scene.chance.choice(self._ideas)
+            idea: Idea = scene.chance.choice(self._stock.ideas)
             if near and domains:
-                pool = [one for one in self._ideas if one.domain in domains and one.domain not in MIXED]
+                pool = [one for one in self._stock.ideas if one.domain in domains and one.domain not in MIXED]
                 idea = scene.chance.choice(pool) if pool else idea
             if idea.names[0] in here or (idea.domain in domains and not near) or idea.domain == "knowledge":
                 continue

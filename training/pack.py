@@ -36,6 +36,10 @@ class Job(NamedTuple):
     seed: int
     packs: int
     longest: int
+    public: str = (
+        ""  # a file that `public.py` made, and how large a part of the conversations are about its tools
+    )
+    part: float = 0.0
 
 
 @dataclass(slots=True, frozen=True)
@@ -96,7 +100,7 @@ def make_packs(job: Job) -> list[Packed]:
     packs: list[Packed] = []
     pack = _Pack()
     while len(packs) < job.packs:
-        first, others = conversations(chance)
+        first, others = conversations(chance, public=job.public, part=job.part)
         head = encode(tokenizer, [first])
         if _size(head) + SMALLEST > job.longest:
             continue  # so many tools leave no room

@@ -2,7 +2,8 @@
 
 A block begins with `@ names :: descriptions`; parameters follow, `. names: kind = abouts` (`?` for optional
 ones), then requests (`e` English, `d` German, `z` Chinese), follow-ups (`f`, `fd`, `fz`), questions back
-(`? PARAMETER ; REQUEST ; QUESTION`, `?d`, `?z`), and results (`= RESULT => SENTENCE`). `#` names the domain.
+(`? PARAMETER ; REQUEST ; QUESTION`, `?d`, `?z`), and results (`= RESULT => SENTENCE`). `#` names the domain;
+`~` says that the requests were made by rule.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from training.scene import Language, Scene, Value
 from training.values import free_text, make_value, schema_of
 
 FOLDER = Path(__file__).with_name("material")
+MOST_OFTEN = 12  # how many times as often a tool is chosen that has many requests
 HELD_OUT = 14  # one of so many tools is for the examination alone
 _SLOT = re.compile(r"\{(\w+)\}")
 _SET = re.compile(r"\[(\w+)=(\w+):([^\]]+)\]")
@@ -103,28 +105,54 @@ def _content_words(names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(word.removesuffix("s") for word in found if len(word) > 2) - GENERAL_WORDS
 
 
+@dataclass(slots=True, frozen=True)
+class Stock:
+    """Tools that conversations choose from, and the same by their domains."""
+
+    ideas: tuple[Idea, ...]
+    by_hand: tuple[Idea, ...]
+    domains: dict[str, list[Idea]]
+
+
 @cache
-def ideas(held: bool) -> tuple[Idea, ...]:
-    """All tools but those that are held out; or only these."""
-    return tuple(idea for idea in _all() if idea.held == held)
+def stock(held: bool, public: str = "") -> Stock:
+    """The material's tools, or those of a file that `public.py` made: all but those held out, or these."""
+    found = tuple(idea for idea in (_read_public(public) if public else _all()) if idea.held == held)
+    domains: dict[str, list[Idea]] = {}
+    for idea in found:
+        domains.setdefault(idea.domain, []).append(idea)
+    by_hand = [idea for idea in found if not idea.of_family]
+    if public:  # a few tools have most of what people said
+        by_hand = [
+            idea for idea in by_hand for _ in range(1 + min(len(idea.requests["en"]) // 8, MOST_OFTEN))
+        ]
+    return Stock(found, tuple(by_hand), domains)
 
 
 @cache
 def _all() -> tuple[Idea, ...]:
     lines = [line for file in sorted(FOLDER.glob("*.txt")) for line in file.read_text("utf-8").split("\n")]
+    return (*_read(lines), *_read(list(family_lines()), of_family=True))
+
+
+@cache
+def _read_public(file: str) -> tuple[Idea, ...]:
+    return tuple(_read(Path(file).read_text("utf-8").split("\n")))
+
+
+def _read(lines: list[str], *, of_family: bool = False) -> list[Idea]:
     found: list[Idea] = []
     domain = ""
-    begins = len(lines)
-    for at, line in enumerate([*lines, *family_lines()]):
+    for line in lines:
         mark, _, rest = line.partition(" ")
         if mark == "#":
             domain = rest
         elif mark == "@":
             names, _, abouts = rest.partition(" :: ")
-            found.append(Idea(domain, names.split(", "), abouts.split(" / "), of_family=at >= begins))
+            found.append(Idea(domain, names.split(", "), abouts.split(" / "), of_family=of_family))
         elif mark:
             _read_line(found[-1], mark, rest)
-    return tuple(found)
+    return found
 
 
 def _read_line(idea: Idea, mark: str, rest: str) -> None:
@@ -137,6 +165,8 @@ def _read_line(idea: Idea, mark: str, rest: str) -> None:
         idea.requests[_LANGUAGES[mark]].append(rest)
     elif mark in ("f", "fd", "fz"):
         idea.follow_ups[_LANGUAGES[mark]].append(rest)
+    elif mark == "~":
+        idea.of_family = True
     elif mark[0] == "?":
         parameter, request, question = rest.split(" ; ")
         idea.questions[_LANGUAGES.get(mark[1:], "en")].append((parameter, request, question))

@@ -107,7 +107,10 @@ def train(options: argparse.Namespace) -> None:
     )
     seeds = range(options.seed * 1_000_000, options.seed * 1_000_000 + 900_000)
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
-        work = (Job(str(base), seed, options.per_job, options.longest) for seed in seeds)
+        work = (
+            Job(str(base), seed, options.per_job, options.longest, options.public, options.public_part)
+            for seed in seeds
+        )
         jobs = ahead(pool, work, 3 * options.workers)
         steps, seen, written, losses = 0, 0, 0, list[Tensor]()
         start = time.time()
@@ -152,9 +155,13 @@ def train(options: argparse.Namespace) -> None:
 
 def examine(model: AdaptedLlama, tokenizer: Tokenizer, options: argparse.Namespace, device: str) -> None:
     model.block = block  # every length is another, which would be compiled anew
-    found = Examination(model, tokenizer, options.longest).run(options.examine, device)
+    examination = Examination(model, tokenizer, options.longest)
+    found = {
+        Path(public).stem or "material": examination.run(options.examine, device, public)
+        for public in {"", options.public}
+    }
     (Path(options.out) / "examined.json").write_text(json.dumps(found, indent=1, ensure_ascii=False))
-    print(json.dumps(found["counts"]), flush=True)
+    print(json.dumps({name: one["counts"] for name, one in found.items()}), flush=True)
 
 
 def save(model: AdaptedLlama, path: Path, options: argparse.Namespace) -> None:
@@ -169,6 +176,8 @@ def main() -> None:
     parser.add_argument("--base", required=True, help="the GGUF file of the model")
     parser.add_argument("--out", required=True, help="the folder for the adapter and the report")
     parser.add_argument("--resume", default="", help="an adapter of the same rank to go on with")
+    parser.add_argument("--public", default="", help="more tools: a file that training.public made")
+    parser.add_argument("--public-part", type=float, default=0.5, help="of the conversations, about those")
     parser.add_argument("--seconds", type=float, default=720, help="of training")
     parser.add_argument("--steps", type=int, default=10**9, help="at most")
     parser.add_argument("--rank", type=int, default=64)

@@ -26,12 +26,17 @@ from training.scene import Scene, Value
 
 
 def make_value(scene: Scene, kind: str, about: str = "") -> Value:
-    """A value of a kind such as `city`, `int 1 20`, `list person`, `a|b|c`, or `any a|b|c` for free text."""
+    """A value of a kind such as `city`, `int 1 20`, `list person`, `a|b|c`, or `any a|b|c` for free text.
+
+    `like a|b|c` is free text too: one of these, or something else, so that what is said is read.
+    """
     name, *limits = kind.split(" ")
     if name == "list":
         return _several(scene, " ".join(limits), about)
     if name == "any":
         return _same(scene.pick(" ".join(limits).split("|")))
+    if name == "like":
+        return _like(scene, " ".join(limits).split("|"))
     if "|" in kind:
         return choice(scene, kind.split("|"))
     if name == "int":
@@ -62,7 +67,7 @@ def schema_of(kind: str) -> dict[str, Any]:
     name, _, rest = kind.partition(" ")
     if name == "list":
         return {"type": "array", "items": schema_of(rest)}
-    if name == "any":
+    if name in ("any", "like"):
         return {"type": "string"}
     if "|" in kind:
         return {"type": "string", "enum": kind.split("|")}
@@ -80,6 +85,15 @@ def schema_of(kind: str) -> dict[str, Any]:
 
 def _same(text: str) -> Value:
     return Value(text, text)
+
+
+def _like(scene: Scene, seen: list[str]) -> Value:
+    draw = scene.chance.random()
+    if draw < 0.12:
+        return _same(texts.name(scene))
+    if draw < 0.3 and scene.language == "en":
+        return _same(" ".join(texts.some_words(scene, 1, 3)))
+    return _same(scene.pick(seen))
 
 
 def _several(scene: Scene, kind: str, about: str) -> Value:

@@ -135,6 +135,45 @@ def test_d1_what_nobody_said_is_left_out() -> None:
     assert corrected("look at SUP-9", TICKET, ticket="SUP-9", note="SUP-9") == {"ticket": "SUP-9"}
 
 
+def test_d1_an_optional_day_or_text_that_nobody_spoke_of_is_left_out() -> None:
+    """D1: what may be meant by other words, or was worked out, stays."""
+    assert corrected("new code HELLO7, 7.5 percent", DAY, day="2026-11-20") == {}
+    for said in ("until the end of the month", "next friday", "am 7. Mai", "下周", "by 3/12/2026"):
+        assert "day" in corrected(said, DAY, day="2026-11-20")
+    assert corrected("show SUP-9", TICKET, ticket="SUP-9", note="customer waiting") == {"ticket": "SUP-9"}
+    for said, note in (
+        ("printers on SUP-9", "printer"),
+        ("SUP-9付款", "paid"),
+        ("NYC SUP-9", "America/New_York"),
+    ):
+        assert corrected(said, TICKET, ticket="SUP-9", note=note)["note"] == note
+
+
+def test_d1_a_number_that_was_said_once_is_written_once() -> None:
+    """D1: the figures of a code are no second time."""
+    spec = tool(("percent",), percent={"type": "number"}, uses={"type": "integer"})
+    assert corrected("SOMMER10 mit 10 Prozent", spec, percent=10, uses=10) == {"percent": 10}
+    assert corrected("10 percent, 10 times", spec, percent=10, uses=10) == {"percent": 10, "uses": 10}
+
+
+def test_d1_a_currency_that_is_spoken_of_is_a_choice_that_is_named() -> None:
+    """D1: by its name or its sign."""
+    spec = tool(
+        ("amount",), amount={"type": "number"}, currency={"enum": ["EUR", "USD", "GBP"], "default": "EUR"}
+    )
+    assert corrected("bid 90 pounds", spec, amount=90) == {"amount": 90, "currency": "GBP"}
+    assert corrected("bid $90", spec, amount=90) == {"amount": 90, "currency": "USD"}
+    assert corrected("bid 90 euros", spec, amount=90) == {"amount": 90}
+
+
+def test_d1_a_copy_has_no_spaces_around_it_and_a_name_its_letters() -> None:
+    """D1: another form of a word is no slip of it."""
+    assert corrected("send a/b.pdf", TICKET, ticket=" a/b.pdf") == {"ticket": "a/b.pdf"}
+    assert corrected("Hochwasser in Husum", TICKET, ticket="Hussum") == {"ticket": "Husum"}
+    assert corrected("Tickets von Müllers", TICKET, ticket="Müller") == {"ticket": "Müller"}
+    assert corrected("the printers", TICKET, ticket="printer") == {"ticket": "printer"}
+
+
 def test_d1_with_several_calls_nothing_is_added() -> None:
     """D1: which of the calls a day or a choice belongs to only the model can know."""
     said = "SUP-9 high, SUP-8 too"

@@ -20,7 +20,7 @@ from dragoman.messages.request import ToolSpec
 from dragoman.providers.local.amounts import amounts_in, unit_of
 from dragoman.providers.local.days import days_in, distinct
 from dragoman.providers.local.exact import restore_copies
-from dragoman.providers.local.languages import CODES
+from dragoman.providers.local.languages import CODES, is_currency
 from dragoman.providers.local.prompt import choices_of, kind_of, resolve
 from dragoman.providers.local.reply import WrittenCall
 
@@ -28,6 +28,15 @@ SHORTEST_CHOICE = 3  # letters of a choice that is looked for in a request
 
 _DATE = re.compile(r"YYYY-MM-DD", re.IGNORECASE)
 _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T(\d{2}:\d{2})(?::\d{2})?Z?")
+_DAY = re.compile(
+    r"\d{4}-\d|\d{1,2}[./]\d{1,2}[./]|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}\. ?[A-Z]|[天周月日号明后今年]"
+    r"|\b(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+    r"|\b(?:mo|di|mi|do|fr|sa|so)(?:ntag|nnerstag|enstag|ttwoch|eitag|mstag|nntag|nnabend)"
+    r"|\b(?:mär|mai|okt|dez|heut|gest|morgen|vorgest|übermorgen|ende)"
+    r"|\b(?:to(?:day|night|morrow)|yesterday|days?|weeks?\w*|months?|years?|end|noon|now|next|last|ago)\b"
+    r"|\b(?:tag\w*|woche\w*|monat\w*|jahr\w*|nächste\w*|letzte\w*|christmas|easter|weihnacht\w*|ostern)\b",
+    re.IGNORECASE,
+)
 _CODE = re.compile(
     r"iso.?639|language code|code of the (?:target |source )?language|two.letter", re.IGNORECASE
 )
@@ -168,11 +177,13 @@ def _with_choices(arguments: Arguments, members: Mapping[str, Any], request: str
         named = [
             choice
             for choice in choices_of(member)
-            if isinstance(choice, str) and len(choice) >= SHORTEST_CHOICE and choice.lower() in words
+            if isinstance(choice, str)
+            and len(choice) >= SHORTEST_CHOICE
+            and (choice.lower() in words or is_currency(choice, request))
         ]
         if name in found or len(named) != 1 or every.count(named[0]) > 1 or named[0] == member.get("default"):
             continue
-        if named[0].lower() not in others:
+        if named[0].lower() == first and first not in others:
             continue  # what a request begins with is rather what is to be done
         if named[0] not in arguments.values() and not _is_said_in(named[0], arguments, ()):
             found[name] = named[0]
@@ -182,21 +193,40 @@ def _with_choices(arguments: Arguments, members: Mapping[str, Any], request: str
 def _without_inventions(
     arguments: Arguments, members: Mapping[str, Any], required: set[str], read: str
 ) -> Arguments:
-    """Without optional numbers where nobody spoke of any, nor what was said once and is written twice."""
+    """Without what is optional and nobody spoke of, nor what was said once and is written twice."""
     found: Arguments = {}
     for name, value in arguments.items():
-        optional = name not in required and not choices_of(members.get(name, {}))
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if optional and number and not _NUMERAL.search(read):
-            continue
+        member = members.get(name, {})
+        optional = name not in required and not choices_of(member)
         others = [
             other for key, other in arguments.items() if key != name and (key in required or key in found)
         ]
-        text = isinstance(value, str) and len(value) >= SHORTEST_CHOICE
-        if optional and (text or number) and value in others and read.lower().count(str(value).lower()) == 1:
+        if optional and (_is_invented(value, member, read) or (value in others and _said_once(value, read))):
             continue
         found[name] = value
     return found
+
+
+def _is_invented(value: JsonValue, member: Mapping[str, Any], read: str) -> bool:
+    """A number where there is no numeral, a day where nobody spoke of one, a text of other words."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return not _NUMERAL.search(read)
+    if not isinstance(value, str):
+        return False
+    if _wants_date(member):
+        return not _DAY.search(read)
+    if not read.isascii() or not value.isascii() or "/" in value or re.search(r"\d", value):
+        return False  # said in other words, or worked out
+    words = re.findall(r"[a-z]{4,}", value.lower())
+    return bool(words) and not any(word[:4] in read.lower() for word in words)
+
+
+def _said_once(value: JsonValue, read: str) -> bool:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return False
+    if isinstance(value, str):
+        return len(value) >= SHORTEST_CHOICE and read.lower().count(value.lower()) == 1
+    return len(re.findall(rf"(?<![\w.,]){re.escape(str(value))}(?![\w]|[.,]\d)", read)) == 1
 
 
 def _is_said_in(words: str, arguments: Arguments, but: Sequence[str]) -> bool:

@@ -53,11 +53,13 @@ def typed_expression(request: str) -> str:
 def restore_copies(arguments: Arguments, read: str) -> Arguments:
     """The arguments, with each text or long number that was copied with a slip as it was read."""
     words = [word.strip(_MARKS) for word in read.split()]
-    known = [word for word in words if len(word) >= SHORTEST] + _QUOTATION.findall(read)
+    known = [word for word in words if len(word) >= SHORTEST - 1] + _QUOTATION.findall(read)
     numbers = {number for number in _numbers(read) if re.fullmatch(_NUMBER, number)}
 
     def restored(value: JsonValue) -> JsonValue:
         match value:
+            case str() if "\n" not in value and value != value.strip(" "):
+                return restored(value.strip(" "))
             case str() if len(value) >= SHORTEST and value not in read:
                 return _nearest(value, known) or _nearest_span(value, read) or value
             case int() | float() if not isinstance(value, bool) and value > 0:
@@ -73,15 +75,24 @@ def restore_copies(arguments: Arguments, read: str) -> Arguments:
 
 
 def _nearest(value: str, known: list[str]) -> str:
-    """The one text that this is a slip of. Of words that are all letters nobody can know."""
+    """The one text that this is a slip of. Where both are all letters, one can tell only of names."""
     near = {
         text
         for text in known
         if abs(len(text) - len(value)) <= SLIP
-        and not (text.isalpha() and value.isalpha())
-        and _is_slip(value, text)
+        and (
+            _is_slip(value, text) if not (text.isalpha() and value.isalpha()) else _is_name_slip(value, text)
+        )
     }
     return near.pop() if len(near) == 1 else ""
+
+
+def _is_name_slip(value: str, text: str) -> bool:
+    """One letter too many or too few within a name: what ends otherwise may be another form of the word."""
+    longer, shorter = sorted((value, text), key=len, reverse=True)
+    if len(longer) != len(shorter) + 1 or not text[0].isupper() or value[-1] != text[-1]:
+        return False
+    return any(longer[:at] + longer[at + 1 :] == shorter for at in range(1, len(shorter)))
 
 
 def _nearest_span(value: str, read: str) -> str:

@@ -1,6 +1,8 @@
-"""The codes of languages, for parameters that want a code where a person says a name."""
+"""The codes of languages and currencies, for parameters that want a code where a person says a name."""
 
 from __future__ import annotations
+
+import re
 
 _NAMES = {
     "ar": "arabic arabisch 阿拉伯语",
@@ -42,3 +44,21 @@ _NAMES = {
     "zh": "chinese mandarin chinesisch 中文 汉语",
 }
 CODES = {name: code for code, names in _NAMES.items() for name in names.split()}
+
+_MONEY = {
+    "AUD": "australian dollars?",
+    "CAD": "canadian dollars?",
+    "CHF": "francs?|franken",
+    "CNY": "yuan|rmb|人民币",
+    "EUR": "euros?|€|欧元",
+    "GBP": "pounds?|quid|pfund|£|英镑",
+    "INR": "rupees?|rupien",
+    "JPY": "yen|日元",
+    "USD": "(?<!australian )(?<!canadian )dollars?|bucks|\\$|美元",
+}
+
+
+def is_currency(code: str, request: str) -> bool:
+    """Whether a request speaks of the currency with this code."""
+    words = _MONEY.get(code)
+    return words is not None and bool(re.search(rf"(?<![a-z])(?:{words})(?![a-z])", request, re.IGNORECASE))
