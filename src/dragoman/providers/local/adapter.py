@@ -11,7 +11,7 @@ from pathlib import Path
 from dragoman.errors import ConfigError
 
 IN_THE_PACKAGE = "smollm2-tools.gguf"
-SHA256 = "e1db006812532e8c95f3474c79fc1746a3303004d029d8399b0452acbef62647"
+SHA256 = "4e85218347a6c1808664e049c0ee4e79cd9ab63220b6860da14a9c87d1603de3"
 
 
 def find_adapter(named: str) -> Path:
