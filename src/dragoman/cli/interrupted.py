@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dragoman.errors import BadRequest, TurnBusy, TurnSetAside
 from dragoman.runtime import Runtime
 from dragoman.store.store import Store, TurnRow
+from dragoman.turn.cancel import end_set_aside
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.machine import State
 
@@ -71,5 +72,5 @@ async def cancel_turn(runtime: Runtime, id: str, reason: str) -> bool:
         if await runtime.store.is_abandoned(id) and await turn.resume():
             await turn.result()
     except TurnSetAside:
-        await runtime.store.close_turn(id)
+        await end_set_aside(runtime.services, runtime.driver.wake, id, reason)
     return True

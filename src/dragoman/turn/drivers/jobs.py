@@ -15,11 +15,10 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from dragoman.background import Background
-from dragoman.errors import ConfigError, DragomanError, NotFound, StoreUnavailable, TurnSetAside
+from dragoman.errors import ConfigError, DragomanError, NotFound, StoreUnavailable
 from dragoman.messages.parts import CallState
 from dragoman.store.jobs import JobQueue, MemoryJobs, job_queue_of
 from dragoman.store.store import Started, TurnRow
-from dragoman.turn.cancel import end_set_aside
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.drivers.tasks import TaskDriver
 from dragoman.turn.facts import FACT, Fact, TurnStarted
@@ -175,15 +174,11 @@ class JobDriver(TaskDriver):
         if turn in self._places or self._bus.here(turn) is not None:
             return  # it runs here, or is about to
         try:
-            if await self._take(turn) and (left := self._places.get(turn)) is not None:
-                await left.wait()
+            async with self._ended_if_cancelled(turn):
+                if await self._take(turn) and (left := self._places.get(turn)) is not None:
+                    await left.wait()
         except NotFound:
             pass  # it was deleted
-        except TurnSetAside:
-            for signal in await self._store.signals(turn):
-                if signal.kind == "cancel":
-                    await end_set_aside(self._services, self.wake, turn, str(signal.body.get("reason") or ""))
-                    break
         except StoreUnavailable as error:
             _log.warning("turn %s is taken up later: %s", turn, error)
         except Exception:

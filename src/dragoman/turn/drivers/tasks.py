@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from dragoman.background import Background
 from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnInterrupted, TurnSetAside
 from dragoman.store.jobs import job_queue_of
 from dragoman.store.store import Started, Store, TurnRow
+from dragoman.turn.cancel import end_set_aside
 from dragoman.turn.drivers.load import load_path, load_turn
 from dragoman.turn.drivers.paths import Paths
 from dragoman.turn.facts import FACT, Fact
@@ -176,9 +177,22 @@ class TaskDriver:
         signalled = {one.turn for one in await self._store.turns_with_signals() if not one.only_followed}
         for row in await self._unclaimed():
             if row.state != State.WAITING or row.id in signalled:
-                with suppress(TurnSetAside, NotFound):
-                    await self.adopt(row.id)
+                with suppress(NotFound):
+                    async with self._ended_if_cancelled(row.id):
+                        await self.adopt(row.id)
         await self._begin_queued()
+
+    @asynccontextmanager
+    async def _ended_if_cancelled(self, turn: str) -> AsyncIterator[None]:
+        """What cannot go on here stays as it is, unless somebody wants it to end."""
+        try:
+            yield
+        except TurnSetAside:
+            for signal in await self._store.signals(turn):
+                if signal.kind == "cancel":
+                    reason = str(signal.body.get("reason") or "")
+                    await end_set_aside(self._services, self.wake, turn, reason)
+                    break
 
     async def _find_lost(self) -> None:
         """Turns that are ours by the store, and do not run here: what made them so was written, and we were
@@ -220,8 +234,9 @@ class TaskDriver:
                 live = self._bus.here(signalled.turn)
                 read = live.signals.has_read(signalled.newest) if live else signalled.only_followed
                 if not read and (live is not None or not self._leaves_to_workers):
-                    with suppress(TurnSetAside, NotFound):
-                        await self.wake(signalled.turn)
+                    with suppress(NotFound):
+                        async with self._ended_if_cancelled(signalled.turn):
+                            await self.wake(signalled.turn)
             if self._adopts:
                 await self._begin_queued()
             self._unheard = bool(begins)
