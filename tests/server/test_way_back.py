@@ -113,6 +113,25 @@ async def test_what_is_taken_back_twice_can_still_be_done_again(tmp_path: Path, 
         assert not (await site.get(f"/api/turns/{turn}/diff"))["taken_back"]
 
 
+async def test_what_was_taken_back_before_the_conversation_is_done_again_after_it(
+    tmp_path: Path, work: Path
+) -> None:
+    """B3: the files first, then the conversation with nothing left to do for them; then both ways again."""
+    async with served(tmp_path, SCRIPT, tools=[files_group(), shell_group()], workspace=work) as site:
+        id = await site.conversation()
+        await _over(site, await site.say("hi", id))
+        turn = await site.say("add", id)
+        await _over(site, turn)
+        await site.post(f"/api/turns/{turn}/revert", {"files_only": True})
+        assert (await site.post(f"/api/turns/{turn}/revert"))["moved"]
+        again = f"/api/conversations/{id}/redo"
+        await site.post(again)
+        assert (await site.get(f"/api/turns/{turn}/diff"))["taken_back"]
+        assert (work / "a.txt").read_text() == "one\n"
+        await site.post(again)
+        assert (work / "a.txt").read_text() == "one\ntwo\n"
+
+
 async def test_what_is_not_there_is_404(tmp_path: Path, work: Path) -> None:
     """B3; of what is somebody else's, `test_safety.py` sees to it."""
     async with served(tmp_path, SCRIPT[1:], tools=[shell_group()], workspace=work) as site:

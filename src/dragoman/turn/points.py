@@ -87,5 +87,10 @@ def _reverts_in_effect(records: Sequence[ChangeRecord]) -> list[ChangeRecord]:
     reverts = [
         one for one in records if one.kind == "revert" and (one.changes or one.leaf_before is not None)
     ]
-    taken = {id for one in reverts for id in one.reverts}
-    return [one for one in reverts if one.id not in taken]
+    taken: set[int] = set()
+    standing: list[ChangeRecord] = []
+    for one in reversed(reverts):
+        if one.id not in taken:
+            standing.append(one)
+            taken.update(one.reverts)
+    return standing[::-1]

@@ -349,13 +349,14 @@ class WayBack:
         history, last = made[-1]
         if last.leaf_after is not None:
             await self._move(history, last)
+        did_something = last.leaf_after is not None or any(record.changes for _, record in made)
         return Reverted(
             last.conversation,
             [change.path for _, record in made for change in record.changes],
             [note for _, record in made for note in record.notes],
             last.leaf_after or leaf,
             last.leaf_after is not None,
-            last.turn,
+            last.turn if did_something else None,
         )
 
     async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> None:
