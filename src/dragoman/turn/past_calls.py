@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dragoman.errors import DragomanError
-from dragoman.messages.questions import Rule
+from dragoman.messages.questions import Question, Rule
 from dragoman.tools.permissions import decide
 from dragoman.tools.thread import in_thread
+from dragoman.turn.facts import options_in
 from dragoman.turn.services import Services
+from dragoman.turn.waiting_calls import waiting_tool
 
 _CONVERSATIONS = 20
 _CALLS = 1000
@@ -36,10 +38,12 @@ class CoveredCalls:
     waiting: tuple[PastCall, ...] = ()
 
 
-async def calls_covered_by(services: Services, rules: Sequence[Rule], *, user: str | None) -> CoveredCalls:
-    """Whatever the rules say: denying rules cover, too."""
+async def calls_covered_by(
+    services: Services, rules: Sequence[Rule], *, user: str | None, question: str | None = None
+) -> CoveredCalls:
+    """Whatever the rules say: denying rules cover, too. `question`: the one whose answer would make them."""
     allowing = [replace(rule, action="allow") for rule in rules]
-    found, asked = await _past_calls(services, user), await _waiting_calls(services, user)
+    found, asked = await _past_calls(services, user), await _waiting_calls(services, user, question)
     looked_at, covered = await in_thread(lambda: _covered(found, allowing))
     _, waiting = await in_thread(lambda: _covered(asked, allowing))
     unlike = {(one.tool, one.patterns): one for one in reversed(covered)}
@@ -82,11 +86,25 @@ async def _past_calls(services: Services, user: str | None) -> list[tuple[str, P
     return found
 
 
-async def _waiting_calls(services: Services, user: str | None) -> list[tuple[str, PastCall]]:
-    """Those that a rule settles, each with the permission of its tool."""
-    offer, asked = services.toolbox.offer(), await services.store.questions(user=user)
-    return [
-        (meant[1].permission, PastCall(one.conversation, one.call, one.tool, one.patterns))
-        for one in asked
-        if one.because == "rule" and one.kind == "approve" and (meant := offer.find(one.tool))
-    ]
+async def _waiting_calls(
+    services: Services, user: str | None, answered: str | None
+) -> list[tuple[str, PastCall]]:
+    """Those that a rule settles, each with the permission of its tool: where a question is to be answered,
+    those in its folder, since a rule that is kept holds there."""
+    folder = await _folder_of(services, await services.store.question(answered)) if answered else None
+    found: list[tuple[str, PastCall]] = []
+    for one in await services.store.questions(user=user):
+        if one.because != "rule" or one.kind != "approve" or one.id == answered:
+            continue
+        tool = await waiting_tool(services, one)
+        if tool is not None and (not answered or await _folder_of(services, one) == folder):
+            found.append((tool.permission, PastCall(one.conversation, one.call, one.tool, one.patterns)))
+    return found
+
+
+async def _folder_of(services: Services, asked: Question) -> str | None:
+    try:
+        workspace = services.workspace_of(options_in(await services.store.facts(asked.turn)))
+    except (DragomanError, ValueError):  # it is gone, or the turn cannot be read
+        return None
+    return workspace.path if workspace is not None else None

@@ -109,8 +109,10 @@ export const rules = async (): Promise<RuleView[]> => (await get<RuleList>("/api
 export const decisionOf = (permission: string, pattern: string): Promise<RuleDecision> =>
   get(at`/api/rules/decision?permission=${permission}&pattern=${pattern}`);
 /** Which calls of one's last conversations these rules would have covered. */
-export const coveredBy = (rules: Rule[]): Promise<CoveredCalls> =>
-  get(`/api/rules/covered?${new URLSearchParams(rules.map(({ permission, pattern }) => ["rule", `${permission}:${pattern}`]))}`);
+export const coveredBy = (rules: Rule[], question?: string): Promise<CoveredCalls> => {
+  const wanted = rules.map(({ permission, pattern }) => ["rule", `${permission}:${pattern}`]);
+  return get(`/api/rules/covered?${new URLSearchParams(question ? [...wanted, ["question", question]] : wanted)}`);
+};
 export const grants = async (): Promise<Grant[]> => (await get<GrantList>("/api/grants")).items;
 export const revoke = (grant: string): Promise<void> => remove(at`/api/grants/${grant}`);
 /** What filled the model's context in the last request of a turn. */

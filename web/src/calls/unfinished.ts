@@ -14,11 +14,7 @@ export function isWritten(question: string, typed: () => string | null): () => v
 /** The question is closed, and nothing was sent from here. */
 export function rescue(question: string): void {
   const typed = writing.get(question)?.() ?? null;
-  if (typed !== null) tell(t().answeredMeanwhile, "note", { label: t().copy, run: () => void copy(typed) }, 20);
-}
-
-/** Seldom wanted: it comes when it is. */
-async function copy(text: string): Promise<void> {
-  const { copyText } = await import("../parts/clipboard");
-  await copyText(text);
+  if (typed === null) return;
+  const clipboard = import("../parts/clipboard"); // seldom wanted: it comes now
+  tell(t().answeredMeanwhile, "note", { label: t().copy, run: () => void clipboard.then(({ copyText }) => copyText(typed)) }, 20);
 }

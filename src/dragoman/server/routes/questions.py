@@ -113,10 +113,14 @@ async def covered(
         list[Annotated[str, StringConstraints(min_length=1, max_length=2200)]],
         Query(min_length=1, max_length=20, examples=[["shell:git *"]]),
     ],
+    question: str | None = None,
 ) -> CoveredCalls:
-    """Which calls of your last conversations these rules, as PERMISSION:PATTERN, would have covered."""
+    """Which calls of your last conversations rules, as PERMISSION:PATTERN, would have covered, and which
+    that wait they would settle. With the id of a question: by an answer to it that keeps these rules."""
     rules = [parse_rule(text, "allow") for text in rule]
-    return await calls_covered_by(context.runtime.services, rules, user=person)
+    if question is not None:
+        await context.question(question, person)
+    return await calls_covered_by(context.runtime.services, rules, user=person, question=question)
 
 
 @router.delete("/grants/{id}", status_code=204)
