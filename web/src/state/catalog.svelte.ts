@@ -40,6 +40,7 @@ class Catalog {
       this.defaultModel = models.value.default;
       this.providers = models.value.providers;
       this.options = models.value.options;
+      this.listed = this.listed.filter(({ name }) => this.providers.some((one) => one.ready && name.startsWith(`${one.name}/`)));
       for (const { name } of withoutModels(this.providers, models.value.items)) void this.loadListOf(name).catch(() => undefined); // asked again by who wants it
     }
     if (prompts.status === "fulfilled") this.prompts = prompts.value;
