@@ -61,9 +61,11 @@ class ProviderError(DragomanError):
         self.sent: frozenset[str] = frozenset()  # the fields of the body that was refused
 
     def __str__(self) -> str:
-        status = f" (HTTP {self.status})" if self.status else ""
-        hint = f". {self.hint}" if self.hint else ""
-        return f"{self.message.removesuffix('.')}{status}{hint}" if status or hint else self.message
+        return f"{self.without_hint.removesuffix('.')}. {self.hint}" if self.hint else self.without_hint
+
+    @property
+    def without_hint(self) -> str:
+        return f"{self.message.removesuffix('.')} (HTTP {self.status})" if self.status else self.message
 
 
 class ContextOverflow(ProviderError):

@@ -317,8 +317,9 @@ class Runtime:
         tag: str | None = None,
     ) -> list[Conversation]:
         """One page, the most recently used first. `before`: `updated` and `id` of the last one seen."""
-        found = self.store.conversations
-        return await found(user=user, limit=limit, before=before, pinned=pinned, archived=archived, tag=tag)
+        return await self.store.conversations(
+            user=user, limit=limit, before=before, pinned=pinned, archived=archived, tag=tag
+        )
 
     async def turns(self, *, user: str | None = None) -> list[TurnHandle]:
         """Those that are not over: after a crash, what goes on here, or waits for somebody."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import cache, wraps
 from types import FunctionType, NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -37,11 +37,9 @@ def typed_arguments(door: C) -> C:
 
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(method)
-    kinds: dict[str, tuple[Any, ...]] = {}
 
     def check(*args: Any, **named: Any) -> None:
-        if not kinds:  # not when it is defined: what annotations name may come later
-            kinds.update(_kinds_of(method))
+        kinds = _kinds_of(method)  # not when it is defined: what annotations name may come later
         for name, value in signature.bind(*args, **named).arguments.items():
             wanted = kinds.get(name, ())
             if wanted and not any(_is(value, kind) for kind in wanted):
@@ -61,9 +59,10 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     return checked_first if inspect.iscoroutinefunction(method) else checked
 
 
+@cache
 def _kinds_of(method: Callable[..., Any]) -> Mapping[str, tuple[Any, ...]]:
     """By parameter; only where all kinds are classes or tuples, and one of them is plain."""
-    found: dict[str, tuple[Any, ...]] = {"self": ()}
+    found: dict[str, tuple[Any, ...]] = {}
     for name, hint in get_type_hints(method).items():
         union = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         known = all(isinstance(kind, type) or get_origin(kind) is tuple for kind in union)
@@ -83,7 +82,9 @@ def _is(value: object, kind: Any) -> bool:
         items = get_args(kind)
         return isinstance(value, tuple) and len(value) == len(items) and all(map(_is, value, items))
     if kind is float:
-        return isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value)
+        if isinstance(value, float):
+            return math.isfinite(value)
+        return type(value) is int and abs(value) < _LARGEST
     if kind is int:
         return type(value) is int and 0 <= value < _LARGEST
     return isinstance(value, kind)

@@ -61,8 +61,8 @@ _OURS = ("/api", "/assets", "/c", "/callback", "/healthz", "/metrics", "/readyz"
 def _below(text: str) -> str:
     if not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", text):
         raise ValueError("a path is written as /chat: a slash before it, none at its end, plain signs")
-    if text in _OURS:
-        raise ValueError(f"{text} is a path of the server itself: take another")
+    if (first := f"/{text.split('/')[1]}") in _OURS:
+        raise ValueError(f"{first} is a path of the server itself: take another")
     return text
 
 

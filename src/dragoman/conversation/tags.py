@@ -14,10 +14,10 @@ MOST_TAGS = 20
 
 def check_tags(tags: Any) -> list[str]:
     """Each once, with single spaces. BadRequest where one cannot be a tag, or they are too many."""
-    listed = isinstance(tags, Iterable) and not isinstance(tags, str)
-    if not listed or not all(isinstance(tag, str) for tag in tags):
+    given = [*tags] if isinstance(tags, Iterable) and not isinstance(tags, str) else None
+    if given is None or not all(isinstance(tag, str) for tag in given):
         raise BadRequest(f"tags are a list of texts, not {tags!r}")
-    found = [*dict.fromkeys(_check_tag(tag) for tag in tags)]
+    found = [*dict.fromkeys(map(_check_tag, given))]
     if len(found) > MOST_TAGS:
         raise BadRequest(f"a conversation has at most {MOST_TAGS} tags")
     return found

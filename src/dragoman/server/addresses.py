@@ -47,7 +47,7 @@ class Proxies:
         scheme = ",".join(headers.getlist("x-forwarded-proto")).rpartition(",")[2].strip().lower()
         if scheme in ("http", "https"):
             scope["scheme"] = scheme
-        below = parse_path(headers.get("x-forwarded-prefix", ""))
+        below = parse_path(",".join(headers.getlist("x-forwarded-prefix")).rpartition(",")[2])
         if below is not None and not scope.get("root_path"):
             put_below(scope, below)
 

@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-# `plugins` is reserved: nothing is loaded from it yet. AGENTS.md and CLAUDE.md are read by other programs.
-# Anywhere in the workspace, for somebody may start the program in any folder of it.
+# What is loaded, or read as a prompt, at the next start, here or by other programs. Anywhere in a workspace:
+# somebody may start the program in any folder of it.
 NAMES = frozenset(("dragoman.toml", "tools", "plugins", "skills", ".dragoman", "agents.md", "claude.md"))
 _SHORT = re.compile(r"dragom~\d")  # what Windows also calls .dragoman and dragoman.toml
 

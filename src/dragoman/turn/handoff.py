@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from dragoman.errors import ToolFailed
+from dragoman.errors import DragomanError, ToolFailed
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolCall
 from dragoman.messages.questions import Rule
@@ -76,11 +76,14 @@ async def settings_at(
     turn = path[-1].turn
     if turn is None or not _was_handed_to(settings.get("agent"), messages):
         return dict(settings)
-    options = options_in(await services.store.facts(turn))
-    if options.settings is None:  # what a fork or an import brought has no turns
+    try:
+        options = options_in(await services.store.facts(turn))
+        if options.settings is None:  # what a fork or an import brought has no turns
+            return dict(settings)
+        own = (message for message in path if message.turn == turn)
+        agents = _followed(services, first_agent(services, options), own)
+    except (DragomanError, ValueError):  # an agent is gone, or nobody can read who it was
         return dict(settings)
-    own = (message for message in path if message.turn == turn)
-    agents = _followed(services, first_agent(services, options), own)
     return _handed_on({**settings, "agent": options.settings.get("agent")}, agents)
 
 

@@ -117,7 +117,7 @@ class Interjections:
 
 def _end_of(typed: str) -> str:
     """As much as the terminal has room for: where one types."""
-    room = max(10, shutil.get_terminal_size().columns - 4)
+    room = max(10, min(2 * _WIDTH, shutil.get_terminal_size().columns) - 4)
     return chop_cells(typed[::-1], room)[0][::-1]
 
 

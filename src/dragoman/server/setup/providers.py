@@ -70,8 +70,8 @@ async def test_provider(runtime: Runtime, name: str) -> ProviderTest:
         listed = await list_models(models.client, endpoint)
     except ProviderError as error:
         advice = _advice(error)
-        error.hint = error.hint if advice is None else None  # one is enough
-        return ProviderTest(False, [], redact_text(str(error), secrets), advice)
+        told = str(error) if advice is None else error.without_hint  # one is enough
+        return ProviderTest(False, [], redact_text(told, secrets), advice)
     except DragomanError as error:
         return ProviderTest(False, [], redact_text(str(error), secrets), None)
     models.note_types({f"{name}/{one.id}": one.type for one in listed if one.type is not None})

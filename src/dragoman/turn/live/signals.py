@@ -108,6 +108,9 @@ class Signals:
         """Whether it was read here, and is still to be recorded."""
         return question in self._answers and self._answers[question].done()
 
+    def answer_recorded(self, question: str) -> None:
+        self._answers.pop(question, None)
+
     async def result(self, call: str) -> Received[dict[str, JsonValue]]:
         """Wait for a client that runs the call."""
         return await _slot(self._results, call)

@@ -126,6 +126,7 @@ class CallContext:
         log.publish(e.CallAnswered(self._call, question.id, answer.verdict))
         fact = QuestionAnswered(self._call, question.id, answer.verdict)
         await log.record(fact, change=Change(signals=[received.signal]))
+        self._prepared.signals.answer_recorded(question.id)
         return answer
 
     async def _answer_or_end(self, question: str) -> Received[Answer]:

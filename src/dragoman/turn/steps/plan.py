@@ -101,7 +101,7 @@ async def plan_answered(
     if edited:
         assert answer.arguments is not None
         call = changed(call, answer.arguments)
-    if question.fingerprint is not None:  # a foreign tool may be another one by now
+    if question.fingerprint is not None and offer.find(call.tool):  # a foreign tool may be another one by now
         now = prepared.services.toolbox.offer().find(call.tool)
         if now is None or now[1].fingerprint != question.fingerprint:
             return Answered(call, CallState.FAILED, REDEFINED)

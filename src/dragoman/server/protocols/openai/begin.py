@@ -126,7 +126,8 @@ async def _answer_history(context: Context, person: str, wanted: ReplyRequest) -
         lost = lost or wanted.brought.outputs[0].call
         what = f"there is no call {lost} that waits for its output: its turn is over, or was never here"
         raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
-    conversation, _ = await _store_history(context, person, entries, wanted.options)
+    mark = dict(wanted.metadata or {})
+    conversation, _ = await _store_history(context, person, entries, wanted.options, mark)
     try:
         messages, _ = await context.runtime.store.messages(conversation)
         last = messages[-1].calls[-1]
@@ -152,13 +153,21 @@ async def _last_copied(context: Context, turn: str, steps: int) -> str | None:
 
 
 async def _store_history(
-    context: Context, person: str, earlier: Sequence[Entry], options: TurnOptions
+    context: Context,
+    person: str,
+    earlier: Sequence[Entry],
+    options: TurnOptions,
+    asked_with: dict[str, JsonValue] | None = None,
 ) -> tuple[str, str | None]:
-    """A new conversation that begins with what the caller says was said before."""
+    """A new conversation that begins with what the caller says was said before. `asked_with` is kept with the
+    last thing that a person said in it: it is answered next."""
     id, now = new_id("conv"), context.runtime.services.clock()
     messages = await messages_of(earlier, id, context, person)
     if messages:
         messages[0] = replace(messages[0], metadata={MARK: {}})
+    if asked_with:
+        last = max(place for place, message in enumerate(messages) if message.role == "user")
+        messages[last] = replace(messages[last], metadata={MARK: asked_with})
     settings: dict[str, JsonValue] = {"agent": options.agent} if options.agent else {"model": options.model}
     leaf = messages[-1].id if messages else None
     conversation = Conversation(

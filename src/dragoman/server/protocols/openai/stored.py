@@ -91,7 +91,7 @@ async def input_items(context: Context, place: ReplyPlace) -> list[dict[str, Any
             "status": "completed",
         }
         for call in calls
-        if call.tool in tools and call.started is not None and call.result is not None
+        if call.tool in tools and call.result is not None and (call.started is not None or call.provider_id)
     ]
 
 
