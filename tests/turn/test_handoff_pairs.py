@@ -216,6 +216,18 @@ async def test_a_fork_from_before_a_handover_begins_with_who_answered_there(tmp_
         assert (await fork.info()).settings["agent"] == "c"
 
 
+async def test_a_fork_from_before_a_handover_goes_on_where_an_agent_is_gone(tmp_path: Path) -> None:
+    """S1: with whom the conversation is now."""
+    a, b = Agent(name="a", handoffs=("b",)), Agent(name="b")
+    async with _runtime(tmp_path, [calls("hand_off", agent="b"), says("I am b")], [a, b]) as runtime:
+        chat = await runtime.conversation(agent="a")
+        await (await chat.send("one")).result()
+    async with _runtime(tmp_path, [], [b]) as runtime:
+        message = (await (await runtime.conversation(chat.id)).messages())[0]
+        fork = await runtime.fork(chat.id, message.id)
+        assert (await fork.info()).settings["agent"] == "b"
+
+
 async def test_a_fork_from_before_a_handover_names_no_agent_where_there_was_none(tmp_path: Path) -> None:
     """S1: where nobody had chosen one."""
     a, b = Agent(name="a", handoffs=("b",)), Agent(name="b")

@@ -162,6 +162,25 @@ async def test_who_is_told_that_a_turn_was_set_aside_finds_that_nobody_runs_it(t
     assert watching.abandoned == [True]
 
 
+async def test_what_was_set_aside_is_cancelled_from_a_process_that_takes_no_turns_up(tmp_path: Path) -> None:
+    """T14 × T6: whoever hears of it ends the turn by its facts."""
+    store = tmp_path / "chat.db"
+    old = ScriptedModel([calls("add", a=1, b=1)], name="old/model")
+    async with Runtime(store, model=old, tools=[add]) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+    new = ScriptedModel([], name="new/model")
+    async with (
+        Runtime(store, model=new, tools=[add]) as stranger,
+        Runtime(store, model=new, tools=[add], adopts=False) as other,
+    ):
+        with pytest.raises(TurnSetAside):
+            await stranger.turn(turn.id).resume()
+        assert await other.turn(turn.id).cancel("enough")
+        result = await asyncio.wait_for(other.turn(turn.id).result(), PATIENCE)
+        assert (result.state, calls_of(result.messages)[0].state) == ("cancelled", CallState.CANCELLED)
+
+
 async def test_what_was_set_aside_goes_on_when_a_person_wants_it_and_what_it_lacked_is_there(
     tmp_path: Path,
 ) -> None:

@@ -193,6 +193,25 @@ async def test_a_tool_that_meets_something_new_asks_for_it(tmp_path: Path) -> No
     assert met == ["wood", "hill", "hill"]
 
 
+async def test_a_tool_that_meets_the_same_twice_asks_once(tmp_path: Path) -> None:
+    """P9: who allowed it once is not shown as being asked again."""
+
+    @tool(pattern="start")
+    async def walk(start: str, context: ToolContext) -> str:
+        """Walk."""
+        for _ in range(3):
+            await context.require_permission("hill")
+        return "there"
+
+    script = [calls("walk", start="home"), says("x")]
+    async with runtime_with(tmp_path, script, tools=[walk], allow=["walk:home"]) as runtime:
+        turn = await waiting(runtime)
+        await turn.answer(turn.question, allow_once())
+        assert only_call(await turn.result()).state is CallState.COMPLETED
+        told = [event.type async for event in turn.events()]
+        assert (told.count("call.asked"), told.count("call.answered")) == (1, 1)
+
+
 # ── refused again and again ───────────────────────────────────────────────────────────────────────
 
 
