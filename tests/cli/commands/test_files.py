@@ -84,7 +84,13 @@ async def test_a_conflict_is_an_error_that_names_the_files(tmp_path: Path, work:
 
 
 @pytest.mark.parametrize(
-    ("kind", "id"), [("turn", "turn_x"), ("message", "msg_x"), ("call", "call_x"), ("conversation", "conv_x")]
+    ("kind", "id"),
+    [
+        ("turn", "turn_u"),
+        ("message", "msg_u"),
+        ("call", "call_u"),
+        ("conversation", "conv_u"),
+    ],  # ids have no u
 )
 async def test_what_is_not_there_is_named_by_its_kind(kind: str, id: str, tmp_path: Path, work: Path) -> None:
     await _changed(tmp_path)
