@@ -13,9 +13,9 @@ from copy import deepcopy
 from typing import Any
 
 from pydantic import BaseModel, JsonValue, ValidationError
-from pydantic_core import from_json
 
 from dragoman.errors import ToolFailed
+from dragoman.messages.boundary import read_strict_json
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import name_key
 from dragoman.tools.schema import Parameters, problems
@@ -92,7 +92,7 @@ def _mended(value: JsonValue, fault: str) -> JsonValue:
             return int(value)  # to JSON, 5.0 is a whole number
         case str() if fault in _STRUCTURES:
             try:
-                decoded: JsonValue = from_json(value, allow_inf_nan=False)
+                decoded = read_strict_json(value)
             except ValueError:
                 return None
             return decoded if isinstance(decoded, _STRUCTURES[fault]) else None

@@ -27,6 +27,10 @@ THOUGHTS: Mapping[str, str] = MappingProxyType(
         "<think>": "</think>",
         "<thinking>": "</thinking>",
         "<thought>": "</thought>",  # EXAONE Deep, Gemini
+        "<Thought>": "</Thought>",  # Marco-o1
+        "<reasoning>": "</reasoning>",  # Reka Flash 3
+        "<scratch_pad>": "</scratch_pad>",  # Hermes 3
+        "<unused94>thought": "<unused95>",  # MedGemma
         "[THINK]": "[/THINK]",  # Magistral, Ministral 3
         "<seed:think>": "</seed:think>",
         "<mm:think>": "</mm:think>",  # MiniMax M3
