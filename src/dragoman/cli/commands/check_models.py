@@ -23,6 +23,7 @@ from dragoman.providers.listing import ListedModel, list_models
 from dragoman.providers.local.box import PROVIDER
 from dragoman.providers.sign_in import describe_auth, reach
 from dragoman.redaction import redact_text
+from dragoman.web_address import WANTED, web_address
 from dragoman.wire.http import HttpClient
 
 AT_ONCE = 8  # providers that are asked at the same time
@@ -60,8 +61,8 @@ def check_models(
     """Look at all providers, those that are named, or a server that nobody knows."""
     catalog, keys = catalog_of(settings), Keys()
     if base_url is not None:
-        if not base_url.startswith(("http://", "https://")):
-            raise ConfigError(f"--base-url begins with http:// or https://, not {base_url!r}")
+        if web_address(base_url) is None:
+            raise ConfigError(f"--base-url {base_url!r}: {WANTED}")
         who = names[0] if names else "server"
         provider = Provider(who, who, base_url, local=True)
         catalog, names = catalog.with_provider(provider), [who]
