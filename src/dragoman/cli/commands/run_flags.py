@@ -23,6 +23,7 @@ from dragoman.providers.keys import Keys
 from dragoman.providers.wires import wire
 from dragoman.store.address import absolute_place
 from dragoman.turn.output import SchemaOutput, spec_of_schema
+from dragoman.web_address import WANTED, web_address
 
 STDIN = "-"
 UNNAMED = "server"  # the provider of a model that is named without one
@@ -194,8 +195,8 @@ def _provider_at(flags: RunFlags, name: str, catalog: Catalog) -> Provider:
                 own=provider.own,
             )
         provider = replace(provider, base_url=flags.base_url, base_url_from=(), routes={}, local=True)
-        if not flags.base_url.startswith(("http://", "https://")):
-            raise ConfigError(f"--base-url begins with http:// or https://, not {flags.base_url!r}")
+        if web_address(flags.base_url) is None:
+            raise ConfigError(f"--base-url {flags.base_url!r}: {WANTED}")
     return replace(provider, wire=wire(flags.wire).name if flags.wire else provider.wire)
 
 

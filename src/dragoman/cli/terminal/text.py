@@ -56,9 +56,10 @@ def format_json(value: JsonValue, width: int = 80) -> str:
 
 
 def print_json(value: JsonValue, stream: TextIO | None = None, *, indent: int | None = None) -> None:
-    """Flushed at once: whoever reads along need not wait for the end."""
+    """Flushed at once: whoever reads along need not wait for the end. What would control a terminal is
+    written as its number, which means the same."""
     stream = stream or sys.stdout
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    text = visible(json.dumps(value, indent=indent, ensure_ascii=False))
     try:
         text.encode(stream.encoding or "utf-8")
     except UnicodeEncodeError:  # half a surrogate pair, or a terminal that knows few letters
