@@ -17,8 +17,8 @@ from dragoman.messages.events import Event, MessageEnd, Notice, TextDelta, TextE
 from dragoman.messages.parts import Arguments, CallState, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
-from dragoman.providers.local.corrections import Asked, correct, merge_calls
-from dragoman.providers.local.exact import tells_truly, typed_expression
+from dragoman.providers.local.corrections import Asked, calls_for_now, correct, merge_calls
+from dragoman.providers.local.exact import restore_failure, tells_truly, typed_expression
 from dragoman.providers.local.grammar import reply_grammar
 from dragoman.providers.local.prefill import Prefill
 from dragoman.providers.local.prompt import CALL, END, SAY, SHOW, TALK, tools_text
@@ -33,6 +33,7 @@ from dragoman.providers.local.transcript import (
     token_estimate,
     tool_lines,
 )
+from dragoman.wire.lowering import result_text
 from dragoman.wire.wire import Model, begins_reply
 
 ANSWER = 256  # tokens of an answer, unless the request says otherwise
@@ -158,10 +159,10 @@ class TrainedModel:
             yield from text_events(f"{decoder.answer}\n\n{_abilities(request.tools)}")
         elif decoder.word == SHOW:
             yield from text_events(f"{decoder.answer}\n\n{_results(done)}")
-        elif done and not (decoder.answer and tells_truly(decoder.answer, _everything(request))):
-            yield from text_events(_results(done))
         else:
-            yield from text_events(decoder.answer)
+            answer = _with_failures(decoder.answer, done)
+            told = not done or (answer and tells_truly(answer, _everything(request)))
+            yield from text_events(answer if told else _results(done))
 
     def _calls(self, request: Request, decoder: ReplyDecoder) -> list[WrittenCall]:
         """The calls of a reply, corrected by what the request says. One that stands twice is meant once."""
@@ -169,11 +170,12 @@ class TrainedModel:
         specs = {tool.name: tool for tool in request.tools}
         once = {(one.tool, one.raw): one for one in decoder.calls()}
         calls = merge_calls(list(once.values()), request.tools)
+        alone = len(calls) == 1
         return [
-            replace(call, arguments=correct(call.arguments, specs[call.tool], asked, alone=len(calls) == 1))
+            replace(call, arguments=correct(call.arguments, specs[call.tool], asked, alone=alone))
             if call.arguments is not None and call.tool in specs
             else call
-            for call in calls
+            for call in calls_for_now(calls, request.tools, asked.request)
         ]
 
     # ── free talk ─────────────────────────────────────────────────────────────────────────────────
@@ -236,6 +238,14 @@ def _results(calls: Sequence[ToolCall]) -> str:
     )
     more = len(text) - LONGEST_SHOWN
     return f"{text[:LONGEST_SHOWN]}\n[… {more} more characters are in the result …]" if more > 0 else text
+
+
+def _with_failures(answer: str, calls: Sequence[ToolCall]) -> str:
+    """The answer, with the failures it tells of in their own words."""
+    for call in calls:
+        if call.state is not CallState.COMPLETED:
+            answer = restore_failure(answer, result_text(call))
+    return answer
 
 
 def _everything(request: Request) -> str:
