@@ -96,10 +96,12 @@ async def test_d1_several_lines_are_several_calls() -> None:
 
 
 async def test_d1_what_is_to_be_written_is_found_first() -> None:
-    """D1: a file is not written with nothing in it beside the call that finds what goes into it."""
+    """D1: a file is not written empty beside the call that finds its text, and that is told."""
     lines = 'call: current_time {}\ncall: write_file {"path": "now.txt", "text": ""}'
     events, _ = await replied(asked("Save the time in now.txt"), writes(lines))
     assert [call.tool for call in calls_of(events)] == ["current_time"]
+    (notice,) = [event for event in events if isinstance(event, Notice)]
+    assert notice.text.startswith("write_file is not called yet: its text has to be found first")
 
 
 async def test_an_answer_streams() -> None:
