@@ -162,8 +162,12 @@ it("a list of plain values is written on one line, which breaks where the page d
 describe("what a diff tells of a call's arguments", () => {
   const diff = "diff --git a/a.txt b/a.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1,2 @@\n+one\n+0777\n";
   it("is folded by name: its file, and long texts", () => {
-    expect(toldBy({ diff, arguments: { path: "a.txt", text: "one\n0777\n", mode: "0777", force: true } })).toEqual(["path", "text"]);
-    expect(toldBy({ diff: "", arguments: { path: "a.txt", text: "one\n0777\n" } })).toEqual([]);
+    expect(toldBy({ diff, server: null, arguments: { path: "a.txt", text: "one\n0777\n", mode: "0777", force: true } })).toEqual(["path", "text"]);
+    const made = { path: "a.txt", version: "d6a2badaf7", text: "one\n0777\n" };
+    expect(toldBy({ diff, server: null, arguments: made })).toEqual(["path", "version", "text"]);
+    expect(toldBy({ diff, server: "elsewhere", arguments: made })).toEqual(["path", "text"]);
+    expect(toldBy({ diff, server: null, arguments: { ...made, version: "rm -rf" } })).toEqual(["path", "text"]);
+    expect(toldBy({ diff: "", server: null, arguments: { path: "a.txt", text: "one\n0777\n" } })).toEqual([]);
   });
 });
 

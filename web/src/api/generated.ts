@@ -1243,6 +1243,8 @@ export interface components {
             wider: components["schemas"]["Rule-Output"][];
             /** @default [] */
             choices: string[];
+            /** @default false */
+            free: boolean;
             schema: {
                 [key: string]: components["schemas"]["JsonValue"];
             };

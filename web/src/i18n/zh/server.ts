@@ -68,6 +68,7 @@ const TABLE: [RegExp, string][] = [
   [/^call \S+ does not run yet: it is (.*)$/, "这个调用还没有运行。"],
   [/^call \S+ is run here, not by a client$/, "这个调用由服务器运行，不由浏览器运行。"],
   [/^choose one of: (.*)$/s, "请从中选择：$1"],
+  [/^choose one of these, or write a text: (.*)$/s, "请从中选择，或自己写：$1"],
   [/^question \S+ does not offer that rule: it offers (.*)$/s, "这个问题没有该规则；可选：$1"],
   [/^question \S+ is about no call whose changes are known here$/, "这里不知道这个调用会改动什么。"],
   [/^question \S+ wants an object with (.*)$/s, "回答需要包含：$1"],
