@@ -125,7 +125,7 @@ def build_runtime(
         ],
         agents=[_agent(settings, name, table) for name, table in values.get("agents", {}).items()],
         plugins=load_plugins(settings, folders, warnings),
-        rules=[Rule("skills", "*", "allow"), *_rules(settings, values, "")],
+        rules=[Rule("skills", "*", "allow", "built in"), *_rules(settings, values, "")],
         workspace=main,
         workspaces=others,
         **snapshot_options(settings, address),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
 from dragoman.messages.parts import CallState
@@ -44,7 +45,8 @@ async def test_with_choices_they_may_write_something_else(tmp_path: Path) -> Non
         assert await turn.reached("waiting")
         (question,) = turn.questions
         assert question.free
-        for wrong in (" ", 7, None, ["red"]):
+        wrongs: list[JsonValue] = [" ", 7, None, ["red"]]
+        for wrong in wrongs:
             with pytest.raises(BadRequest, match="choose one of these, or write a text: red, green"):
                 await turn.answer(question, reply(wrong))
         await turn.answer(question, reply("teal"))

@@ -955,6 +955,26 @@ export interface components {
              */
             settings?: components["schemas"]["ConversationSettings"];
         };
+        /** @description A rule that nobody has asked about yet. */
+        NewGrant: {
+            /** @example shell */
+            permission: string;
+            /**
+             * @default *
+             * @example git *
+             */
+            pattern?: string;
+            /**
+             * @default allow
+             * @enum {string}
+             */
+            action?: "allow" | "deny";
+            /**
+             * @default always
+             * @enum {string}
+             */
+            scope?: "hour" | "always";
+        };
         NewKey: {
             /**
              * Format: password
@@ -2242,6 +2262,7 @@ export type ModelSpent = components['schemas']['ModelSpent'];
 export type ModelView = components['schemas']['ModelView'];
 export type NamedPrompt = components['schemas']['NamedPrompt'];
 export type NewConversation = components['schemas']['NewConversation'];
+export type NewGrant = components['schemas']['NewGrant'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewProvider = components['schemas']['NewProvider'];
 export type NewServer = components['schemas']['NewServer'];

@@ -32,6 +32,8 @@ export const en = {
   code: "en",
   /** What the server says, in the language of the page where that is known. */
   server: (text: string) => text,
+  /** What our own tools say of themselves, likewise. */
+  tool: (text: string) => text,
   // the frame
   newConversation: "New conversation",
   untitled: "Untitled conversation",

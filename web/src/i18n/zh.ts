@@ -4,6 +4,7 @@ import type { Mode } from "../api/types";
 import type { Words } from "./en";
 import { calls } from "./zh/calls";
 import { server } from "./zh/server";
+import { tool } from "./zh/tools";
 
 const turnStates: Record<string, string> = {
   idle: "开始",
@@ -32,6 +33,7 @@ export const zh: Words = {
   ...calls,
   code: "zh",
   server,
+  tool,
   newConversation: "新对话",
   untitled: "未命名的对话",
   search: "搜索对话",
