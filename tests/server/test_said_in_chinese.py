@@ -13,7 +13,7 @@ from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.builtin.read_output import read_output
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
-from dragoman.turn.panel import panel_tool
+from dragoman.turn.panel import agents_group
 from dragoman.turn.subagent import Subagents
 
 ROOT = Path(__file__).parents[2]
@@ -123,9 +123,9 @@ def test_what_the_server_says_has_a_chinese_sentence() -> None:
 
 def test_what_our_tools_say_of_themselves_is_said_in_chinese() -> None:
     """U3: each tool and each of its arguments. Add it to `web/src/i18n/zh/tools.ts` where it is missing."""
-    tasks = Subagents({"clerk": Agent(name="clerk")})
+    tasks = Subagents({name: Agent(name=name) for name in ("clerk", "editor")})
     ours = [tool for make in BUILTIN.values() for tool in make().tools]
-    said = {text for tool in (*ours, read_output, tasks.task, panel_tool(tasks)) for text in texts_of(tool)}
+    said = {text for tool in (*ours, read_output, *agents_group(tasks).tools) for text in texts_of(tool)}
     assert len(said) > 50
     written = re.findall(r'^  (?:("(?:[^"\\]|\\.)*")|(\w+)):', TOOLS.read_text("utf-8"), re.MULTILINE)
     known = {json.loads(quoted) if quoted else word for quoted, word in written}

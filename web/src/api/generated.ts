@@ -6,6 +6,44 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description What an agent is, as the settings have it. What is left out is as for everybody. */
+        AgentBody: {
+            /**
+             * @description what it is good at: other agents read this
+             * @default
+             */
+            description?: string;
+            /**
+             * @description after the general system prompt
+             * @default
+             */
+            prompt?: string;
+            /** @example ollama/qwen3 */
+            model?: string | null;
+            /** @description groups and tools; without it, all of them */
+            tools?: string[] | null;
+            /**
+             * @example [
+             *       "files.read",
+             *       "shell:git *"
+             *     ]
+             */
+            allow?: string[];
+            /**
+             * @example [
+             *       "files.read",
+             *       "shell:git *"
+             *     ]
+             */
+            ask?: string[];
+            /**
+             * @example [
+             *       "files.read",
+             *       "shell:git *"
+             *     ]
+             */
+            deny?: string[];
+        };
         AgentList: {
             items: components["schemas"]["AgentView"][];
         };
@@ -26,8 +64,11 @@ export interface components {
             tools: string[] | null;
             rules: components["schemas"]["Rule-Output"][];
             origin: string | null;
+            own: boolean;
         };
         AgentSetupList: {
+            file: string;
+            shared: boolean;
             agents: components["schemas"]["AgentSetup"][];
             skills: components["schemas"]["SkillSetup"][];
             left_out: string[];
@@ -2189,6 +2230,7 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type AgentBody = components['schemas']['AgentBody'];
 export type AgentList = components['schemas']['AgentList'];
 export type AgentMessage = components['schemas']['AgentMessage'];
 export type AgentSetup = components['schemas']['AgentSetup'];
