@@ -39,6 +39,7 @@ import type { ConversationSettings, FilePart, Grant, Group, Me, Prompt, Question
 export type Said = (Pick<TextPart, "type" | "text"> | FilePart)[];
 
 export const me = (): Promise<Me> => get("/api/me");
+export const logout = (): Promise<unknown> => post("/api/logout");
 export const login = (password: string): Promise<unknown> => post("/api/login", { password });
 
 export type ListFilter = { archived?: boolean; pinned?: boolean; tag?: string };

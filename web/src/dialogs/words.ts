@@ -16,6 +16,8 @@ const en = {
   noSuchPermission: "No tool here has this permission now.",
   ruleAdded: "It is given, and stands above.",
   noRule: "no rule fits",
+  signOut: "Sign out",
+  signOutHint: "To come back you need a new link (dragoman link), a password or a key.",
   notify: "Desktop notifications",
   notifyHint: "When something waits for you and this page is not in view.",
   notifyChoices: { off: "Off", on: "On" },
@@ -46,7 +48,7 @@ const en = {
 
 export type DialogWords = typeof en;
 
-const zh: DialogWords = {
+export const zh: DialogWords = {
   settingsRules: "设置中的规则",
   settingsRulesText: "按此顺序读取，最后一条匹配的规则生效。你给出的长期回答排在其后。",
   whileAgent: (agent: string) => `仅在智能体 ${agent} 工作时`,
@@ -59,6 +61,8 @@ const zh: DialogWords = {
   noSuchPermission: "目前没有工具使用这个权限。",
   ruleAdded: "规则已给出，列在上面。",
   noRule: "没有匹配的规则",
+  signOut: "退出登录",
+  signOutHint: "再次登录需要新的链接（dragoman link）、密码或密钥。",
   notify: "桌面通知",
   notifyHint: "有事等待你而页面不在视野中时。",
   notifyChoices: { off: "关闭", on: "开启" },

@@ -191,7 +191,7 @@ const en = {
 
 export type SetupWords = typeof en;
 
-const zh: SetupWords = {
+export const zh: SetupWords = {
   providers: "模型与密钥",
   servers: "MCP 服务器",
   agents: "智能体与技能",

@@ -35,7 +35,7 @@ const en = {
 
 export type TraceWords = typeof en;
 
-const zh: TraceWords = {
+export const zh: TraceWords = {
   traceWhole: "整轮",
   tracePreparing: "首次请求之前",
   tracePreparingHint: "等待空位、工具启动和插件",
