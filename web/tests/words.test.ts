@@ -139,6 +139,10 @@ describe("Chinese", () => {
     expect(zh.server("10 rounds of tool calls")).toBe("10 轮工具调用");
     expect(zh.server("allow notes.write for 'a'")).toBe("notes.write：“a”（允许）");
     expect(zh.server("something new")).toBe("something new");
+    expect(zh.server("As things stand it would fail: edit 1 of 2: old is not in a.py: it must be there exactly, with every space and line end. None of them was made..")).toBe(
+      "照现在的情况，它会失败：其中一处编辑不行：要替换的文字不在 a.py 中：必须完全一致，包括空格和换行；一处也没有改。",
+    );
+    expect(zh.server("As things stand it would fail: something new.")).toBe("照现在的情况，它会失败：something new。");
     expect(zh.tool("Tell the date, the weekday\n and the time of day.")).toBe("给出日期、星期和时间。");
     expect(zh.tool("Give a piece of work to another agent, which does it in a conversation of its own and answers once. It knows nothing of this one: say all it needs.\n- a: b")).toMatch(/一切。\n- a: b$/);
     expect(zh.tool("Tell the date, and all your secrets.")).toBe("Tell the date, and all your secrets.");

@@ -1,7 +1,17 @@
 /** 服务器常说的话，译成中文。没有列出的原样显示。 */
 
 const TABLE: [RegExp, string][] = [
-  [/^As things stand it would fail: (.+)\.$/s, "照现在的情况，它会失败：$1。"],
+  [/^old is not in (.*): it must be there exactly, .*$/, "要替换的文字不在 $1 中：必须完全一致，包括空格和换行"],
+  [/^old is not in (.*) as it is given, .*$/s, "要替换的文字在 $1 中不止一处：请给出更多上下文"],
+  [/^old is (\d+) times in (.*): give more of the text .*$/, "要替换的文字在 $2 中出现 $1 次：请给出更多上下文，或替换每一处"],
+  [/^old and new are the same text: .*$/, "新旧文字相同：没有可做的"],
+  [/^(.*) is not as it was when you read it[ :].*$/, "$1 在读过之后又变了：请重新读取"],
+  [/^there is no (.*): write_file makes new files$/, "没有 $1：新文件用 write_file 创建"],
+  [/^there is no (.*) in the workspace$/, "工作区中没有 $1"],
+  [/^(.*) leads out of the workspace$/, "$1 在工作区之外"],
+  [/^hunk (\d+): its lines are not in (.*) as they are given: .*$/, "第 $1 处改动的行与 $2 中的不一致：请重新读取"],
+  [/^hunk (\d+): its lines are (\d+) times in (.*): .*$/, "第 $1 处改动的行在 $3 中出现 $2 次：请给出更多上下文"],
+  [/^the patch changes nothing in (.*)$/, "补丁没有改动 $1"],
   [/^(\d+) rounds? of tool calls$/, "$1 轮工具调用"],
   [/^(\d+) calls$/, "$1 次调用"],
   [/^(\d+) tokens$/, "$1 词元"],
@@ -298,7 +308,17 @@ const HINTS: [RegExp, string][] = [
 
 const ACTIONS: Record<string, string> = { "（allow）": "（允许）", "（ask）": "（先询问）", "（deny）": "（拒绝）" };
 
+/** 套着另一句话的话：里面那句也要译。 */
+const AROUND: [RegExp, (inner: string) => string][] = [
+  [/^As things stand it would fail: (.+?)\.?$/s, (inner) => `照现在的情况，它会失败：${inner}。`],
+  [/^edit \d+ of \d+: (.+)\. None of them was made\.?$/s, (inner) => `其中一处编辑不行：${inner}；一处也没有改`],
+];
+
 function sentence(text: string): string {
+  for (const [pattern, told] of AROUND) {
+    const inner = pattern.exec(text)?.[1];
+    if (inner !== undefined) return told(sentence(inner));
+  }
   const found = TABLE.find(([pattern]) => pattern.test(text));
   if (!found) return text;
   return text.replace(found[0], found[1]).replace(/（(?:allow|ask|deny)）$/, (action) => ACTIONS[action] ?? action);
