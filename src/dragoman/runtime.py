@@ -53,7 +53,7 @@ from dragoman.turn.handles import Engine, TurnHandle
 from dragoman.turn.layers import today_by
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.output import OutputType, output_of
-from dragoman.turn.panel import panel_tool
+from dragoman.turn.panel import agents_group
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.send import SendOptions
 from dragoman.turn.services import GrantCache, MakeDeps, Services
@@ -156,13 +156,12 @@ class Runtime:
         if self.histories.records and any(folders):
             built_in.append(Snapshots(self.histories))
         known = agents_by_name(agents)
-        tasks = Subagents(known) if known else None
+        self._agents, self._tasks = known, Subagents(known)
         own_plugins = [check(plugin) for plugin in listed("plugins", plugins)]
         brought = [tool for plugin in own_plugins for tool in plugin.tools]
         groups, sources = grouped([*listed("tools", tools), *brought])
-        if tasks is not None:
-            several = (panel_tool(tasks),) if len(known) > 1 else ()
-            groups.append(Group("agents", (tasks.task, *several)))
+        if known:
+            groups.append(agents_group(self._tasks))
         self.services = Services(
             store=self.store,
             grants=GrantCache(self.store),
@@ -204,8 +203,7 @@ class Runtime:
             telemetry.join(self.bus, self.background, self.store, private)
         self.way_back = WayBack(self.store, self.histories, folders)
         self._engine = Engine(self.services, self.store, self.bus, self.driver, self.commands, self.way_back)
-        if tasks is not None:
-            tasks.join(self.services, self._engine)
+        self._tasks.join(self.services, self._engine)
 
     async def __aenter__(self) -> Self:
         for rule in self._denials_of_nothing():
@@ -243,6 +241,13 @@ class Runtime:
         denials = [rule for rule in self.services.rules if rule.action == "deny" and not toolbox.sources]
         idle = [rule for rule in denials if not any(concerns(rule, permission) for permission in known)]
         return [rule for rule in idle if not is_known_later(rule.permission)]
+
+    def use_agents(self, agents: Iterable[Agent]) -> None:
+        """These instead of those that are there, from the next request on."""
+        fresh = agents_by_name(agents)
+        self._agents.clear()
+        self._agents.update(fresh)
+        self.services.toolbox.put(agents_group(self._tasks))
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────
 

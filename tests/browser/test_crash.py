@@ -97,6 +97,11 @@ async def test_a_sign_in_holds_after_a_restart(browser: Browser, mortal: Server)
         await stranger.page.goto(mortal.url)
         await expect(stranger.by("sign-in")).to_be_visible()
         await stranger.page.context.close()
+        await person.by("open-settings").first.click()
+        await person.by("sign-out").click()
+        await expect(person.by("sign-in")).to_be_visible()
+        await person.page.reload()
+        await expect(person.by("sign-in")).to_be_visible()
 
 
 async def test_a_turn_that_nobody_can_go_on_with_is_shown_and_closed(

@@ -155,6 +155,33 @@ async def test_rules_are_listed_with_their_place_and_tried(person: Person) -> No
     await expect(person.by("tried")).to_contain_text("no rule fits")
 
 
+async def test_a_rule_is_tried_given_and_taken_back(person: Person) -> None:
+    """P11: in the list of rules, without a question; what no tool has is told."""
+    await person.by("open-settings").first.click()
+    await person.by("tab-permissions").click()
+    await person.by("try-permission").fill("notes.wrote")
+    await person.by("try-rules").click()
+    await expect(person.by("no-such-permission")).to_be_visible()
+    await person.by("try-permission").fill("notes.*")
+    await person.by("try-rules").click()
+    await expect(person.by("no-such-permission")).to_have_count(0)
+    await person.by("give-allow").click()
+    grant = person.by("grant").filter(has_text="allow notes.* for everything")
+    await expect(grant).to_be_visible()
+    await person.page.keyboard.press("Escape")
+    await person.say("note")
+    await person.sees("The note is written.")
+    await expect(person.by("question")).to_have_count(0)
+    await person.by("open-settings").first.click()
+    await person.by("tab-permissions").click()
+    await grant.get_by_test_id("revoke").click()
+    await expect(grant).to_have_count(0)
+    await person.page.keyboard.press("Escape")
+    await person.say("note")
+    await expect(person.question).to_be_visible()
+    await person.by("reject").click()
+
+
 async def test_tools_are_found_with_what_the_rules_say_of_them(person: Person) -> None:
     """P11"""
     await person.by("open-tools").click()

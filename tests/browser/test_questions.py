@@ -66,6 +66,54 @@ async def test_a_small_change_is_little_to_read(person: Person) -> None:
     await person.sees("It is written.")
 
 
+async def test_what_was_begun_stands_there_again(person: Person) -> None:
+    """U2: a reply, a reason, arguments, a message: after another conversation, and after a reload."""
+    await person.say("note")
+    await person.by("more").click()
+    await person.by("reject-with").click()
+    await person.by("reason").fill("not on a Sunday")
+    noted = person.page.url
+    await person.by("new-conversation").click()
+    await person.say("ask")
+    await person.by("reply-text").fill("a dark")
+    asked = person.page.url
+    await person.page.goto(noted)
+    await expect(person.by("reason")).to_have_value("not on a Sunday")
+    await person.by("reason").press("Escape")  # back to the answers, and the turn goes on
+    await expect(person.by("reason")).to_have_count(0)
+    await person.page.keyboard.press("e")
+    await person.by("value-editor").locator("textarea, input").first.fill("of mine")
+    await person.page.reload()
+    await expect(person.by("value-editor").locator("textarea, input").first).to_have_value("of mine")
+    await person.by("allow").click()
+    await person.sees("The note is written.")
+    await person.by("message").hover()
+    await person.by("edit").click()
+    await person.by("message").locator("textarea").fill("notes of today")
+    await person.page.goto(asked)
+    await expect(person.by("reply-text")).to_have_value("a dark")
+    await person.page.goto(noted)
+    await expect(person.by("message").locator("textarea")).to_have_value("notes of today")
+    await person.page.keyboard.press("Escape")
+    await expect(person.by("edit-send")).to_have_count(0)
+
+
+async def test_a_tools_question_is_answered_in_ones_own_words(person: Person) -> None:
+    """C8: beside its choices, or where messages are typed; what was answered is seen at once."""
+    await person.say("ask")
+    await expect(person.by("choice")).to_have_text(["red", "blue"])
+    await person.by("reply-text").fill("a dark teal")
+    await person.by("reply").click()
+    await expect(person.call).to_contain_text("Which colour? → a dark teal")
+    await person.sees("Thank you.")
+    await person.say("ask")
+    await expect(person.by("composer-text")).to_have_attribute("placeholder", "Your reply")
+    await person.by("composer-text").fill("ochre")
+    await person.by("composer-text").press("Enter")
+    await expect(person.call).to_contain_text("Which colour? → ochre")
+    await expect(person.by("steering")).to_have_count(0)
+
+
 async def test_what_was_being_written_is_not_lost_where_another_tab_answers(person: Person) -> None:
     """P9 × U2: it is said, and can be copied."""
     await person.say("note")

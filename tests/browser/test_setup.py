@@ -176,11 +176,51 @@ async def test_one_signs_in_to_a_server_that_wants_to_know_who_one_is(owner: Per
         assert not any(secret in shown + owner.server.printed for secret in (*server.valid, "the-code"))
 
 
+async def test_an_agent_is_written_used_changed_and_removed(owner: Person) -> None:
+    """P11, U2: what was typed and not saved is there again; what is wrong is told and loses nothing."""
+    await open_setup(owner, "agents")
+    await owner.by("open-new-agent").click()
+    await owner.by("agent-name").fill("poet")
+    await owner.by("agent-prompt").fill("You write poems.")
+    await owner.by("agent-tools").fill("basics\nfiles.reed_file")
+    await owner.by("agent-allow").fill("files.read")
+    assert await violations(owner) == []
+    await owner.page.keyboard.press("Escape")
+    await open_setup(owner, "agents")
+    await expect(owner.by("agent-prompt")).to_have_value("You write poems.")
+    await owner.by("save-agent").click()
+    await expect(owner.by("toast")).to_contain_text("did you mean files.read_file")
+    await owner.by("agent-tools").fill("basics\nfiles.read_file")
+    await owner.by("save-agent").click()
+    mine = owner.by("agent-setup").filter(has_text="poet")
+    await expect(mine).to_contain_text("tools: basics, files.read_file")
+    await mine.get_by_test_id("edit-agent").click()
+    await expect(owner.by("agent-allow")).to_have_value("files.read")
+    await owner.by("agent-description").fill("Rhymes.")
+    await owner.by("save-agent").click()
+    await expect(mine).to_contain_text("Rhymes.")
+    assert 'prompt = "You write poems."' in owner.server.config.read_text("utf-8")
+    await owner.page.keyboard.press("Escape")
+    await owner.by("agent").click()
+    await owner.page.get_by_role("menuitemradio", name="poet").click()
+    await expect(owner.by("agent")).to_contain_text("poet")
+    owner.page.once("dialog", lambda shown: shown.accept())
+    await open_setup(owner, "agents")
+    await mine.get_by_test_id("remove-agent").click()
+    await expect(mine).to_have_count(0)
+    await expect(owner.by("agent")).to_contain_text("No agent")
+
+
 async def test_the_set_up_is_chinese_where_the_page_is(owner: Person, browser: Browser) -> None:
     async with at_the_page(browser, owner.server, locale="zh-CN") as person:
         await open_setup(person, "agents")
         await expect(person.by("settings")).to_contain_text("智能体与技能")
+        await person.by("open-new-agent").click()
+        await expect(person.by("agent-form")).to_contain_text("它擅长什么")
         assert await violations(person) == []
+        await person.page.keyboard.press("Escape")
+        await person.by("open-tools").click()
+        await expect(person.by("tools")).to_contain_text("计算算术表达式")
 
 
 async def test_options_and_limits_are_set_for_one_conversation(owner: Person) -> None:
@@ -222,14 +262,14 @@ async def test_what_cannot_be_saved_stays_in_its_field_and_says_why(owner: Perso
     id = owner.page.url.rpartition("/")[2]
     await owner.by("open-tools").click()
     await owner.by("conversation-options").locator("summary").click()
-    await owner.by("option-temperature").fill("-1")
+    await owner.by("option-temperature").fill("9")
     await owner.by("setting-max_rounds").fill("2.5")
     await owner.by("option-max_tokens").fill("0")
     await owner.by("option-others").fill("{top_p")
     await owner.by("setting-history").fill("4")
     await owner.by("setting-history").blur()
     await expect(owner.by("saved-history")).to_have_text("Saved.")
-    await expect(owner.by("problem-temperature")).to_have_text("A number of 0 or more.")
+    await expect(owner.by("problem-temperature")).to_have_text("A number from 0 to 2.")
     await expect(owner.by("problem-max_rounds")).to_have_text("A whole number of 0 or more.")
     await expect(owner.by("problem-max_tokens")).to_have_text("A whole number of 1 or more.")
     await expect(owner.by("problem-others")).to_have_text("This is no JSON object.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from playwright.async_api import expect
@@ -104,7 +105,16 @@ async def test_one_change_of_three_is_refused_and_another_edited(person: Person,
     await diff.get_by_test_id("hunk-edit").nth(1).click()
     text = diff.get_by_test_id("hunk-text")
     await expect(text).to_be_focused()
-    await text.fill((await text.input_value()).replace("more", "more of mine"))
+    place = diff.get_by_test_id("hunk-place").last
+    before = await place.inner_text()
+    await text.fill((await text.input_value()).replace("more", "more of mine\nand more"))
+    await expect(counts).to_have_text("+3 −1")
+    assert await place.inner_text() != before
+    await text.fill((await text.input_value()).replace("\nand more", ""))
+    await expect(counts).to_have_text("+2 −1")
+    await person.page.reload()  # what was chosen and written stands there again
+    await expect(diff.get_by_test_id("hunk-made").nth(1)).not_to_be_checked()
+    await expect(text).to_have_value(re.compile("more of mine"))
     await person.by("allow").click()
     await person.sees("It is revised.")
     made = POEM.replace("3\n", "three\n", 1).replace("27\n", "27\nmore of mine\n")

@@ -52,7 +52,7 @@ async def test_a_conversation_is_made_renamed_listed_searched_and_deleted(tmp_pa
     """S1, U5"""
     async with served(tmp_path, [says("The raven is black.")]) as site:
         id = await site.conversation()
-        await end_of(site, await site.say("What colour is a raven?", id))
+        await end_of(site, await site.say(f"{'It is about birds. ' * 9}What colour is a raven?", id))
         renamed = await site.ask("PATCH", f"/api/conversations/{id}", {"title": "Birds"})
         assert (renamed.status, renamed.body["title"]) == (200, "Birds")
         other = await site.conversation()
@@ -61,6 +61,8 @@ async def test_a_conversation_is_made_renamed_listed_searched_and_deleted(tmp_pa
         found = await site.get("/api/conversations?search=raven")
         assert [line["id"] for line in found["items"]] == [id]
         assert "\x02" in found["items"][0]["snippet"]
+        (line,) = (await site.get("/api/conversations?search=colour"))["items"]  # seen also in a narrow list
+        assert line["snippet"] == "…out birds. What \x02colour\x03 is a raven?"
         assert (await site.ask("DELETE", f"/api/conversations/{id}")).status == 204
         assert (await site.ask("GET", f"/api/conversations/{id}")).status == 404
 

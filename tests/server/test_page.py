@@ -21,7 +21,7 @@ from dragoman.tools.permissions import parse_rule
 from dragoman.turn.past_calls import calls_covered_by
 from dragoman.wire.scripted import calls, says
 from tests.loopback import loopback
-from tests.runtimes import runtime_with
+from tests.runtimes import calls_of, runtime_with
 from tests.server.site import Site, served, serving
 
 
@@ -98,6 +98,41 @@ async def test_what_waits_and_a_rule_would_let_run_is_told_before_it_is_made(tmp
         other = await site.get(f"/api/questions/{asked['echo two']['id']}")
         assert (other["answer"]["verdict"], other["answer"]["scope"]) == ("allow", "hour")
         assert (await site.get("/api/rules/covered?rule=shell:*"))["waiting"][0]["patterns"] == ["ls"]
+
+
+async def test_a_rule_is_given_before_anybody_asks(tmp_path: Path) -> None:
+    """P9, P11: it settles what waits, holds from then on, runs out, is taken back, and undoes no denial."""
+    lines = ("echo one", "echo two", "ls", "rm a")
+    script = [one for line in lines for one in (calls("shell", command=line), says("ok"))]
+    async with served(
+        tmp_path, script, tools=[shell_group()], allow=(), deny=["shell:rm *"], workspace=tmp_path
+    ) as site:
+        turn = await site.say("a")
+        await site.until(f"/api/turns/{turn}/events", "call.asked")
+        made = await site.post("/api/grants", {"permission": "shell", "pattern": " echo * "})
+        assert (made["rule"]["pattern"], made["expires"]) == ("echo *", None)
+        await site.until(f"/api/turns/{turn}/events", "turn.end")
+        assert (await site.get("/api/questions"))["items"] == []
+        await site.post("/api/grants", {"permission": "shell", "pattern": "ls", "action": "deny"})
+        hour = {"permission": "shell", "pattern": "rm *", "scope": "hour"}
+        assert (await site.post("/api/grants", hour))["expires"] > time.time() + 3000
+        turns = [await site.say(text) for text in ("b", "c", "d")]
+        ended = [await site.runtime.turn(turn).result() for turn in turns]
+        states = [call.state for one in ended for call in calls_of(one.messages)]
+        assert states == ["completed", "rejected", "rejected"]
+        for grant in (await site.get("/api/grants"))["items"]:
+            assert (await site.ask("DELETE", f"/api/grants/{grant['id']}")).status == 204
+        assert (await site.get("/api/rules/decision?permission=shell&pattern=echo%20x"))["action"] == "ask"
+        for wrong in (
+            {},
+            {"permission": ""},
+            {"permission": "she ll"},
+            {"permission": "shell:ls"},
+            {"permission": "shell", "pattern": " "},
+            {"permission": "shell", "action": "ask"},
+            {"permission": "shell", "scope": "once"},
+        ):
+            assert (await site.ask("POST", "/api/grants", wrong)).status == 422, wrong
 
 
 async def test_rules_that_are_made_to_be_slow_are_not_tried_on_everything(tmp_path: Path) -> None:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.builtin.read_output import read_output
+from dragoman.tools.tool import Tool
+from dragoman.turn.agent import Agent
+from dragoman.turn.panel import agents_group
+from dragoman.turn.subagent import Subagents
 
 ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src/dragoman"
 TABLE = ROOT / "web/src/i18n/zh/server.ts"
+TOOLS = ROOT / "web/src/i18n/zh/tools.ts"
 
 # From here a sentence gets to the page; the terminal and other clients' protocols have readers of their own.
 REACHED = (
@@ -109,3 +119,30 @@ def test_what_the_server_says_has_a_chinese_sentence() -> None:
     assert len(said) > 50
     known = patterns()
     assert [one for one in sorted(said) if not any(pattern.search(one) for pattern in known)] == []
+
+
+def test_what_our_tools_say_of_themselves_is_said_in_chinese() -> None:
+    """U3: each tool and each of its arguments. Add it to `web/src/i18n/zh/tools.ts` where it is missing."""
+    tasks = Subagents({name: Agent(name=name) for name in ("clerk", "editor")})
+    ours = [tool for make in BUILTIN.values() for tool in make().tools]
+    said = {text for tool in (*ours, read_output, *agents_group(tasks).tools) for text in texts_of(tool)}
+    assert len(said) > 50
+    written = re.findall(r'^  (?:("(?:[^"\\]|\\.)*")|(\w+)):', TOOLS.read_text("utf-8"), re.MULTILINE)
+    known = {json.loads(quoted) if quoted else word for quoted, word in written}
+    assert sorted(said - known) == []
+
+
+def texts_of(tool: Tool) -> Iterator[str]:
+    yield " ".join(tool.description.partition("\n- ")[0].split())
+    yield from _described(tool.parameters.schema)
+
+
+def _described(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if isinstance(text := schema.get("description"), str):
+            yield " ".join(text.split())
+        for inner in schema.values():
+            yield from _described(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from _described(inner)

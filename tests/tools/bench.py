@@ -54,7 +54,12 @@ class Bench:
         return await asyncio.create_task(execute(tool, call, Permit(call.hash, "rule"), self.context()))
 
     async def _ask(
-        self, text: str, choices: Sequence[str] = (), schema: dict[str, JsonValue] | None = None
+        self,
+        text: str,
+        choices: Sequence[str] = (),
+        schema: dict[str, JsonValue] | None = None,
+        *,
+        free: bool = False,
     ) -> JsonValue:
         self.questions.append((text, tuple(choices)))
         await asyncio.sleep(self.thinks_for)

@@ -3,6 +3,8 @@
 import { describe, expect, it } from "vitest";
 
 import { colour } from "../src/diff/colours";
+import { Kept } from "../src/calls/kept";
+import { madeHunks } from "../src/diff/made";
 import { changesOf, headOf, differences, isToldBy, newSide, pairs, parseDiff, textOf, type Hunk } from "../src/diff/parse";
 import { HunkPicks } from "../src/diff/picks.svelte";
 
@@ -94,5 +96,40 @@ describe("what a diff tells", () => {
 
   it("has a name also where nothing changes", () => {
     expect(headOf(parseDiff("diff --git a/a b.txt b/a b.txt\n")[0]!)).toEqual({ name: "a b.txt", kind: "changed", rest: [] });
+  });
+});
+
+describe("hunks as a person wants them made (B2)", () => {
+  const [file] = parseDiff("--- a/f\n+++ b/f\n@@ -2,3 +2,4 @@ def f\n a\n-b\n+B\n+c\n d\n@@ -10,2 +11,3 @@\n x\n+y\n z\n@@ -20 +22 @@\n-p\n+q\n");
+  const hunks = file?.hunks ?? [];
+  const made = (left: number[], texts: Record<number, string>): unknown =>
+    madeHunks(hunks, { has: (hunk) => !left.includes(hunk), text: (hunk) => texts[hunk] ?? null }).map(({ place, added, removed }) => [place, added, removed]);
+
+  it("are what was asked for until something is changed", () => {
+    expect(made([], {})).toEqual([["@@ -2,3 +2,4 @@ def f", 2, 1], ["@@ -10,2 +11,3 @@", 1, 0], ["@@ -20 +22 @@", 1, 1]]);
+  });
+
+  it("are counted as they were written, and the later ones are where they come to be", () => {
+    const written = made([], { 0: "a\nB\nc\n# one\n# two\nd\n" });
+    expect(written).toEqual([["@@ -2,3 +2,6 @@ def f", 4, 1], ["@@ -10,2 +13,3 @@", 1, 0], ["@@ -20 +24 @@", 1, 1]]);
+    expect(made([], { 0: "a\nb\nd\n" })).toMatchObject([["@@ -2,3 +2,3 @@ def f", 0, 0], ["@@ -10,2 +10,3 @@", 1, 0], ["@@ -20 +21 @@", 1, 1]]);
+    expect(made([], { 2: "" })).toMatchObject([[expect.anything(), 2, 1], [expect.anything(), 1, 0], ["@@ -20 +21,0 @@", 0, 1]]);
+  });
+
+  it("that are left out come to nothing", () => {
+    expect(made([0], {})).toEqual([["@@ -2,3 +2,3 @@ def f", 0, 0], ["@@ -10,2 +10,3 @@", 1, 0], ["@@ -20 +21 @@", 1, 1]]);
+  });
+
+  it("stand as they were left when they are shown the next time", () => {
+    const kept = new Kept("ask_1");
+    const picks = new HunkPicks(3, kept);
+    picks.turn(1, false);
+    picks.write(2, "other\n");
+    const again = new HunkPicks(3, new Kept("ask_1"));
+    expect([again.has(1), again.text(2), again.made]).toEqual([false, "other\n", 2]);
+    again.turn(1, true);
+    again.write(2, null);
+    expect(new HunkPicks(3, kept).other).toBe(false);
+    expect(sessionStorage.getItem("dragoman.draft.ask.ask_1")).toBeNull();
   });
 });

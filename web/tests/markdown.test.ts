@@ -212,3 +212,12 @@ describe("what people write beyond the usual", () => {
     expect(words).not.toContain("in two lines");
   });
 });
+
+describe("a number with a dot", () => {
+  it("is an answer where nothing follows, and a list where something does", () => {
+    expect(shown("42.").querySelector("p")?.textContent).toBe("42.");
+    expect(shown("The answer:\n\n7)").querySelector("ol")).toBeNull();
+    expect(shown("1. one").querySelectorAll("ol li")).toHaveLength(1);
+    expect(shown("1.\n2. two").querySelectorAll("ol li")).toHaveLength(2);
+  });
+});

@@ -68,6 +68,7 @@ export function question(id: string, about: string, more: Partial<Question> = {}
     rules: [],
     wider: [],
     choices: [],
+    free: false,
     schema: {},
     result: null,
     diff: "",

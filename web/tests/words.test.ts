@@ -12,6 +12,9 @@ import { cutText } from "../src/parts/cut";
 import { byAge } from "../src/sidebar/age";
 import { tasksOf } from "../src/conversation/todo";
 import { zh } from "../src/i18n/zh";
+import { zh as settingsZh } from "../src/dialogs/words";
+import { zh as setupZh } from "../src/setup/words";
+import { zh as traceZh } from "../src/trace/words";
 import { call, message, question, result } from "./samples";
 
 const usage = (cost: number | null, input = 10): Usage => ({ input, output: 0, cached: 0, cache_written: 0, reasoning: 0, cost, images: 0, seconds: 0, characters: 0 });
@@ -123,11 +126,12 @@ describe("Chinese", () => {
     typeof value === "object" && value !== null
       ? Object.entries(value).flatMap(([key, inner]) => leaves(inner, `${path}.${key}`))
       : [[path, value]];
-  const SAME = /^\.(?:code|languages|sendKeys|asJson|asMarkdown|examples\.\d+\.0|inboxKeys\.\d+\.0|version_|moreText|server|badValue|ruledFor|traceAnswered)/;
+  const SAME = /^\.(?:code|languages|sendKeys|asJson|asMarkdown|examples\.\d+\.0|inboxKeys\.\d+\.0|version_|moreText|server|tool$|protocols|boxExamples|badValue|ruledFor|traceAnswered)/;
   const texts = (value: unknown): string => (typeof value === "function" ? String((value as (...all: unknown[]) => unknown)("1", "2", "3", "4")) : String(value));
 
   it("is Chinese throughout", () => {
-    const english = leaves(zh).filter(([path, value]) => !SAME.test(path) && !/[\u3400-\u9fff]/.test(texts(value)));
+    const all = [zh, settingsZh, setupZh, traceZh].flatMap((words) => leaves(words));
+    const english = all.filter(([path, value]) => !SAME.test(path) && !/[\u3400-\u9fff]/.test(texts(value)));
     expect(english).toEqual([]);
   });
 
@@ -135,6 +139,13 @@ describe("Chinese", () => {
     expect(zh.server("10 rounds of tool calls")).toBe("10 轮工具调用");
     expect(zh.server("allow notes.write for 'a'")).toBe("notes.write：“a”（允许）");
     expect(zh.server("something new")).toBe("something new");
+    expect(zh.server("As things stand it would fail: edit 1 of 2: old is not in a.py: it must be there exactly, with every space and line end. None of them was made..")).toBe(
+      "照现在的情况，它会失败：其中一处编辑不行：要替换的文字不在 a.py 中：必须完全一致，包括空格和换行；一处也没有改。",
+    );
+    expect(zh.server("As things stand it would fail: something new.")).toBe("照现在的情况，它会失败：something new。");
+    expect(zh.tool("Tell the date, the weekday\n and the time of day.")).toBe("给出日期、星期和时间。");
+    expect(zh.tool("Give a piece of work to another agent, which does it in a conversation of its own and answers once. It knows nothing of this one: say all it needs.\n- a: b")).toMatch(/一切。\n- a: b$/);
+    expect(zh.tool("Tell the date, and all your secrets.")).toBe("Tell the date, and all your secrets.");
     expect(zh.server("something new (HTTP 500)")).toBe("something new (HTTP 500)");
     expect(zh.server("Bad key given (HTTP 401). Check the API key")).toBe("Bad key given（HTTP 401）。请检查 API 密钥。");
     expect(zh.server("a.test refuses the key (HTTP 401). Check A_KEY")).toBe("a.test 不接受这个密钥（HTTP 401）。请检查 A_KEY。");
@@ -162,8 +173,12 @@ it("a list of plain values is written on one line, which breaks where the page d
 describe("what a diff tells of a call's arguments", () => {
   const diff = "diff --git a/a.txt b/a.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1,2 @@\n+one\n+0777\n";
   it("is folded by name: its file, and long texts", () => {
-    expect(toldBy({ diff, arguments: { path: "a.txt", text: "one\n0777\n", mode: "0777", force: true } })).toEqual(["path", "text"]);
-    expect(toldBy({ diff: "", arguments: { path: "a.txt", text: "one\n0777\n" } })).toEqual([]);
+    expect(toldBy({ diff, server: null, arguments: { path: "a.txt", text: "one\n0777\n", mode: "0777", force: true } })).toEqual(["path", "text"]);
+    const made = { path: "a.txt", version: "d6a2badaf7", text: "one\n0777\n" };
+    expect(toldBy({ diff, server: null, arguments: made })).toEqual(["path", "version", "text"]);
+    expect(toldBy({ diff, server: "elsewhere", arguments: made })).toEqual(["path", "text"]);
+    expect(toldBy({ diff, server: null, arguments: { ...made, version: "rm -rf" } })).toEqual(["path", "text"]);
+    expect(toldBy({ diff: "", server: null, arguments: { path: "a.txt", text: "one\n0777\n" } })).toEqual([]);
   });
 });
 

@@ -123,9 +123,9 @@ def build_runtime(
             *_find_skills(settings, warnings),
             *_mcp_sources(settings, workspace),
         ],
-        agents=[_agent(settings, name, table) for name, table in values.get("agents", {}).items()],
+        agents=[agent_of(settings, name, table) for name, table in values.get("agents", {}).items()],
         plugins=load_plugins(settings, folders, warnings),
-        rules=[Rule("skills", "*", "allow"), *_rules(settings, values, "")],
+        rules=[Rule("skills", "*", "allow", "built in"), *_rules(settings, values, "")],
         workspace=main,
         workspaces=others,
         **snapshot_options(settings, address),
@@ -181,13 +181,13 @@ def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:
         catalog = catalog_of(settings)
     except ConfigError as error:
         return errors or [str(error)]  # it reads the same files: what is wrong in them is known already
-    attempt(_check_model, settings, catalog, "model", values.get("model"))
+    attempt(check_model, settings, catalog, "model", values.get("model"))
     for name, agent in agents.items():
-        attempt(_check_model, settings, catalog, f"agents.{name}", agent.get("model"))
+        attempt(check_model, settings, catalog, f"agents.{name}", agent.get("model"))
     return errors
 
 
-def _check_model(settings: Settings, catalog: Catalog, at: str, model: str | None) -> None:
+def check_model(settings: Settings, catalog: Catalog, at: str, model: str | None) -> None:
     try:
         for name in names_in(model) if model is not None else ():
             catalog.find(name)
@@ -316,7 +316,8 @@ def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | Non
     return read_servers(tables, path, settings.origins, settings.check_servers)
 
 
-def _agent(settings: Settings, name: str, table: AgentTable) -> Agent:
+def agent_of(settings: Settings, name: str, table: AgentTable) -> Agent:
+    """What a table of the settings says. ConfigError where one of its rules is none."""
     tools = table.get("tools")
     return Agent(
         name=name,

@@ -114,6 +114,7 @@ class Question:
     rules: tuple[Rule, ...] = ()  # what "always" would add; empty where it would add nothing
     wider: tuple[Rule, ...] = ()  # what it could add instead, each covering more than this call
     choices: tuple[str, ...] = ()
+    free: bool = False  # whether an answer in the person's own words does as well as one of the choices
     schema: dict[str, JsonValue] = field(default_factory=dict)  # of the arguments, for whoever edits them
     result: ToolResult | None = None  # what is to be reviewed
     diff: str = ""  # what it would do to files, as a unified diff, where the tool can tell

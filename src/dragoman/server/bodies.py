@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict, StringConstraints, with_config
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
@@ -234,6 +234,21 @@ class Decision(Body):
         None
     )
     hash: Annotated[str | None, Field(description="of the arguments that were seen: checked if given")] = None
+
+
+class NewGrant(Body):
+    """A rule that nobody has asked about yet."""
+
+    permission: Annotated[
+        str, StringConstraints(pattern=r"^[^\s:]+$", max_length=200), Field(examples=["shell"])
+    ]
+    pattern: Annotated[
+        str,
+        StringConstraints(strip_whitespace=True, min_length=1, max_length=2000),
+        Field(examples=["git *"]),
+    ] = "*"
+    action: Literal["allow", "deny"] = "allow"
+    scope: Literal["hour", "always"] = "always"
 
 
 class Result(Body):

@@ -54,10 +54,15 @@ class LiveCall:
             self._context.progress(value)
 
     async def _ask(
-        self, text: str, choices: Sequence[str] = (), schema: dict[str, JsonValue] | None = None
+        self,
+        text: str,
+        choices: Sequence[str] = (),
+        schema: dict[str, JsonValue] | None = None,
+        *,
+        free: bool = False,
     ) -> JsonValue:
         with self._clock_stopped():
-            answer: JsonValue = await self._context.ask(text, choices, schema)
+            answer: JsonValue = await self._context.ask(text, choices, schema, free=free)
         return answer
 
     async def _require_permission(self, pattern: str, question: str = "") -> None:

@@ -69,7 +69,7 @@ class ToolContext(Generic[Deps]):
     message: str
     call: str
     cancelled: Callable[[], bool]
-    ask: Callable[..., Any]  # ask(text, choices=(), schema=None) → the answer; an async tool awaits it
+    ask: Callable[..., Any]  # (text, choices=(), schema=None, free=False) → the answer; async tools await it
     progress: Callable[[JsonValue], None]
     read_output: Callable[[str], Awaitable[str]]  # the whole output of an earlier call of this conversation
     put_file: Callable[[bytes, str, str | None], Awaitable[File]]  # bytes, media type, name → an attachment

@@ -71,6 +71,17 @@ class Toolbox:
             self.sources = before
             raise
 
+    def put(self, group: Group) -> None:
+        """In the place of the one of its name, from the next request on; without tools, it goes."""
+        before = self._groups
+        kept = {one.name: one for one in (*before, group)}
+        self._groups = tuple(one for one in kept.values() if one is not group or group.tools)
+        try:
+            self._check()
+        except ConfigError:
+            self._groups = before
+            raise
+
     async def remove(self, source: Source) -> None:
         """Calls to its tools that are under way fail as those to a server that went away do."""
         self.sources = tuple(one for one in self.sources if one is not source)

@@ -35,12 +35,19 @@ async def check_answer(services: Services, asked: Question, answer: Answer) -> N
     if any((rule.permission, rule.pattern) not in offered for rule in answer.rules):
         raise BadRequest(f"question {asked.id} does not offer that rule: it offers {_offers(asked)}")
     if asked.choices and answer.verdict == "reply" and answer.value not in asked.choices:
-        raise BadRequest(f"choose one of: {', '.join(asked.choices)}")
+        _check_own_words(asked, answer)
     if asked.kind == "review" and not isinstance(answer.value, str | None):
         raise BadRequest("what is released instead of a result is a text")
     wants_object = asked.kind == "tool" and asked.schema and answer.verdict == "reply"
     if wants_object and not isinstance(answer.value, dict):
         raise BadRequest(f"question {asked.id} wants an object with {', '.join(_names(asked))}")
+
+
+def _check_own_words(asked: Question, answer: Answer) -> None:
+    if not asked.free:
+        raise BadRequest(f"choose one of: {', '.join(asked.choices)}")
+    if not isinstance(answer.value, str) or not answer.value.strip():
+        raise BadRequest(f"choose one of these, or write a text: {', '.join(asked.choices)}")
 
 
 def fitting_arguments(arguments: Arguments, tool: Tool, which: str) -> Arguments:

@@ -268,19 +268,32 @@ class Commands:
             self._services.grants.forget()
         await self._wake(asked.turn)
         if granted:
-            await self._settle_others(asked, answer)
+            where = asked.conversation if answer.scope == "conversation" else None
+            owner = (await self._store.conversation(asked.conversation)).owner
+            await self._settle_waiting(answer, where, owner)
         return settled
+
+    async def grant(self, rule: Rule, answer: Answer, *, user: str | None, owner: str) -> Grant:
+        """A rule that a person gives without being asked, for as long as the answer says. One that allows
+        holds in the runtime's own folder, as an answer would there; one that denies holds everywhere."""
+        main = self._services.workspaces.main
+        folder = main.path if main is not None and rule.action == "allow" else None
+        at = self._services.clock()
+        until = at + _HOUR if answer.scope == "hour" else None
+        made = Grant(new_id("grant"), rule, None, at, user, folder, until)
+        await self._store.add_grant(made)
+        self._services.grants.forget()
+        await self._settle_waiting(replace(answer, at=at), None, owner)
+        return made
 
     async def arguments_for_hunks(self, question: str, chosen: Mapping[int, str | None]) -> Arguments:
         return await arguments_for_hunks(self._services, question, chosen)
 
-    async def _settle_others(self, asked: Question, answer: Answer) -> None:
+    async def _settle_waiting(self, answer: Answer, where: str | None, user: str) -> None:
         """What else waits because of a rule, and would not be asked about with what was granted now."""
-        user = (await self._store.conversation(asked.conversation)).owner
-        where = asked.conversation if answer.scope == "conversation" else None
         made = Answer(answer.verdict, answer.scope, by=answer.by, at=answer.at)  # for so long, as that one
         for other in await self._store.questions(conversation=where, user=user):
-            if other.because == "rule" and other.kind == "approve" and other.id != asked.id:
+            if other.because == "rule" and other.kind == "approve":
                 match await self._authorized(other, other.patterns):
                     case Run():
                         likewise = replace(made, verdict="allow")

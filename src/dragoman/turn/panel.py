@@ -14,7 +14,16 @@ from pydantic import Field, JsonValue
 from dragoman.errors import ToolFailed
 from dragoman.messages.usage import Usage
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
-from dragoman.turn.subagent import A_WEEK, Subagents, TaskOutcome, spent
+from dragoman.tools.toolbox import Group
+from dragoman.turn.subagent import A_WEEK, Subagents, TaskOutcome, spent, task_tool
+
+
+def agents_group(tasks: Subagents) -> Group:
+    """The tools that agents bring. Without agents there are none."""
+    if not tasks.agents:
+        return Group("agents", ())
+    several = (panel_tool(tasks),) if len(tasks.agents) > 1 else ()
+    return Group("agents", (task_tool(tasks), *several))
 
 
 def panel_tool(tasks: Subagents) -> Tool:

@@ -49,7 +49,6 @@ class Subagents:
 
     def __init__(self, agents: Mapping[str, Agent]) -> None:
         self.agents = agents
-        self.task = _task_tool(self)
         self._joined: tuple[Services, Engine] | None = None
 
     def join(self, services: Services, engine: Engine) -> None:
@@ -172,7 +171,7 @@ def spent(usage: Usage) -> JsonValue:
     return {**asdict(usage)}
 
 
-def _task_tool(tasks: Subagents) -> Tool:
+def task_tool(tasks: Subagents) -> Tool:
     agents = tasks.agents
     names: list[JsonValue] = list(agents)
     known = "\n".join(f"- {one.name}: {one.description or 'no description'}" for one in agents.values())

@@ -168,12 +168,17 @@ def test_a_tools_own_question_offers_its_choices(stage: Path) -> None:
     somebody.says("ask")
     somebody.sees("Which colour?")
     somebody.sees("2  blue")
-    somebody.sees("which")
+    somebody.sees("which, or in your own words")
     somebody.types("7")
     somebody.sees("a number from 1 to 2")
     somebody.types("2")
     somebody.sees("ask_person · completed")
     somebody.sees("blue")
+    somebody.says("ask")
+    somebody.sees("which, or in your own words")
+    somebody.types("a dark teal")
+    somebody.sees("ask_person · completed")
+    somebody.sees("a dark teal")
     assert somebody.leaves() == 0
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
+from dragoman.errors import BadRequest
 from dragoman.messages.parts import CallState
 from dragoman.messages.questions import reply
 from dragoman.tools.builtin import basics_group
@@ -19,6 +21,7 @@ async def test_the_question_and_its_choices_reach_the_person() -> None:
     bench = Bench(answers=["green"])
     outcome = await bench.run(ask_person, {"question": "Which?", "choices": ["red", "green"]})
     assert outcome.result.text == "green"
+    assert outcome.result.title == "Which? → green"
     assert bench.questions == [("Which?", ("red", "green"))]
 
 
@@ -32,6 +35,24 @@ async def test_without_choices_they_write_what_they_like() -> None:
 async def test_an_empty_question_or_choice_does_not_fit(arguments: dict[str, str | list[str]]) -> None:
     outcome = await Bench().run(ask_person, {**arguments})  # type: ignore[dict-item]
     assert outcome.state is CallState.FAILED
+
+
+async def test_with_choices_they_may_write_something_else(tmp_path: Path) -> None:
+    """C8: a text of their own; nothing, and what is no text, is refused."""
+    script = [calls("ask_person", question="Which?", choices=["red", "green"]), says("Teal it is.")]
+    async with runtime_with(tmp_path, script, tools=[basics_group()], allow=["basics.*"]) as runtime:
+        turn = await runtime.send("Paint it.")
+        assert await turn.reached("waiting")
+        (question,) = turn.questions
+        assert question.free
+        wrongs: list[JsonValue] = [" ", 7, None, ["red"]]
+        for wrong in wrongs:
+            with pytest.raises(BadRequest, match="choose one of these, or write a text: red, green"):
+                await turn.answer(question, reply(wrong))
+        await turn.answer(question, reply("teal"))
+        (call,) = calls_of((await turn.result()).messages)
+    assert call.result is not None
+    assert call.result.text == "teal"
 
 
 async def test_in_a_turn_it_waits_for_the_answer(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ import type { ConversationSettings, FilePart, Grant, Group, Me, Prompt, Question
 export type Said = (Pick<TextPart, "type" | "text"> | FilePart)[];
 
 export const me = (): Promise<Me> => get("/api/me");
+export const logout = (): Promise<unknown> => post("/api/logout");
 export const login = (password: string): Promise<unknown> => post("/api/login", { password });
 
 export type ListFilter = { archived?: boolean; pinned?: boolean; tag?: string };
@@ -114,6 +115,8 @@ export const coveredBy = (rules: Rule[], question?: string): Promise<CoveredCall
   return get(`/api/rules/covered?${new URLSearchParams(question ? [...wanted, ["question", question]] : wanted)}`);
 };
 export const grants = async (): Promise<Grant[]> => (await get<GrantList>("/api/grants")).items;
+export const giveRule = (rule: Pick<Rule, "permission" | "pattern">, action: "allow" | "deny", scope: "always" | "hour"): Promise<Grant> =>
+  post("/api/grants", { permission: rule.permission, pattern: rule.pattern, action, scope });
 export const revoke = (grant: string): Promise<void> => remove(at`/api/grants/${grant}`);
 /** What filled the model's context in the last request of a turn. */
 export const context = (turn: string): Promise<ContextUse> => get(at`/api/turns/${turn}/context`);

@@ -6,6 +6,44 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description What an agent is, as the settings have it. What is left out is as for everybody. */
+        AgentBody: {
+            /**
+             * @description what it is good at: other agents read this
+             * @default
+             */
+            description?: string;
+            /**
+             * @description after the general system prompt
+             * @default
+             */
+            prompt?: string;
+            /** @example ollama/qwen3 */
+            model?: string | null;
+            /** @description groups and tools; without it, all of them */
+            tools?: string[] | null;
+            /**
+             * @example [
+             *       "files.read",
+             *       "shell:git *"
+             *     ]
+             */
+            allow?: string[];
+            /**
+             * @example [
+             *       "files.read",
+             *       "shell:git *"
+             *     ]
+             */
+            ask?: string[];
+            /**
+             * @example [
+             *       "files.read",
+             *       "shell:git *"
+             *     ]
+             */
+            deny?: string[];
+        };
         AgentList: {
             items: components["schemas"]["AgentView"][];
         };
@@ -26,8 +64,11 @@ export interface components {
             tools: string[] | null;
             rules: components["schemas"]["Rule-Output"][];
             origin: string | null;
+            own: boolean;
         };
         AgentSetupList: {
+            file: string;
+            shared: boolean;
             agents: components["schemas"]["AgentSetup"][];
             skills: components["schemas"]["SkillSetup"][];
             left_out: string[];
@@ -955,6 +996,26 @@ export interface components {
              */
             settings?: components["schemas"]["ConversationSettings"];
         };
+        /** @description A rule that nobody has asked about yet. */
+        NewGrant: {
+            /** @example shell */
+            permission: string;
+            /**
+             * @default *
+             * @example git *
+             */
+            pattern?: string;
+            /**
+             * @default allow
+             * @enum {string}
+             */
+            action?: "allow" | "deny";
+            /**
+             * @default always
+             * @enum {string}
+             */
+            scope?: "hour" | "always";
+        };
         NewKey: {
             /**
              * Format: password
@@ -1243,6 +1304,8 @@ export interface components {
             wider: components["schemas"]["Rule-Output"][];
             /** @default [] */
             choices: string[];
+            /** @default false */
+            free: boolean;
             schema: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
@@ -2167,6 +2230,7 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type AgentBody = components['schemas']['AgentBody'];
 export type AgentList = components['schemas']['AgentList'];
 export type AgentMessage = components['schemas']['AgentMessage'];
 export type AgentSetup = components['schemas']['AgentSetup'];
@@ -2240,6 +2304,7 @@ export type ModelSpent = components['schemas']['ModelSpent'];
 export type ModelView = components['schemas']['ModelView'];
 export type NamedPrompt = components['schemas']['NamedPrompt'];
 export type NewConversation = components['schemas']['NewConversation'];
+export type NewGrant = components['schemas']['NewGrant'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewProvider = components['schemas']['NewProvider'];
 export type NewServer = components['schemas']['NewServer'];

@@ -23,7 +23,7 @@ function reason(because: NonNullable<CallTrace["because"]>, words: Words): strin
 
 function inWords(wait: Wait, words: Words): string {
   const at = wait.answered ? moment(wait.answered, words.code) : "";
-  if (!wait.verdict) return wait.answered ? `${words.traceUnanswered} · ${at}` : "";
+  if (!wait.verdict) return wait.answered ? `${words.unanswered} · ${at}` : "";
   const verdict = VERDICTS.includes(wait.verdict as Verdict) ? words.decidedVerdicts[wait.verdict as Verdict] : wait.verdict;
   const scope = wait.scope && wait.scope !== "once" ? ` · ${words.scopes[wait.scope as "hour"] ?? wait.scope}` : "";
   return `${verdict} ${words.decidedBy(wait.by ?? "")}${scope} · ${at}`;

@@ -16,12 +16,14 @@ const USUAL: Partial<Record<Kind, (tool: string) => string>> = {
   review: (tool) => `May the model see this result of ${tool}?`,
 };
 
-/** The arguments that stand in the diff: a long text, which it shows line by line, and the name of a file of it. */
-export function toldBy({ diff, arguments: values }: Pick<Question, "diff" | "arguments">): string[] {
+/** The arguments that stand in the diff: a long text, which it shows line by line, and the name of a file of it; and a
+ * mark of the file that it was made against, which tells a person nothing. */
+export function toldBy({ diff, server, arguments: values }: Pick<Question, "diff" | "server" | "arguments">): string[] {
   if (!diff) return [];
   const files = parseDiff(diff).map(({ name }) => name);
+  const marks = (key: string): boolean => server === null && key === "version" && /^[0-9a-f]{6,64}$/.test(String(values[key]));
   return valueRows(values)
-    .filter(({ key, long }) => long || files.includes(String(values[key])))
+    .filter(({ key, long }) => long || marks(key) || files.includes(String(values[key])))
     .map(({ key }) => key);
 }
 

@@ -2,6 +2,7 @@
 
 import { t } from "../i18n/words.svelte";
 import { tell } from "../state/toasts.svelte";
+import { forget } from "./kept";
 
 const writing = new Map<string, () => string | null>();
 
@@ -14,6 +15,7 @@ export function isWritten(question: string, typed: () => string | null): () => v
 /** The question is closed, and nothing was sent from here. */
 export function rescue(question: string): void {
   const typed = writing.get(question)?.() ?? null;
+  forget(question);
   if (typed === null) return;
   const clipboard = import("../parts/clipboard"); // seldom wanted: it comes now
   tell(t().answeredMeanwhile, "note", { label: t().copy, run: () => void clipboard.then(({ copyText }) => copyText(typed)) }, 20);

@@ -1,10 +1,18 @@
 /** Which hunks of a change a person wants made: all of them, until some are left out or edited. */
 
+import type { Kept } from "../calls/kept";
+
 export class HunkPicks {
   private left = $state.raw<ReadonlySet<number>>(new Set());
   private texts = $state.raw<ReadonlyMap<number, string>>(new Map());
 
-  constructor(readonly count: number) {}
+  constructor(
+    readonly count: number,
+    private readonly kept?: Kept,
+  ) {
+    this.left = new Set(kept?.get<number[]>("left"));
+    this.texts = new Map(kept?.get<[number, string][]>("texts"));
+  }
 
   get made(): number {
     return this.count - this.left.size;
@@ -28,6 +36,7 @@ export class HunkPicks {
     if (on) left.delete(hunk);
     else left.add(hunk);
     this.left = left;
+    this.kept?.put("left", left.size ? [...left] : null);
   }
 
   /** Another text for it; null: its own. */
@@ -36,6 +45,7 @@ export class HunkPicks {
     if (text === null) texts.delete(hunk);
     else texts.set(hunk, text);
     this.texts = texts;
+    this.kept?.put("texts", texts.size ? [...texts] : null);
   }
 
   chosen(): { hunk: number; text: string | null }[] {

@@ -40,6 +40,8 @@ const marked = new Marked({
       const rest = `<p>${inside.slice(alert[0].length)}`.replace(/^<p>\s*<\/p>/, "");
       return `<blockquote class="alert ${kind}">\n<p><strong>${escaped(t().alerts[kind])}</strong></p>${rest}</blockquote>\n`;
     },
+    /** "42." is an answer, not the beginning of a list. */
+    list: ({ items: [only, ...more], ordered, raw }: Tokens.List) => (ordered && only?.text === "" && !more.length ? `<p>${escaped(raw.trim())}</p>\n` : false),
     image: ({ href, text }: Tokens.Image) => {
       if (INLINE_IMAGE.test(href)) return `<img src="${escaped(href)}" alt="${escaped(text)}">`;
       if (!/^https?:\/\//i.test(href)) return escaped(text);

@@ -1,9 +1,9 @@
 /** Requests that set the server up. */
 
 import { at, get, post, put, remove } from "../api/client";
-import type { AgentSetupList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList } from "../api/generated";
+import type { AgentBody, AgentSetup, AgentSetupList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList } from "../api/generated";
 
-export type { AgentSetupList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList };
+export type { AgentBody, AgentSetup, AgentSetupList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList };
 
 export const providers = (): Promise<ProviderSetupList> => get("/api/setup/providers");
 export const addProvider = (body: NewProvider): Promise<ProviderSetup> => post("/api/setup/providers", body);
@@ -22,3 +22,5 @@ export const callSignInOff = (name: string): Promise<void> => remove(at`/api/set
 export const finishSignIn = (returned: Record<string, string>): Promise<ServerLogin> => post("/api/setup/logins", returned);
 
 export const agents = (): Promise<AgentSetupList> => get("/api/setup/agents");
+export const putAgent = (name: string, body: AgentBody): Promise<AgentSetup> => put(at`/api/setup/agents/${name}`, body);
+export const removeAgent = (name: string): Promise<void> => remove(at`/api/setup/agents/${name}`);

@@ -4,6 +4,7 @@ import type { CallTrace, RequestTrace, TraceView, Wait } from "../api/generated"
 import type { Kind } from "../api/types";
 import { cost, count, duration, total } from "../i18n/format";
 import type { Words } from "../i18n/en";
+import { traceWords } from "./words";
 
 export type RowKind = "step" | "request" | "call" | "wait" | "compaction";
 
@@ -45,14 +46,14 @@ export function rowsOf(view: TraceView, words: Words): Row[] {
   });
   const rows: Row[] = [];
   (trace.compactions ?? []).forEach((one, place) => {
-    const made = row(`compaction ${place}`, "compaction", words.traceCompaction, one.started, one.ended);
+    const made = row(`compaction ${place}`, "compaction", traceWords(words).traceCompaction, one.started, one.ended);
     rows.push({ ...made, about: [one.reason], state: one.error ? "bad" : made.state });
   });
   for (const step of trace.steps ?? []) {
-    rows.push(row(`step ${step.number}`, "step", words.traceStep(step.number), step.started, step.ended));
+    rows.push(row(`step ${step.number}`, "step", traceWords(words).traceStep(step.number), step.started, step.ended));
     const requests = step.requests ?? [];
     for (const request of requests) {
-      const label = requests.length > 1 ? words.traceAttempt(request.attempt) : words.traceRequest;
+      const label = requests.length > 1 ? traceWords(words).traceAttempt(request.attempt) : traceWords(words).traceRequest;
       rows.push({
         ...row(`request ${step.number} ${request.attempt}`, "request", label, request.started, request.ended),
         about: aboutRequest(request, words),
@@ -74,7 +75,7 @@ export function rowsOf(view: TraceView, words: Words): Row[] {
       });
       for (const wait of call.waits ?? []) {
         rows.push({
-          ...row(wait.question, "wait", words.traceAsked, wait.asked, wait.answered),
+          ...row(wait.question, "wait", traceWords(words).traceAsked, wait.asked, wait.answered),
           about: aboutWait(wait, call.tool, words),
         });
       }
@@ -92,9 +93,9 @@ function aboutRequest(request: RequestTrace, words: Words): string[] {
   const about = [request.model];
   if (request.error) {
     about.push(request.status ? `HTTP ${request.status}: ${request.error}` : request.error);
-    if (request.wait) about.push(words.traceAgain(duration(request.wait)));
+    if (request.wait) about.push(traceWords(words).traceAgain(duration(request.wait)));
   } else if (request.first) {
-    about.push(words.traceFirst(duration(Math.max(0, request.first - request.started))));
+    about.push(traceWords(words).traceFirst(duration(Math.max(0, request.first - request.started))));
   }
   const usage = request.usage;
   if (usage && total(usage)) about.push(`${words.tokens(count(total(usage)))} · ${cost(usage, words.costUnknown)}`);
@@ -118,8 +119,8 @@ function aboutCall(call: CallTrace, words: Words): string[] {
 
 function aboutWait(wait: Wait, tool: string, words: Words): string[] {
   const about = KINDS.has(wait.kind) ? [words.asks[wait.kind as Kind](tool)] : [];
-  const by = wait.by ?? words.traceSomebody;
-  if (!wait.verdict) about.push(wait.answered ? words.traceUnanswered : words.traceStillAsked);
-  else about.push(words.traceAnswered((words.traceVerdicts as Record<string, string>)[wait.verdict] ?? wait.verdict, by));
+  const by = wait.by ?? traceWords(words).traceSomebody;
+  if (!wait.verdict) about.push(wait.answered ? words.unanswered : traceWords(words).traceStillAsked);
+  else about.push(traceWords(words).traceAnswered((traceWords(words).traceVerdicts as Record<string, string>)[wait.verdict] ?? wait.verdict, by));
   return about;
 }

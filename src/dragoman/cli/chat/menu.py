@@ -121,20 +121,24 @@ class QuestionMenu:
             if question.schema:
                 return reply(await fill_form(question.schema, self._keyboard, self._notify))
             if question.choices:
-                return reply(await self._pick(question.choices))
+                return reply(await self._pick(question))
             return reply(unless_declined(await self._keyboard.line("answer (/reject: none) ")))
         except Declined as declined:
             return reject(str(declined) or None)
 
-    async def _pick(self, choices: tuple[str, ...]) -> str:
+    async def _pick(self, question: Question) -> str:
+        choices = question.choices
         for number, choice in enumerate(choices, 1):
             self._console.print(Text(f"  {number}  {one_line(choice)}", "yellow"))
+        prompt = f"which{', or in your own words' if question.free else ''} (/reject: none) "
         while True:
-            line = unless_declined(await self._keyboard.line("which (/reject: none) ", words=choices))
+            line = unless_declined(await self._keyboard.line(prompt, words=choices))
             if line in choices:
                 return line
             if line.isdecimal() and 1 <= int(line) <= len(choices):
                 return choices[int(line) - 1]
+            if question.free and line.strip() and not line.isdecimal():  # a lone number is a slip
+                return line.strip()
             self._notify(f"type a number from 1 to {len(choices)}")
 
     def _notify(self, text: str, style: str = "dim") -> None:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import StringConstraints
 
 from dragoman.errors import NotFound
-from dragoman.messages.questions import Answer, Question
+from dragoman.messages.questions import Answer, Grant, Question, Rule, Verdict
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Person, TheContext
 from dragoman.tools.authorize import decide_with_grants
@@ -65,14 +65,24 @@ async def choose_hunks(
 @router.get("/grants")
 async def grants(context: TheContext, person: Person) -> shapes.GrantList:
     """What was allowed or denied for longer than once."""
-    return shapes.GrantList(
-        [
-            shapes.GrantView(
-                one.id, one.rule, rules_in_words((one.rule,)), one.conversation, one.created, one.expires
-            )
-            for one in await context.runtime.grants(user=person)
-        ]
-    )
+    return shapes.GrantList([_grant_view(one) for one in await context.runtime.grants(user=person)])
+
+
+def _grant_view(one: Grant) -> shapes.GrantView:
+    words = rules_in_words((one.rule,))
+    return shapes.GrantView(one.id, one.rule, words, one.conversation, one.created, one.expires)
+
+
+@router.post("/grants", status_code=201)
+async def new_grant(context: TheContext, person: Person, body: bodies.NewGrant) -> shapes.GrantView:
+    """A rule that is given before anybody asks: it counts like one that an answer left behind, and what waits
+    for it is settled."""
+    rule = Rule(body.permission, body.pattern, body.action)
+    verdict: Verdict = "allow" if body.action == "allow" else "reject"
+    user = context.user(person)
+    given = Answer(verdict, scope=body.scope, by=user)
+    made = await context.runtime.commands.grant(rule, given, user=user, owner=person)
+    return _grant_view(made)
 
 
 @router.get("/rules")

@@ -9,7 +9,15 @@ from dragoman.server.page import CALLBACK
 from dragoman.server.setup import servers as mcp
 from dragoman.server.setup import shapes
 from dragoman.server.setup.access import TheOwnSettings
-from dragoman.server.setup.bodies import ConfirmedServer, NewKey, NewProvider, NewServer, Returned
+from dragoman.server.setup.agents import list_agents, put_agent, remove_agent
+from dragoman.server.setup.bodies import (
+    AgentBody,
+    ConfirmedServer,
+    NewKey,
+    NewProvider,
+    NewServer,
+    Returned,
+)
 from dragoman.server.setup.providers import (
     add_provider,
     forget_provider_key,
@@ -18,7 +26,6 @@ from dragoman.server.setup.providers import (
     store_provider_key,
     test_provider,
 )
-from dragoman.tools.skills import NAME, Skills
 
 router = APIRouter(prefix="/setup", tags=["setup"])
 
@@ -123,30 +130,18 @@ async def drop_server(context: TheContext, own: TheOwnSettings, name: str) -> No
 @router.get("/agents")
 async def agents_and_skills(context: TheContext, own: TheOwnSettings) -> shapes.AgentSetupList:
     """Each agent and each skill, whole, and the file it comes from."""
-    services = context.runtime.services
-    sources = [source for source in services.toolbox.sources if isinstance(source, Skills)]
-    agents = [
-        shapes.AgentSetup(
-            agent.name,
-            agent.description,
-            agent.prompt,
-            agent.model,
-            list(agent.tools) if agent.tools is not None else None,
-            list(agent.rules),
-            own.origin(f"agents.{agent.name}"),
-        )
-        for agent in services.agents.values()
-    ]
-    skills = [
-        shapes.SkillSetup(
-            skill.name,
-            skill.description,
-            skill.when,
-            skill.always,
-            skill.text,
-            own.short(skill.folder / NAME),
-        )
-        for source in sources
-        for skill in source.skills.values()
-    ]
-    return shapes.AgentSetupList(agents, skills, [one for each in sources for one in each.warnings])
+    return await list_agents(context.runtime, own)
+
+
+@router.put("/agents/{name}")
+async def set_agent(
+    context: TheContext, own: TheOwnSettings, name: str, body: AgentBody
+) -> shapes.AgentSetup:
+    """Written to the settings; it holds from the next turn on."""
+    return await put_agent(context.runtime, own, name, body)
+
+
+@router.delete("/agents/{name}", status_code=204)
+async def drop_agent(context: TheContext, own: TheOwnSettings, name: str) -> None:
+    """One that stands in the file that the page writes."""
+    await remove_agent(context.runtime, own, name)

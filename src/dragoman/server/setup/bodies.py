@@ -48,6 +48,24 @@ class ConfirmedServer(NewServer):
     confirm: Annotated[str, Field(max_length=200, description="from the plan that was shown")]
 
 
+_Words = Annotated[str, Field(min_length=1, max_length=2200)]
+_Rules = Annotated[list[_Words], Field(max_length=200, examples=[["files.read", "shell:git *"]])]
+
+
+class AgentBody(Body):
+    """What an agent is, as the settings have it. What is left out is as for everybody."""
+
+    description: Annotated[_Text, Field(description="what it is good at: other agents read this")] = ""
+    prompt: Annotated[str, Field(max_length=100_000, description="after the general system prompt")] = ""
+    model: Annotated[str | None, Field(max_length=300, examples=["ollama/qwen3"])] = None
+    tools: Annotated[
+        list[_Words] | None, Field(max_length=500, description="groups and tools; without it, all of them")
+    ] = None
+    allow: _Rules = Field(default_factory=list)
+    ask: _Rules = Field(default_factory=list)
+    deny: _Rules = Field(default_factory=list)
+
+
 class Returned(Body):
     """What a browser came back with from where it signed in, as it stood in the address."""
 

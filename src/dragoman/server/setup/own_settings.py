@@ -54,6 +54,19 @@ class OwnSettings:
         with self._writing:
             self._write(with_table(read_text(self.file), section, name, table, self.file))
 
+    def put(self, section: str, name: str, table: Mapping[str, Any]) -> None:
+        """In the place of what stands there of this name."""
+        with self._writing:
+            text = read_text(self.file)
+            if name in self.tables(section):
+                text = without_table(text, section, name, self.file)
+            self._write(with_table(text, section, name, table, self.file))
+
+    def has(self, section: str, name: str) -> bool:
+        """Whether what holds under this name stands in the file, and in no other that wins over it."""
+        found = self.settings.origins.get(f"{section}.{name}")
+        return name in self.tables(section) and (found is None or found.startswith(f"{self.file}:"))
+
     def may_set_key(self, section: str, name: str, key: str, value: Any) -> bool:
         """Whether the file is written so that we can."""
         try:

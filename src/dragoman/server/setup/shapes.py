@@ -126,6 +126,7 @@ class AgentSetup:
     tools: list[str] | None
     rules: list[Rule]
     origin: str | None
+    own: bool  # it stands in the file that the page writes, and can be changed there
 
 
 @dataclass(slots=True)
@@ -140,6 +141,8 @@ class SkillSetup:
 
 @dataclass(slots=True)
 class AgentSetupList:
+    file: str
+    shared: bool
     agents: list[AgentSetup]
     skills: list[SkillSetup]
     left_out: list[str]  # skills that could not be read, and why

@@ -11,7 +11,7 @@ from dragoman.messages.parts import ToolCall
 
 _CHUNK = 20_000  # characters: a longer text is several rows, so that indexing one takes milliseconds
 _OVERLAP = 200  # of one row with the next: what stands on the border is found too
-_AROUND = 60  # characters of a snippet before and after what was found
+_BEFORE, _AFTER = 16, 120  # characters of a snippet: a narrow list has to show what was found
 
 
 def text_of_call(call: ToolCall) -> str:
@@ -62,8 +62,8 @@ def snippet_of(text: str, words: Sequence[str]) -> str:
     pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
     first = pattern.search(text)
     at = first.start() if first is not None else 0  # None where only the folding of case made them equal
-    start, end = max(0, at - _AROUND), at + 2 * _AROUND
-    marked = pattern.sub(lambda match: f"«{match[0]}»", text[start:end])
+    start, end = max(0, at - _BEFORE), at + _AFTER
+    marked = pattern.sub(lambda match: f"«{match[0]}»", text[start:end]).lstrip()
     return f"{'…' if start else ''}{marked}{'…' if end < len(text) else ''}"
 
 

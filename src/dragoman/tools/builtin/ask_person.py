@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
-from dragoman.tools.tool import ToolContext, tool
+from dragoman.tools.tool import ToolContext, ToolOutput, tool
 
 Choice = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -33,7 +33,7 @@ async def ask_person(
         list[Choice] | None,
         Field(max_length=10, description="answers to choose from; left out: they write what they like"),
     ] = None,
-) -> JsonValue:
+) -> ToolOutput:
     """Ask the person something that only they can decide, and wait for the answer."""
-    answer: JsonValue = await context.ask(question, choices or ())
-    return answer
+    answer = str(await context.ask(question, choices or (), free=True))
+    return ToolOutput(answer, title=f"{question} → {answer}")

@@ -92,12 +92,22 @@ def question_of_tool(
     text: str,
     *,
     choices: Sequence[str],
+    free: bool,
     schema: dict[str, JsonValue] | None,
     place: str,
 ) -> Question:
     """What the tool itself wants to know."""
     return _question(
-        log, call, tool, "tool", "tool", text, place=place, choices=tuple(choices), schema=schema or {}
+        log,
+        call,
+        tool,
+        "tool",
+        "tool",
+        text,
+        place=place,
+        choices=tuple(choices),
+        free=free,
+        schema=schema or {},
     )
 
 
@@ -114,6 +124,7 @@ def _question(  # noqa: PLR0917 - what every question has
     rules: tuple[Rule, ...] = (),
     wider: tuple[Rule, ...] = (),
     choices: tuple[str, ...] = (),
+    free: bool = False,
     schema: dict[str, JsonValue],
     result: ToolResult | None = None,
     diff: str = "",
@@ -135,6 +146,7 @@ def _question(  # noqa: PLR0917 - what every question has
         rules=rules,
         wider=wider,
         choices=choices,
+        free=free,
         schema=schema,
         result=result,
         diff=diff,

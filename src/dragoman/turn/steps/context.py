@@ -68,7 +68,12 @@ class CallContext:
     # ── questions ─────────────────────────────────────────────────────────────────────────────────
 
     async def _ask(
-        self, text: str, choices: Sequence[str] = (), schema: dict[str, JsonValue] | None = None
+        self,
+        text: str,
+        choices: Sequence[str] = (),
+        schema: dict[str, JsonValue] | None = None,
+        *,
+        free: bool = False,
     ) -> JsonValue:
         """The tool's own question. Asked again by a repeated call, it finds the answer it got."""
         call = self._log.call(self._call)
@@ -76,7 +81,7 @@ class CallContext:
             place = f"{self._asked[text]} {text}"
             self._asked[text] += 1
             question = question_of_tool(
-                self._log, call, self._tool, text, choices=choices, schema=schema, place=place
+                self._log, call, self._tool, text, choices=choices, free=free, schema=schema, place=place
             )
             known = self._log.questions.get(question.id)
             if known is None or known.closed is None:

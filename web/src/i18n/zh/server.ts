@@ -1,11 +1,23 @@
 /** 服务器常说的话，译成中文。没有列出的原样显示。 */
 
 const TABLE: [RegExp, string][] = [
-  [/^As things stand it would fail: (.+)\.$/s, "照现在的情况，它会失败：$1。"],
+  [/^old is not in (.*): it must be there exactly, .*$/, "要替换的文字不在 $1 中：必须完全一致，包括空格和换行"],
+  [/^old is not in (.*) as it is given, .*$/s, "要替换的文字在 $1 中不止一处：请给出更多上下文"],
+  [/^old is (\d+) times in (.*): give more of the text .*$/, "要替换的文字在 $2 中出现 $1 次：请给出更多上下文，或替换每一处"],
+  [/^old and new are the same text: .*$/, "新旧文字相同：没有可做的"],
+  [/^(.*) is not as it was when you read it[ :].*$/, "$1 在读过之后又变了：请重新读取"],
+  [/^there is no (.*): write_file makes new files$/, "没有 $1：新文件用 write_file 创建"],
+  [/^there is no (.*) in the workspace$/, "工作区中没有 $1"],
+  [/^(.*) leads out of the workspace$/, "$1 在工作区之外"],
+  [/^hunk (\d+): its lines are not in (.*) as they are given: .*$/, "第 $1 处改动的行与 $2 中的不一致：请重新读取"],
+  [/^hunk (\d+): its lines are (\d+) times in (.*): .*$/, "第 $1 处改动的行在 $3 中出现 $2 次：请给出更多上下文"],
+  [/^the patch changes nothing in (.*)$/, "补丁没有改动 $1"],
   [/^(\d+) rounds? of tool calls$/, "$1 轮工具调用"],
   [/^(\d+) calls$/, "$1 次调用"],
   [/^(\d+) tokens$/, "$1 词元"],
   [/^([\d.]+) seconds$/, "$1 秒"],
+  [/^there is no group or tool '?(.*?)'?: did you mean (.*)\?$/, "没有名为 $1 的工具或分组：是指 $2 吗？"],
+  [/^there is no group or tool '?(.*?)'?: .*$/, "没有名为 $1 的工具或分组：可在对话的工具列表中查看。"],
   [/^there is no [\w ]+ '([^']*)'.*$/s, "没有找到 $1。"],
   [/^turn \S+ of this branch is still running: .*$/, "这个分支上还有回合在运行。"],
   [/^turn \S+ is over \((\w+)\): .*$/, "这个回合已经结束，请发送新消息。"],
@@ -67,7 +79,12 @@ const TABLE: [RegExp, string][] = [
   [/^a result is a text or a value: there is neither$/, "结果应为文字或值，这里都没有。"],
   [/^call \S+ does not run yet: it is (.*)$/, "这个调用还没有运行。"],
   [/^call \S+ is run here, not by a client$/, "这个调用由服务器运行，不由浏览器运行。"],
+  [/^the name of an agent is letters, digits, .*$/, "智能体的名称由字母、数字、- 和 _ 组成，最多 40 个。"],
+  [/^agent (.*) is in (.*): edit it there$/, "智能体 $1 在 $2 中：请在那里编辑。"],
+  [/^agent (.*) hands over to (.*), who is not there$/, "智能体 $1 会移交给 $2，而它不存在。"],
+  [/^'(.*)' is no rule: .*$/, "$1 不是规则：请写作 权限 或 权限:模式，例如 shell:git *。"],
   [/^choose one of: (.*)$/s, "请从中选择：$1"],
+  [/^choose one of these, or write a text: (.*)$/s, "请从中选择，或自己写：$1"],
   [/^question \S+ does not offer that rule: it offers (.*)$/s, "这个问题没有该规则；可选：$1"],
   [/^question \S+ is about no call whose changes are known here$/, "这里不知道这个调用会改动什么。"],
   [/^question \S+ wants an object with (.*)$/s, "回答需要包含：$1"],
@@ -291,7 +308,17 @@ const HINTS: [RegExp, string][] = [
 
 const ACTIONS: Record<string, string> = { "（allow）": "（允许）", "（ask）": "（先询问）", "（deny）": "（拒绝）" };
 
+/** 套着另一句话的话：里面那句也要译。 */
+const AROUND: [RegExp, (inner: string) => string][] = [
+  [/^As things stand it would fail: (.+?)\.?$/s, (inner) => `照现在的情况，它会失败：${inner}。`],
+  [/^edit \d+ of \d+: (.+)\. None of them was made\.?$/s, (inner) => `其中一处编辑不行：${inner}；一处也没有改`],
+];
+
 function sentence(text: string): string {
+  for (const [pattern, told] of AROUND) {
+    const inner = pattern.exec(text)?.[1];
+    if (inner !== undefined) return told(sentence(inner));
+  }
   const found = TABLE.find(([pattern]) => pattern.test(text));
   if (!found) return text;
   return text.replace(found[0], found[1]).replace(/（(?:allow|ask|deny)）$/, (action) => ACTIONS[action] ?? action);

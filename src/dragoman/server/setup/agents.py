@@ -1,0 +1,110 @@
+"""Agents that are written in the page: into the person's own settings, and there at once."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from dragoman.config.build import agent_of, check_model
+from dragoman.errors import ConfigError, NotFound
+from dragoman.parameters import agents_by_name
+from dragoman.runtime import Runtime
+from dragoman.server.setup.bodies import AgentBody
+from dragoman.server.setup.own_settings import OwnSettings
+from dragoman.server.setup.shapes import AgentSetup, AgentSetupList, SkillSetup
+from dragoman.tools.skills import NAME, Skills
+from dragoman.turn.agent import Agent
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+
+
+async def list_agents(runtime: Runtime, own: OwnSettings) -> AgentSetupList:
+    services = runtime.services
+    sources = [source for source in services.toolbox.sources if isinstance(source, Skills)]
+    skills = [
+        SkillSetup(
+            skill.name,
+            skill.description,
+            skill.when,
+            skill.always,
+            skill.text,
+            own.short(skill.folder / NAME),
+        )
+        for source in sources
+        for skill in source.skills.values()
+    ]
+    agents = [_view(own, agent) for agent in services.agents.values()]
+    left_out = [one for each in sources for one in each.warnings]
+    return AgentSetupList(own.short(own.file), own.is_shared, agents, skills, left_out)
+
+
+async def put_agent(runtime: Runtime, own: OwnSettings, name: str, body: AgentBody) -> AgentSetup:
+    """A new one, or another text for one that stands in the person's own file; what the form does not show,
+    such as its limits, stays. It holds from the next turn on."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError("the name of an agent is letters, digits, - and _, at most 40 of them")
+    others = {**runtime.services.agents}
+    if name in others and not own.has("agents", name):
+        raise ConfigError(f"agent {name} is in {own.origin(f'agents.{name}') or 'a program'}: edit it there")
+    table = _table(body, own.tables("agents").get(name, {}))
+    agent = _agent(own, name, table)
+    _check_tools(runtime, agent)
+    check_model(own.settings, await asyncio.to_thread(own.catalog), f"agents.{name}", agent.model)
+    agents_by_name({**others, name: agent}.values())
+    await asyncio.to_thread(own.put, "agents", name, table)
+    runtime.use_agents([*{**others, name: agent}.values()])
+    return _view(own, agent)
+
+
+async def remove_agent(runtime: Runtime, own: OwnSettings, name: str) -> None:
+    """Conversations that have it cannot go on with it: they are given another."""
+    if name not in runtime.services.agents:
+        raise NotFound("agent", name)
+    if not own.has("agents", name):
+        raise ConfigError(f"agent {name} is in {own.origin(f'agents.{name}') or 'a program'}: edit it there")
+    left = [agent for agent in runtime.services.agents.values() if agent.name != name]
+    agents_by_name(left)  # who hands over to it
+    await asyncio.to_thread(own.remove, "agents", name)
+    runtime.use_agents(left)
+
+
+def _table(body: AgentBody, before: dict[str, Any]) -> dict[str, Any]:
+    written = {key: value for key, value in body.model_dump().items() if value}
+    if body.tools is not None:
+        written["tools"] = body.tools  # none at all is something else than all of them
+    return {**written, **{key: value for key, value in before.items() if key not in AgentBody.model_fields}}
+
+
+def _agent(own: OwnSettings, name: str, table: dict[str, Any]) -> Agent:
+    agent = agent_of(own.settings, name, table)  # type: ignore[arg-type]  # as the file will have it
+    return replace(agent, rules=tuple(replace(rule, origin=str(own.file)) for rule in agent.rules))
+
+
+def _check_tools(runtime: Runtime, agent: Agent) -> None:
+    """What a server that is not there yet would bring is not known."""
+    toolbox = runtime.services.toolbox
+    known = {group.name for group in toolbox.groups}
+    known |= {f"{group.name}.{tool.name}" for group in toolbox.groups for tool in group.tools}
+    known |= {tool.name for group in toolbox.groups for tool in group.tools}
+    servers = {source.name for source in toolbox.sources}
+    for name in agent.tools or ():
+        if name not in known and name.partition(".")[0] not in servers:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else "the tools of a conversation list them"
+            raise ConfigError(f"there is no group or tool {name!r}: {hint}")
+
+
+def _view(own: OwnSettings, agent: Agent) -> AgentSetup:
+    return AgentSetup(
+        agent.name,
+        agent.description,
+        agent.prompt,
+        agent.model,
+        list(agent.tools) if agent.tools is not None else None,
+        list(agent.rules),
+        own.origin(f"agents.{agent.name}"),
+        own.has("agents", agent.name),
+    )
