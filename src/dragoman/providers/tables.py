@@ -176,7 +176,7 @@ def _read(file: Path, check: Callable[[Path, bytes], None] | None) -> CatalogTab
         tables = tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # what TOML refuses, and numbers without end
         raise ConfigError(f"{file} is no TOML: {error}") from error
     return check_tables(tables, str(file))
 

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from pydantic import JsonValue
 
@@ -53,6 +53,14 @@ def format_json(value: JsonValue, width: int = 80) -> str:
     short = json.dumps(value, ensure_ascii=False)
     text = short if len(short) <= width else json.dumps(value, ensure_ascii=False, indent=2)
     return visible(text)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What somebody gave as JSON. ValueError where it is none, or is nested deeper than can be read."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def print_json(value: JsonValue, stream: TextIO | None = None, *, indent: int | None = None) -> None:
