@@ -113,13 +113,14 @@ class Context:
         return None if person == LOCAL else person
 
 
-def context_of(request: Request) -> Context:
+async def context_of(request: Request) -> Context:  # else FastAPI calls it in a thread, for each request
     context: Context = request.app.state.context
     return context
 
 
 async def person_of(request: Request) -> str:
-    person = await context_of(request).who(request)
+    context = await context_of(request)
+    person = await context.who(request)
     if person is None:
         raise HTTPException(401, SIGN_IN_FIRST)
     return person
