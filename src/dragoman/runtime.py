@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, overload
@@ -17,7 +15,7 @@ from typing_extensions import TypeVar, Unpack
 from dragoman.background import Background
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.conversation.window import Policy
-from dragoman.errors import ConfigError, TurnSetAside, Unreadable
+from dragoman.errors import ConfigError
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
@@ -47,6 +45,7 @@ from dragoman.tools.toolbox import Group, Source, Toolbox, grouped
 from dragoman.turn.agent import Agent
 from dragoman.turn.commands import Commands
 from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.deletion import delete_conversation, delete_untouched
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.drivers.jobs import Role, TurnLimits, make_driver
 from dragoman.turn.forks import fork_conversation
@@ -70,7 +69,6 @@ _log = logging.getLogger("dragoman.runtime")
 _FILES = 600.0  # seconds between looks for files at providers that nobody needs any more
 _RETENTION = 3600.0  # seconds between looks for conversations that are to be deleted
 _CALLER = "given to the runtime"  # where rules come from that no file holds
-_PATIENCE = 10.0  # seconds for a turn to end before its conversation is deleted
 
 
 @typed_arguments
@@ -350,36 +348,14 @@ class Runtime:
 
     async def delete(self, conversation: str) -> None:
         """Everything said in it, and in those its calls opened. What runs there is cancelled first."""
-        within = await self.store.within(conversation)
-        for inner in within:
-            for waiting in await self.store.queued(conversation=inner):  # else the next would begin meanwhile
-                await self.store.unqueue(waiting.turn)
-                self.services.inputs.pop(waiting.turn, None)
-        live = [row.id for inner in reversed(within) for row in await self.store.turns(inner) if row.live]
-        for turn in live:  # the outermost first: it would go on with what became of the others
-            with suppress(Unreadable, TurnSetAside):
-                await self.commands.cancel(turn, "the conversation is deleted")
-        for turn in live:
-            with suppress(TimeoutError, Unreadable, TurnSetAside):  # the deletion fences it off
-                async with asyncio.timeout(_PATIENCE):
-                    await self.turn(turn).reached("cancelled")
-        await self.store.delete_conversation(conversation)
-        await self.way_back.forget(within)
-        for inner in within:
-            self.driver.forget(inner)
-        self.services.grants.forget()
+        await delete_conversation(self._engine, conversation)
 
     async def _delete_old(self) -> None:
         """What nobody touched for as long as the retention says."""
         assert self._retention is not None
-        deleted = await self.store.delete_untouched(self.services.clock() - self._retention)
-        for each in deleted:
-            self.driver.forget(each)
-        if deleted:
-            await self.way_back.forget(deleted)
-            self.services.grants.forget()
+        if deleted := await delete_untouched(self._engine, self.services.clock() - self._retention):
             days = self._retention / (24 * 3600)
-            _log.warning("%d conversations were deleted: untouched for %.3g days", len(deleted), days)
+            _log.warning("%d conversations were deleted: untouched for %.3g days", deleted, days)
 
     async def export(self, conversation: str) -> dict[str, JsonValue]:
         """Everything, as JSON that `import_conversation` takes."""

@@ -12,6 +12,7 @@ from dragoman.config.durations import parse_duration
 from dragoman.config.lines import line_of
 from dragoman.config.settings import Settings, find_files, load, schema
 from dragoman.errors import ConfigError
+from dragoman.providers.catalog import load_catalog
 from dragoman.store.address import StoreServer
 
 
@@ -184,3 +185,15 @@ def test_where_attachments_go_and_what_is_deleted_when(tmp_path: Path) -> None:
 )
 def test_lengths_of_time(text: str, hours: int) -> None:
     assert parse_duration(text) == hours * 3600.0
+
+
+def test_what_no_reader_reaches_the_end_of_is_no_toml(tmp_path: Path) -> None:
+    """In settings, in the catalog that is read from the same file, and in the environment."""
+    for broken in (f"model = {'[' * 20_000}", f"max = {'9' * 10_000}"):
+        file = write(tmp_path, broken)
+        with pytest.raises(ConfigError, match="is no TOML"):
+            load(file, environment={})
+        with pytest.raises(ConfigError, match="is no TOML"):
+            load_catalog(file)
+    with pytest.raises(ConfigError, match="DRAGOMAN_ALLOW: allow"):
+        load(write(tmp_path, ""), environment={"DRAGOMAN_ALLOW": "[" * 20_000})

@@ -824,6 +824,11 @@ LLAMA_PYTHONIC = [
     ),
     Reply("cut off, and no tool", "See [note(1, and", (), "See [note(1, and"),
     Reply("a line that ends in a string", "[read_file(path='a\n\nNext", (), "Next", ("no Python",)),
+    Reply(
+        "lines of Windows in a string",
+        "<|tool_call_start|>[read_file(path='a\r\nb')]<|tool_call_end|>",
+        (_read("a\r\nb"),),
+    ),
     Reply("a number that is none", "[read_file(lines=1e999)]", errors=("no plain value",)),
     Reply("something else behind the tag", "<|python_tag|>print(1)", errors=("no list",)),
     Reply(

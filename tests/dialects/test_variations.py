@@ -187,3 +187,44 @@ def test_c4_a_last_call_that_breaks_off_does_not_run(name: str) -> None:
     for cut in some(range(1, end), 12):
         parsed = dialect(name).parse(f"{whole}\n{half[:cut]}", tools_of([*first, *last]))
         assert [call.name for call in parsed.calls] == ["tool_0"], half[:cut]
+
+
+@every_dialect
+def test_w4_a_thought_in_which_another_began_ends_with_the_last_of_their_ends(name: str) -> None:
+    calls = calls_of({"value": "x"})
+    written = dialect(name).calls(calls)
+
+    check(name, f"<think>a <think>b</think> maybe {written} no</think>Ready.", [], "Ready.")
+    check(name, f"<think>what is <think> for?</think>\n\n{written}", calls, "")
+
+
+@quoting
+def test_d3_code_that_begins_with_a_call_may_have_lines(name: str) -> None:
+    written = dialect(name).calls(calls_of({"value": "x", "more": "y"}))
+
+    for ticks in ("`", "``"):
+        shown = f"Write {ticks}{written}{ticks} to call it."
+        check(name, shown, [], shown)
+
+
+@pytest.mark.parametrize("name", ["json_strict", "xml_tag", "hermes", "mistral", "cohere", "any"])
+def test_c4_arguments_under_another_key_are_read_or_refused_and_never_lost(name: str) -> None:
+    calls = calls_of({"value": "x"})
+    written = dialect(name).calls(calls)
+    key = '"parameters"' if name == "cohere" else '"arguments"'
+
+    for other in ("args", "input", "params", "tool_input"):
+        check(name, written.replace(key, f'"{other}"'), calls, "")
+    beside = dialect(name).parse(written.replace(f'{key}: {{"value": "x"}}', '"value": "x"'), tools_of(calls))
+    assert not beside.calls
+    assert "tool_0" in beside.errors[0]
+    assert '"value" stands beside its name' in beside.errors[0]
+
+
+@every_dialect
+def test_c4_a_number_that_no_float_holds_is_no_number(name: str) -> None:
+    """It would run as infinity and be stored as nothing."""
+    written = dialect(name).calls(calls_of({"value": 12345678})).replace("12345678", "1e999")
+    parsed = dialect(name).parse(written, tools_of(calls_of({"value": 1})))
+
+    assert not parsed.calls or parsed.calls[0].arguments == {"value": "1e999"}

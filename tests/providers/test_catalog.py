@@ -11,7 +11,9 @@ import pytest
 from dragoman.dialects.dialect import NAMES
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog
+from dragoman.providers.compatible import OpenAICompatible
 from dragoman.providers.wires import WIRES
+from dragoman.tools.mcp.servers import McpServer
 from dragoman.wire.auth.key import NO_KEY
 from dragoman.wire.endpoint import ENDPOINTS, SHAPES
 
@@ -254,6 +256,28 @@ def test_a_mistake_is_told_with_its_file_table_and_key(text: str, says: str, tmp
     with pytest.raises(ConfigError, match=says) as raised:
         load_catalog(file)
     assert str(file) in str(raised.value)
+
+
+NO_ADDRESSES = (
+    "http://[::1",
+    "http://h:99999/v1",
+    "http://h:abc/v1",
+    "http://",
+    "http://h x/v1",
+    "http://a℀b/",
+)
+
+
+@pytest.mark.parametrize("address", NO_ADDRESSES)
+def test_an_address_at_which_no_server_can_be_is_told_at_every_door(address: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"mine\.base_url: an address begins with http"):
+        load_catalog(written(tmp_path, f'[providers.mine]\nbase_url = "{address}"'))
+    with pytest.raises(ConfigError, match="is no address such as"):
+        OpenAICompatible(address, "m")
+    with pytest.raises(ConfigError, match="MINE_URL holds no address"):
+        Provider("mine", "Mine", base_url_from=("MINE_URL",)).address({"MINE_URL": address})
+    with pytest.raises(ValueError, match="an address begins with http"):
+        McpServer(url=address)
 
 
 def test_a_key_written_where_its_variable_belongs_is_not_repeated(tmp_path: Path) -> None:

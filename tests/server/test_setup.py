@@ -204,6 +204,15 @@ async def test_a_key_of_the_environment_is_changed_there(
     assert not folder.keys.exists()
 
 
+async def test_an_address_that_cannot_be_one_is_a_mistake_of_the_request(folder: Folder) -> None:
+    async with set_up(folder) as site:
+        for address in ("http://[::1", "http://h:99999/v1", "http://"):
+            added = await site.ask("POST", "/api/setup/providers", {"name": "own", "base_url": address})
+            assert (added.status, "an address begins with" in added.body["detail"]) == (422, True)
+            plan = await site.ask("POST", "/api/setup/servers/plan", {"name": "own", "url": address})
+            assert plan.status == 422
+
+
 async def test_a_provider_of_ones_own_is_there_at_once_and_can_be_removed(folder: Folder) -> None:
     """The file keeps every other byte; a turn with the new provider's model is answered."""
     async with loopback(answer) as other, set_up(folder) as site:

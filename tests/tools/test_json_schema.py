@@ -86,6 +86,24 @@ def test_the_regular_expressions_of_strangers_are_not_run() -> None:
     JsonParameters("tool", schema).validate({"a" * 40 + "!": 1})
 
 
+def test_values_are_compared_once_each_and_as_json_means_them() -> None:
+    """C4: a list of objects, each compared with all others, would hold up everybody for minutes."""
+    items = {"type": "array", "uniqueItems": True}
+    schema = {"properties": {"all": items, "one": {"enum": [1, None, {"a": [True]}]}}}
+    parameters = JsonParameters("tool", schema)
+    parameters.validate({"all": [{"number": number} for number in range(20_000)]})
+    parameters.validate({"all": [1, True, "1", [1], {"a": 1}, {"a": True}, None], "one": {"a": [True]}})
+    parameters.validate({"one": 1.0})
+    assert "uniqueItems" in wrong({"all": [{"a": 1, "b": 2}, {"b": 2.0, "a": 1}]}, schema)
+    for other in (True, {"a": [1]}, 0, "1"):
+        assert "should be one of" in wrong({"one": other}, schema)
+
+
+def test_of_many_faults_some_are_told() -> None:
+    schema = {"properties": {"all": {"type": "array", "items": {"type": "string"}}}}
+    assert wrong({"all": [*range(100_000)]}, schema).count("\n") < 30
+
+
 def test_no_reference_leads_out_of_the_schema() -> None:
     schema = {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/schema.json"}}}
     assert "The tool's schema cannot be followed" in wrong({"a": 1}, schema)

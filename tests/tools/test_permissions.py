@@ -110,6 +110,33 @@ def test_a_literal_pattern_matches_its_text_alone(text: str, other: str) -> None
     assert (action(other, rule) == "allow") == (other == text)
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("secrets/key.txt", "Secrets/key.txt", "SECRETS/KEY.TXT", "secrets./key.txt", "secrets /key.txt"),
+        *("secrets/key.txt.", "secrets/key.txt::$DATA", "secrets/key.txt:Zone", "secre\u200bts/key.txt"),
+        *("ｓecrets/key.txt", "ſecrets/key.txt", "secrets\\key.txt"),
+    ],
+)
+def test_p1_a_denial_of_files_holds_for_every_spelling_of_the_name(path: str) -> None:
+    """Some file system opens the same file under each of these."""
+    for denied in ("secrets/*", "Secrets/key.txt", "*/KEY.txt"):
+        rules = [parse_rule("files.*", "allow"), parse_rule(f"files.*:{denied}", "deny")]
+        assert decide("files.read", [path], rules).action == "deny", denied
+        asked = [parse_rule("files.*", "allow"), parse_rule(f"files.*:{denied}", "ask")]
+        assert decide("files.write", [path], asked).action == "ask", denied
+        assert decide("shell", [path], [parse_rule("*", "allow"), *rules[1:]]).action == "allow"
+
+
+def test_p1_what_allows_files_is_exact_and_other_names_are_other_files() -> None:
+    assert decide("files.read", ["Docs/a"], [parse_rule("files.*:docs/*", "allow")]).action == "ask"
+    rules = [parse_rule("files.*", "allow"), parse_rule("files.*:log/10:00.txt", "deny")]
+    assert decide("files.read", ["log/10:30.txt"], rules).action == "allow"
+    composed = [parse_rule("files.*", "allow"), parse_rule("files.*:caf\u00e9/*", "deny")]
+    assert decide("files.read", ["cafe\u0301/x"], composed).action == "deny"
+    assert decide("files.read", ["cafe/x"], composed).action == "allow"
+
+
 def test_no_text_takes_long_to_refuse() -> None:
     """P1: the text is the model's, and must not be able to stop the house."""
     rule = Rule("shell", "*a" * 20 + "b", "allow")

@@ -274,6 +274,15 @@ def test_a_strict_type_takes_what_json_can_say() -> None:
     assert value == Strict(day=date(2026, 11, 15), pair=(1, "a"))
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e400"])
+def test_a_number_that_json_cannot_say_does_not_fit(number: str) -> None:
+    """R8: a client would get an answer that it cannot read."""
+    schema = {"type": "object", "properties": {"total": {"type": "number"}}, "required": ["total"]}
+    for output in (Output(Invoice), SchemaOutput(spec_of_schema(schema))):
+        with pytest.raises(Unfit, match="JSON"):
+            output.parse(f'Here: {{"number": "A-1", "total": {number}}}')
+
+
 def test_a_long_answer_is_read_in_no_time() -> None:
     """R8: a value of many lines is looked for once, not once for each of its braces."""
     rows = [{"name": f"Place {number}", "people": number} for number in range(5000)]

@@ -202,7 +202,8 @@ def test_no_arguments_are_none_only_if_the_reply_was_not_cut_off() -> None:
 
 def test_arguments_that_are_not_certain_are_kept_as_they_came() -> None:
     """C4"""
-    for text in ('{"at": "m', '{"at": 1}{"at": 2}', "look at me", "[1]", '{"at": NaN}', '{"at": 1,'):
+    endless = ('{"at": NaN}', '{"at": 1e400}', '{"at": [{"x": -1E+999}]}', '{"at": "\\ud800", "x": 1e400}')
+    for text in ('{"at": "m', '{"at": 1}{"at": 2}', "look at me", "[1]", '{"at": 1,', *endless):
         assert outcome(assembled({"index": 0, "name": "look", "arguments": text})) == [("look", text)]
 
 

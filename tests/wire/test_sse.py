@@ -62,5 +62,9 @@ def test_events_without_data_are_no_events() -> None:
     assert split([b"event: ping\n\ndata:\n\ndata\n\n: only a comment\n\n"]) == []
 
 
+def test_white_space_around_an_event_is_no_part_of_it() -> None:
+    assert split([b"data:  {}\t\n\ndata:   [DONE]  \n\ndata:  \n\n"]) == ["{}", "[DONE]"]
+
+
 def test_a_long_line_in_many_pieces_is_one_event() -> None:
     assert split([b"data: ", *[b"x" * 1000] * 100, b"\n\n"]) == ["x" * 100_000]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.messages.events import TextDelta
 from dragoman.providers.wires import WIRES
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.surrogates import is_whole, join_halves, split_half
@@ -240,6 +241,17 @@ def test_w3_half_a_character_does_no_harm_in_a_name_an_id_or_a_providers_own_blo
 def test_w3_an_error_inside_a_stream_may_hold_half_a_character() -> None:
     reply = read("openai_chat", [chat(content="x"), {"error": {"message": f"no {HIGH}"}}])
     assert str(reply.error) == f"no {LONE}"
+
+
+def test_w3_bytes_that_are_no_character_are_replaced() -> None:
+    """W3: servers that cut by bytes send parts of a character, each in an event of its own."""
+    torn = [
+        b'{"choices":[{"delta":{"content":"a\xf0\x9f"}}]}',
+        b'{"choices":[{"delta":{"content":"\x98\x80b"}}]}',
+    ]
+    decoder = WIRES["openai_chat"]().decoder("msg_r")
+    text = "".join(event.text for one in torn for event in decoder.feed(one) if isinstance(event, TextDelta))
+    assert (text[0], text[-1], {*text[1:-1]}) == ("a", "b", {LONE})
 
 
 def test_w3_what_is_no_json_is_still_an_error() -> None:

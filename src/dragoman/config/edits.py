@@ -27,7 +27,7 @@ def read_text(file: Path) -> str:
 def parse_text(text: str, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file} is no TOML: {error}") from error
 
 

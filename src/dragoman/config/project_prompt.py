@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.config.settings import Settings
-from dragoman.config.trust.contents import COMMANDS, INSTRUCTIONS
+from dragoman.config.trust.contents import (
+    COMMANDS,
+    INSTRUCTIONS,
+    MOST_BYTES,
+    TooMuch,
+    read_without_waiting,
+)
 from dragoman.own_folders import user_folder
 
 MOST = 64_000  # characters of instructions
@@ -90,8 +96,8 @@ def _markdown(folder: Path) -> Iterator[Path]:
 
 def _read(settings: Settings, file: Path, *, own: bool = False) -> str | None:
     try:
-        data = file.read_bytes()
-    except OSError:
+        data = read_without_waiting(file, MOST_BYTES)
+    except (OSError, TooMuch):
         return None
     if not own and not settings.sources.accepts(file, data):
         return None

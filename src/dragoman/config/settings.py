@@ -310,7 +310,7 @@ def _value(text: str) -> object:
     """As TOML would read it; what is no TOML is a text."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -9,7 +9,6 @@ from typing import (
     Required,  # pydantic wants this one on Python 3.11
     TypeAlias,
 )
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, with_config
 from typing_extensions import TypedDict
@@ -19,6 +18,7 @@ from dragoman.errors import ConfigError
 from dragoman.providers.tables import ProviderTable, TraitsTable, Variable
 from dragoman.store.blobs.place import check_place
 from dragoman.tools.mcp.servers import McpServer
+from dragoman.web_address import web_address
 
 ReviewWord: TypeAlias = Literal["never", "on_error", "always"]
 ModeWord: TypeAlias = Literal["auto", "ask", "manual", "off"]
@@ -45,12 +45,8 @@ def _place(text: str) -> str:
 
 
 def _origin(text: str) -> str:
-    parts = urlsplit(text)
-    if (
-        parts.scheme not in ("http", "https")
-        or text != f"{parts.scheme}://{parts.netloc}"
-        or not parts.hostname
-    ):
+    parts = web_address(text)
+    if parts is None or text != f"{parts.scheme}://{parts.netloc}":
         raise ValueError("an origin is written as browsers send it: https://app.example.org, without a path")
     return text
 

@@ -21,6 +21,14 @@ from dragoman.messages.request import ToolSpec, name_key
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.quirks import IdShape
 
+ARGUMENT_KEYS = (
+    *("arguments", "parameters", "args", "params", "input", "kwargs"),
+    *("tool_input", "tool_args", "tool_arguments", "action_input", "function_args"),
+)
+"""Under which models put the arguments of a call, in the order in which they are told to."""
+KEYS_BESIDE = frozenset({"id", "type", "tool_call_id", "call_id", "thought", "reasoning", "reason", "index"})
+"""What may stand in a call and is none of its arguments."""
+
 
 @dataclass(slots=True, frozen=True)
 class Parsed:
@@ -192,10 +200,13 @@ class Dialect(ABC):
         name, id = entry.get("name"), entry.get("id")
         if not isinstance(name, str) or not name.strip():
             return self.bad('its "name" is missing')
-        given = [entry[key] for key in ("arguments", "parameters") if key in entry]
+        given = [key for key in ARGUMENT_KEYS if key in entry]
         if len(given) > 1:
-            return self.bad('it has both "arguments" and "parameters"', name)
-        arguments = given[0] if given else None
+            return self.bad(f'it has both "{given[0]}" and "{given[1]}"', name)
+        others = [key for key in entry if key not in KEYS_BESIDE and key not in ("name", "function")]
+        if not given and others:  # they would be lost
+            return self.bad(f'"{others[0][:99]}" stands beside its name, not in its "arguments"', name)
+        arguments = entry[given[0]] if given else None
         if isinstance(arguments, dict):
             return TextCall(name.strip(), arguments, id if isinstance(id, str) else "")
         if arguments is None or isinstance(arguments, str):

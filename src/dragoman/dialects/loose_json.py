@@ -11,18 +11,13 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from dragoman.dialects.grammar import tool_named
+from dragoman.dialects.grammar import ARGUMENT_KEYS, KEYS_BESIDE, tool_named
 from dragoman.dialects.scanner import TextCall, Tools
 from dragoman.messages.parts import Arguments
 from dragoman.wire.arguments import parse_arguments
 
 NAMES = ("name", "tool_name", "tool", "function_name", "function", "action", "recipient_name")
-ARGUMENTS = (
-    *("arguments", "parameters", "args", "params", "input", "kwargs"),
-    *("tool_input", "tool_args", "tool_arguments", "action_input", "function_args"),
-)
 AROUND = ("tool_calls", "tool_call", "function_call", "function_calls", "tool_uses", "calls", "function")
-BESIDE = frozenset({"id", "type", "tool_call_id", "call_id", "thought", "reasoning", "reason", "index"})
 
 _COUNT = re.compile(r":\d{1,3}$")  # Kimi
 _SPACES = ("functions.", "tools.", "default_api.", "multi_tool_use.")
@@ -52,7 +47,7 @@ def _calls(value: JsonValue, tools: Tools | None, depth: int = 0) -> Iterator[Te
         yield None
         return
     around = next((key for key in AROUND if isinstance(value.get(key), dict | list)), None)
-    if around is not None and depth < 3 and value.keys() <= BESIDE | {around}:
+    if around is not None and depth < 3 and value.keys() <= KEYS_BESIDE | {around}:
         yield from _calls(value[around], tools, depth + 1)
         return
     yield _call(value, tools)
@@ -64,8 +59,8 @@ def _call(entry: dict[str, JsonValue], tools: Tools | None) -> TextCall | None:
         if isinstance(value, dict) and (tool := tool_named(key, tools)) is not None:
             return TextCall(tool.name, value)
     named = [key for key in NAMES if isinstance(entry.get(key), str)]
-    given = [key for key in ARGUMENTS if key in entry]
-    if len(named) != 1 or len(given) > 1 or not entry.keys() <= BESIDE | {*named, *given}:
+    given = [key for key in ARGUMENT_KEYS if key in entry]
+    if len(named) != 1 or len(given) > 1 or not entry.keys() <= KEYS_BESIDE | {*named, *given}:
         return None
     if not given and named[0] != "name":  # `{"action": "search"}` may be anything
         return None

@@ -51,8 +51,8 @@ class MarkedJson(Dialect):
             [(name, arguments)] = entry.items()
             return super().entry({"name": name, "arguments": arguments})
         if isinstance(entry, dict) and marks.name in entry:
-            known = {"name": entry[marks.name], "id": entry.get("tool_call_id")}
-            return super().entry({**known, "arguments": entry.get(marks.arguments)})
+            others = {key: value for key, value in entry.items() if key != marks.name}
+            return super().entry({**others, "name": entry[marks.name], "id": entry.get("tool_call_id")})
         return super().entry(entry)
 
     def name_in(self, text: str) -> str:

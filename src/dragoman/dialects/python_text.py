@@ -15,7 +15,8 @@ _NOTABLE = re.compile(r"[\"'()\[\]{}]|\n[ \t\r]*+\n")
 _IN_STRING = {quote: re.compile(rf"[\\\n]|{quote}") for quote in ("'", '"', "'''", '"""')}
 _STRING = re.compile(r"""'{3}.*?'{3}|"{3}.*?"{3}|'(?:\\.|[^'\\])*+'|"(?:\\.|[^"\\])*+\"""", re.DOTALL)
 _STRING_OR_PADDED = re.compile(rf"{_STRING.pattern}|(?<![\w.])0+(?=[0-9])", re.DOTALL)
-_ESCAPE_OR_END = re.compile(r"\\.|\n", re.DOTALL)
+_LINE_ENDS = {"\n": "\\n", "\r": "\\r"}
+_ESCAPE_OR_END = re.compile(r"\\.|[\r\n]", re.DOTALL)
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
 _JSON_NAMES = {"true": True, "false": False, "null": None}
 
@@ -109,7 +110,7 @@ def _mended(found: re.Match[str]) -> str:
         return ""
     if text.startswith(("'''", '"""')):
         return text
-    return _ESCAPE_OR_END.sub(lambda found: "\\n" if found[0] == "\n" else found[0], text)
+    return _ESCAPE_OR_END.sub(lambda found: _LINE_ENDS.get(found[0], found[0]), text)
 
 
 def keywords(call: ast.Call) -> Arguments:

@@ -112,6 +112,7 @@ class Scanner:
         self._in_code = (*self._marked, *((grammar.sure,) if grammar.sure else ()))
         self._shown = VisibleText()
         self._answer_end = ""  # what ends the answer, where its beginning was marked
+        self._nested = 0  # thoughts that began in the last one: as many ends of it may follow
         self._idle: re.Pattern[str] | None = None  # all was read; only a piece with one of these is looked at
         self._steps = self._run(inside)
 
@@ -242,16 +243,22 @@ class Scanner:
             yield from cursor.space()
             opener = yield from cursor.sees(*OPENING)
         self.tagged = bool(opener)
-        wanted = marks(
-            *((self._thoughts[opener],) if opener in self._grammar.thoughts else thought_ends(opener))
-        )
+        own = opener in self._grammar.thoughts
+        ends = (self._thoughts[opener],) if own else thought_ends(opener)
         cursor.at += len(opener)
         yield from cursor.space()
         self._drop("")
         self._shown.switch("reasoning")
+        self._nested = 0
+        again = opener if opener in THOUGHTS else ""
+        wanted = marks(*ends, *((again,) if again else ()))
         while True:
             mark = cursor.seek(wanted)
             self._shown.add(cursor.cut())
+            if mark and mark == again:
+                cursor.at += len(mark)
+                self._nested += self._shown.last != "`"
+                continue
             if mark:
                 quoted = self._shown.last == "`"
                 cursor.at += len(mark)
@@ -267,11 +274,12 @@ class Scanner:
             yield from self._wait(wanted)
 
     def _end_of_thought(self, mark: str) -> None:
-        """One that ends no thought that was seen to begin."""
-        if not self.tagged:
+        """One that ends no thought that was seen to begin, or a thought in which another one began."""
+        if self._nested or not self.tagged:
             self.found.clear()
             self.openers.clear()
-            self.lone_end = True
+            self.lone_end = self.lone_end or not self.tagged
+            self._nested = max(0, self._nested - 1)
             self._shown.misread()
         self.tagged = True
         self._drop(mark)
@@ -312,8 +320,17 @@ class Scanner:
         return self._shown.in_ticks
 
     def _inline(self, mark: str) -> Steps[None]:
-        """Behind an opening backtick: text, up to the closing one."""
+        """Behind an opening backtick: text, up to the closing one. That may stand in another line of the
+        paragraph if the code begins with the marker: calls have lines.
+        """
         self._cursor.at += len(mark)
+        if self._shown.quotes:
+            code, closed = yield from self._cursor.until("`", "\n\n")
+            if closed == "`":
+                self._shown.add(self._cursor.cut())
+                self._shown.in_ticks = True
+                return
+            self._cursor.back(len(code))
         while not self._cursor.seek(_INLINE_END) and not self._cursor.over:
             self._shown.add(self._cursor.cut())
             yield

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Iterator
 
 from pydantic import JsonValue
-from pydantic_core import from_json
 
 from dragoman.dialects.cursor import Cursor, Steps
 from dragoman.dialects.scanner import Tools
+from dragoman.messages.boundary import read_strict_json
 from dragoman.messages.request import ToolSpec
 
 _SPELLINGS: dict[str, JsonValue] = {"True": True, "False": False, "None": None}  # as Python has them
@@ -68,7 +68,7 @@ def value_in(text: str, schema: JsonValue, tool: ToolSpec | None, *, is_text: bo
     if "integer" in kinds and _PADDED.fullmatch(bare):
         return int(bare)
     try:
-        value: JsonValue = _SPELLINGS[bare] if bare in _SPELLINGS else from_json(bare, allow_inf_nan=False)
+        value: JsonValue = _SPELLINGS[bare] if bare in _SPELLINGS else read_strict_json(bare)
     except ValueError:
         return text
     if not kinds:

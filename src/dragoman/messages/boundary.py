@@ -24,6 +24,7 @@ T = TypeVar("T")
 DEEPEST = 150  # JSON is read to a depth of 200
 MARGIN = 20  # a value is stored some levels down
 LATEST_TIME = 253_402_300_799.0  # the last second of the year 9999
+_MAY_BE_HUGE = re.compile(r"\d[eE]\+?\d|\d{309}")
 _STORABLE = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
 
 
@@ -60,6 +61,30 @@ def check_fields(codec: Codec[T], value: T, what: str) -> None:
         raise BadRequest(f"{what} cannot be kept: {where}: {fault['msg']}") from error
     except ValueError as error:  # it is no JSON at all
         raise BadRequest(f"{what} cannot be kept: {error}") from error
+
+
+def read_strict_json(text: str) -> JsonValue:
+    """JSON as the standard has it, with numbers that a float can hold. ValueError else.
+
+    Readers make infinity of `1e400`, which is written as `null`: what ran would not be what was stored.
+    """
+    value: JsonValue = from_json(text, allow_inf_nan=False)
+    if _MAY_BE_HUGE.search(text) and not is_finite(value):
+        raise ValueError("it holds a number that is not finite")
+    return value
+
+
+def is_finite(value: JsonValue) -> bool:
+    """Whether each number in it is one that JSON can write."""
+    match value:
+        case float():
+            return math.isfinite(value)
+        case list():
+            return all(map(is_finite, value))
+        case dict():
+            return all(map(is_finite, value.values()))
+        case _:
+            return True
 
 
 def read_with_margin(text: bytes, margin: int = MARGIN) -> JsonValue:

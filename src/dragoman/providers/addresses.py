@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlsplit
 
 from dragoman.errors import ConfigError
+from dragoman.web_address import web_address
 from dragoman.wire.network import is_loopback
 
 _PLACE = re.compile(r"\$\{([A-Za-z_][\w|]*)(?::-([^}]*))?\}")
@@ -46,8 +46,8 @@ def fill_address(
 
 def is_here(address: str) -> bool:
     """Whether an address is one of this machine."""
-    host = urlsplit(address if "//" in address else f"//{address}").hostname
-    return is_loopback(host) or host in ("0.0.0.0", "::")
+    parts = web_address(address if "//" in address else f"http://{address}")
+    return parts is not None and (is_loopback(parts.hostname) or parts.hostname in ("0.0.0.0", "::"))
 
 
 def _bare_host(value: str) -> str:

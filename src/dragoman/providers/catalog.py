@@ -37,6 +37,7 @@ from dragoman.providers.tables import (
     merge_traits,
     read_tables,
 )
+from dragoman.web_address import WANTED, web_address
 from dragoman.wire.auth.auth import ProviderAuth
 from dragoman.wire.endpoint import ENDPOINTS, SHAPES, Endpoint
 from dragoman.wire.pictures import NO_LIMITS, FileLimits
@@ -96,9 +97,11 @@ class Provider:
 
     def address(self, environment: Mapping[str, str] = os.environ) -> str:
         """The base URL. ConfigError where only the person can know it and has not set it."""
-        found = next((environment[name] for name in self.base_url_from if environment.get(name)), None)
-        if found is not None:
-            return found
+        name = next((name for name in self.base_url_from if environment.get(name)), None)
+        if name is not None:
+            if web_address(environment[name]) is None:
+                raise ConfigError(f"{name} holds no address of {self.title}: {WANTED}")
+            return environment[name]
         return fill_address(self.base_url, environment, of=self.title, instead=self.base_url_from)
 
     def is_free(self, model: str) -> bool:

@@ -17,6 +17,7 @@ from dragoman.errors import ConfigError
 from dragoman.messages.media import Modality
 from dragoman.providers.catalog import Provider
 from dragoman.providers.tables import TraitsTable
+from dragoman.web_address import web_address
 
 
 @dataclass(slots=True, frozen=True)
@@ -40,8 +41,7 @@ class OpenAICompatible:
     wire: ClassVar[str] = "openai_chat"
 
     def __post_init__(self) -> None:
-        address = urlsplit(self.base_url)
-        if address.scheme not in ("http", "https") or not address.hostname:
+        if web_address(self.base_url) is None:
             raise ConfigError(
                 f"{type(self).__name__}: {self.base_url!r} is no address such as http://host/v1"
             )

@@ -10,7 +10,6 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -27,6 +26,7 @@ from dragoman.dialects.dialect import NAMES as DIALECTS
 from dragoman.dialects.dialect import NATIVE
 from dragoman.errors import ConfigError
 from dragoman.messages.media import Modality, ModelType
+from dragoman.web_address import WANTED, web_address
 from dragoman.wire.options import merge_options
 from dragoman.wire.quirks import Quirks
 
@@ -176,7 +176,7 @@ def _read(file: Path, check: Callable[[Path, bytes], None] | None) -> CatalogTab
         tables = tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # what TOML refuses, and numbers without end
         raise ConfigError(f"{file} is no TOML: {error}") from error
     return check_tables(tables, str(file))
 
@@ -202,9 +202,8 @@ def _check(at: str, name: str, table: ProviderTable) -> None:
     """What a type cannot say."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
         raise ConfigError(f"{at}: a provider's name is made of A-Z, a-z, digits, `-`, `_` and `.`")
-    address = table.get("base_url", "https://")
-    if urlsplit(address).scheme not in ("http", "https"):
-        raise ConfigError(f"{at}.base_url: an address begins with http:// or https://")
+    if "base_url" in table and web_address(table["base_url"]) is None:
+        raise ConfigError(f"{at}.base_url: {WANTED}")
     known = {one.name: str(one.type) for one in fields(Quirks)}
     for quirk, value in table.get("quirks", {}).items():
         if quirk not in known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, overload
@@ -20,6 +20,7 @@ from dragoman.store.store import Found
 from dragoman.sync.conversation import SyncConversation
 from dragoman.sync.loop_thread import LoopThread
 from dragoman.sync.turn import SyncTurn
+from dragoman.turn.agent import Agent
 from dragoman.turn.output import OutputType
 from dragoman.turn.result import TurnResult
 from dragoman.turn.send import SendOptions
@@ -115,6 +116,12 @@ class SyncRuntime:
 
     def revoke(self, grant: str) -> None:
         self._loop.run(self.runtime.revoke(grant))
+
+    def use_agents(self, agents: Iterable[Agent]) -> None:
+        async def use() -> None:  # in the loop's own thread, as all that looks at them
+            self.runtime.use_agents(agents)
+
+        self._loop.run(use())
 
     def conversations(self, **page: Any) -> list[Conversation]:
         return self._loop.run(self.runtime.conversations(**page))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from itertools import islice
 from typing import Any, TypeAlias
 
 from pydantic import JsonValue, RootModel, ValidationError
@@ -13,12 +14,12 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from dragoman.errors import ConfigError
 from dragoman.messages.parts import Arguments
-from dragoman.tools.schema import Parameters
+from dragoman.tools.schema import MOST_FAULTS, Parameters
 
 Fault: TypeAlias = Any  # of jsonschema, which has no types
 Place: TypeAlias = tuple[int | str, ...]
 
-MOST_FAULTS = 20  # reported at once: whoever made more will not mend them all in one go
+MOST_SEEN = 1000  # looked for: a long list can have one in each place
 
 _TYPES = {  # what JSON schema calls a type → the fault that pydantic would have found
     "string": "string_type",
@@ -55,7 +56,8 @@ class JsonParameters(Parameters):
         """The arguments themselves. Strict: what does not fit is a ValidationError, as pydantic's own."""
         try:
             self._references.left = MOST_REFERENCES
-            faults = [fault for error in self._validator.iter_errors(arguments) for fault in _faults(error)]
+            found = (fault for error in self._validator.iter_errors(arguments) for fault in _faults(error))
+            faults = [*islice(found, MOST_SEEN)]
         except Exception as error:  # a reference to nowhere, or into itself: then nothing can be said to fit
             faults = [_fault(_custom(f"The tool's schema cannot be followed: {error}"), (), arguments)]
         if faults:
@@ -117,11 +119,48 @@ def _validator(schema: dict[str, Any], references: _References) -> Any:
 
         return check
 
-    words = {"pattern": unchecked, "patternProperties": unchecked, "additionalProperties": additional}
+    words = {
+        "pattern": unchecked,
+        "patternProperties": unchecked,
+        "additionalProperties": additional,
+        **_comparisons(),
+    }
     for word in ("$ref", "$dynamicRef", "$recursiveRef"):
         if (follow := kind.VALIDATORS.get(word)) is not None:
             words[word] = counted(follow)
     return jsonschema.extend(kind, words)(schema, registry=import_module("referencing").Registry())
+
+
+def _comparisons() -> dict[str, Any]:
+    """The words that compare values, each value looked at once: jsonschema compares all with all, and a list
+    of some thousand objects would hold up everybody for minutes."""
+    wrong = import_module("jsonschema.exceptions").ValidationError
+    listed: dict[int, frozenset[Hashable]] = {}  # the values of each `enum`, by where the schema has it
+
+    def unique(_: Any, wanted: Any, instance: Any, inside: Any) -> Iterable[Fault]:
+        if wanted and isinstance(instance, list) and len({*map(_identity, instance)}) < len(instance):
+            yield wrong("its items are not unique")
+
+    def among(_: Any, values: Any, instance: Any, inside: Any) -> Iterable[Fault]:
+        if id(values) not in listed:
+            listed[id(values)] = frozenset(map(_identity, values))
+        if _identity(instance) not in listed[id(values)]:
+            yield wrong("it is none of these")
+
+    return {"uniqueItems": unique, "enum": among}
+
+
+def _identity(value: JsonValue) -> Hashable:
+    """The same for values that JSON schema calls equal: `1` and `1.0` are, `1` and `true` are not."""
+    match value:
+        case bool():
+            return ("bool", value)
+        case list():
+            return ("list", *map(_identity, value))
+        case dict():
+            return frozenset((key, _identity(one)) for key, one in value.items())
+        case _:
+            return value
 
 
 # ── faults ────────────────────────────────────────────────────────────────────────────────────────
@@ -166,7 +205,7 @@ def _one_branch(error: Fault) -> list[Fault] | None:
 def _describe(error: Fault) -> str:
     match error.validator:
         case "enum":
-            return f"Input should be one of {', '.join(map(repr, error.validator_value))[:500]}"
+            return f"Input should be one of {', '.join(map(repr, error.validator_value[:100]))[:500]}"
         case "const":
             return f"Input should be {error.validator_value!r}"
         case "type":

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Action, Rule
+from dragoman.tools.protected import spellings
 
 
 @dataclass(slots=True, frozen=True)
@@ -70,10 +71,18 @@ def concerns(rule: Rule, permission: str) -> bool:
 
 
 def _last_match(permission: str, pattern: str, rules: Sequence[Rule]) -> Ruling:
+    other = spellings(pattern) if permission.startswith("files.") else ()
     for rule in reversed(rules):
-        if matches(rule.permission, permission) and matches(rule.pattern, pattern):
+        if matches(rule.permission, permission) and (
+            matches(rule.pattern, pattern) or (other and rule.action != "allow" and _means(rule, other))
+        ):
             return Ruling(rule.action, rule)
     return Ruling("ask")
+
+
+def _means(rule: Rule, path: Iterable[str]) -> bool:
+    """Whether a rule is about one of these spellings of a path, or would be if its own were another."""
+    return any(matches(pattern, text) for pattern in spellings(rule.pattern)[:1] for text in path)
 
 
 def matches(pattern: str, text: str) -> bool:

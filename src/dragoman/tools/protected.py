@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 # What is loaded, or read as a prompt, at the next start, here or by other programs. Anywhere in a workspace:
 # somebody may start the program in any folder of it.
@@ -24,7 +25,25 @@ def is_protected(path: str) -> bool:
     return any(_bare(step) in NAMES or _SHORT.match(_bare(step)) for step in re.split(r"[/\\]", path))
 
 
+@lru_cache(4096)
+def spellings(path: str) -> tuple[str, ...]:
+    """The path without what some file system overlooks in names, and the same without their streams. A rule
+    that denies or asks holds for all files that may be meant."""
+    steps = re.split(r"[/\\]", path)
+    return tuple(
+        dict.fromkeys(("/".join(map(_folded, steps)).strip("/"), "/".join(map(_bare, steps)).strip("/")))
+    )
+
+
 def _bare(step: str) -> str:
-    """Without what some file system overlooks: case, invisible characters, dots at the end, streams."""
-    seen = "".join(one for one in unicodedata.normalize("NFKC", step) if unicodedata.category(one) != "Cf")
-    return seen.casefold().partition(":")[0].rstrip(" .")
+    """Folded, and without the name of a stream."""
+    return _folded(step).partition(":")[0].rstrip(" .")
+
+
+def _folded(step: str) -> str:
+    """Without what some file system overlooks: case, other forms of a character, invisible ones, dots and
+    spaces at the end."""
+    if not step.isascii():
+        normal = unicodedata.normalize("NFKC", step)
+        step = "".join(one for one in normal if unicodedata.category(one) != "Cf")
+    return step.casefold().rstrip(" .")

@@ -13,9 +13,9 @@ from copy import deepcopy
 from typing import Any
 
 from pydantic import BaseModel, JsonValue, ValidationError
-from pydantic_core import from_json
 
 from dragoman.errors import ToolFailed
+from dragoman.messages.boundary import read_strict_json
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import name_key
 from dragoman.tools.schema import Parameters, problems
@@ -33,18 +33,23 @@ def repair_name(name: str, names: Iterable[str]) -> str | None:
     return None
 
 
+_PASSES = 100  # what is inside of a mended value is looked at in the next
+
+
 def repair_arguments(arguments: Arguments, parameters: Parameters) -> tuple[Arguments, BaseModel]:
     """The arguments that fit, as JSON and as the function wants them. ToolFailed says what does not fit."""
     mended = arguments
-    while True:
+    for left in reversed(range(_PASSES)):
         try:
             return mended, parameters.validate(mended)
         except ValidationError as error:
             if mended is arguments:
                 mended = deepcopy(arguments)
             faults = error.errors(include_url=False)
-            if not any(_mend(mended, fault["loc"], fault["type"]) for fault in faults):
+            changed = [_mend(mended, fault["loc"], fault["type"]) for fault in faults]  # all, in one pass
+            if not any(changed) or not left:
                 raise ToolFailed(_explained(error, parameters)) from error
+    raise AssertionError("the last pass returns or raises")
 
 
 def unknown_tool(name: str, names: Iterable[str]) -> str:
@@ -92,7 +97,7 @@ def _mended(value: JsonValue, fault: str) -> JsonValue:
             return int(value)  # to JSON, 5.0 is a whole number
         case str() if fault in _STRUCTURES:
             try:
-                decoded: JsonValue = from_json(value, allow_inf_nan=False)
+                decoded = read_strict_json(value)
             except ValueError:
                 return None
             return decoded if isinstance(decoded, _STRUCTURES[fault]) else None

@@ -98,13 +98,19 @@ def attribute(name: str) -> str:
     return f"parameter_{name}" if name.startswith("_") or hasattr(BaseModel, name) else name
 
 
+MOST_FAULTS = 20  # reported at once: whoever made more will not mend them all in one go
+
+
 def problems(error: ValidationError) -> str:
     """What is wrong with the arguments, where, and what was expected, for a model to mend."""
     lines = []
-    for fault in error.errors(include_url=False):
+    faults = error.errors(include_url=False)
+    for fault in faults[:MOST_FAULTS]:
         where = ".".join(map(str, fault["loc"])) or "arguments"
         given = "" if fault["type"] == "missing" else f", got {_short(fault['input'])}"
         lines.append(f"{where}: {fault['msg']}{given}")
+    if len(faults) > MOST_FAULTS:
+        lines.append(f"… and {len(faults) - MOST_FAULTS} more")
     return "\n".join(lines)
 
 

@@ -22,6 +22,7 @@ from pydantic_core import from_json
 from typing_extensions import TypeVar
 
 from dragoman.errors import BadRequest, ConfigError
+from dragoman.messages.boundary import is_finite
 from dragoman.messages.request import OutputSpec
 from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.schema import plain_schema, problems
@@ -170,19 +171,28 @@ def read_answer(text: str, *, wrapped: bool) -> JsonValue:
 def _first_value(text: str) -> JsonValue:
     fault: Exception | None = None
     try:
-        whole: JsonValue = json.loads(text)
-        return whole
+        return _finite(_DECODER.decode(text))
     except (ValueError, RecursionError) as error:  # a model may nest as deeply as it likes
         fault = error
-    decoder = JSONDecoder()
     for start in _starts(text):
         try:
-            value: JsonValue
-            value, _ = decoder.raw_decode(text, start)
-            return value
+            return _finite(_DECODER.raw_decode(text, start)[0])
         except (ValueError, RecursionError) as error:
             fault = error
     raise Unfit(f"there is no JSON value in it ({fault})" if text.strip() else "it is empty")
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+_DECODER = JSONDecoder(parse_constant=_refuse)
+
+
+def _finite(value: JsonValue) -> JsonValue:
+    if not is_finite(value):
+        raise ValueError("it holds a number that is not finite")
+    return value
 
 
 _MOST_STARTS = 20  # braces of a text that are tried as the beginning of a value

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from pydantic import JsonValue
-from pydantic_core import from_json
 
-from dragoman.messages.boundary import is_shallow
+from dragoman.messages.boundary import is_finite, is_shallow, read_strict_json
 from dragoman.messages.parts import Arguments, canonical
 from dragoman.wire.surrogates import join_all, join_halves, read_torn_json
 
@@ -66,9 +65,11 @@ def _strict(text: str) -> JsonValue:
     if not is_shallow(text):
         raise ValueError("too deep to be stored")
     try:
-        value: JsonValue = from_json(text, allow_inf_nan=False)
+        return read_strict_json(text)
     except ValueError:
         if "\\u" not in text:
             raise
-        value = join_all(read_torn_json(text.encode()))
+    value = join_all(read_torn_json(text.encode()))
+    if not is_finite(value):
+        raise ValueError("it holds a number that is not finite")
     return value

@@ -76,6 +76,7 @@ class Exchange:
         self._whole_reply: list[Event] | None = None  # where it came in one piece
         self._head = b""  # how the body began, for the error that has to show it
         self._framed = False
+        self._blank = True  # nothing but white space has come
         self._done = False
         self._ended = False
         self._failure: ProviderError | None = None
@@ -97,8 +98,7 @@ class Exchange:
                 size = ERROR_BODY if page else LONGEST_LINE
                 seconds = self._between_chunks
                 body = await read_bounded(response, self._unread, seconds=seconds, largest=size)
-                large = len(body) > LARGE_BODY  # pictures: not while others wait for their events
-                failure = await asyncio.to_thread(self._take_whole, body) if large else self._take_whole(body)
+                failure = await self._take(body)
         except (OSError, client_error()) as error:  # TimeoutError is an OSError
             failure = unreachable(error, self._url, self._first_byte)
         if failure is not None:
@@ -113,6 +113,10 @@ class Exchange:
         if self._framing is Unsplit:
             return response.content_type in ("application/json", "application/problem+json", "text/html")
         return is_no_stream(self._unread)
+
+    async def _take(self, body: bytes) -> ProviderError | None:
+        large = len(body) > LARGE_BODY  # pictures: not while others wait for their events
+        return await asyncio.to_thread(self._take_whole, body) if large else self._take_whole(body)
 
     def _take_whole(self, body: bytes) -> ProviderError | None:
         """What came is no stream: it may be a reply in one piece, of a server that does not stream."""
@@ -154,6 +158,10 @@ class Exchange:
             if (failure := self._out_of_bounds(chunk)) is not None:
                 self._failure = failure
                 break
+            if self._blank and chunk.strip():
+                self._blank = False
+                if self._framing is not Unsplit and is_no_stream(chunk):  # after empty lines, sent to wait
+                    return await self._read_whole(chunk)
             # the end of a picture: it is not read while others wait for their events
             large = self._frames.pending > LARGE_BODY and b"\n" in chunk
             if events := await asyncio.to_thread(self._decode, chunk) if large else self._decode(chunk):
@@ -162,6 +170,16 @@ class Exchange:
         if self._failure is not None:
             raise self._failure
         return []
+
+    async def _read_whole(self, begun: bytes) -> list[Event]:
+        """A reply in one piece, of which this is the beginning."""
+        assert self._response is not None
+        body = await read_bounded(self._response, begun, seconds=self._between_chunks, largest=LONGEST_LINE)
+        if (failure := await self._take(body)) is not None:
+            raise failure
+        self.began, self._ended = True, True
+        events, self._whole_reply = self._whole_reply or [], None
+        return events
 
     def _out_of_bounds(self, chunk: bytes) -> ProviderError | None:
         """A reply without an end, or in a line without one, is broken off."""

@@ -193,9 +193,29 @@ def error_in_body(
     return provider_error(report, status=status, retry_after=retry_after)
 
 
+def reports_error(value: object) -> bool:
+    """Whether JSON that came with a status of success is the report of an error all the same."""
+    if not isinstance(value, dict):
+        return False
+    said = value.get("base_resp")  # MiniMax, which also says so that all went well
+    if value.get("error") or "error" in (value.get("object"), value.get("type")):
+        return True
+    if isinstance(said, dict) and said.get("status_code"):
+        return True
+    return not value.keys() & _REPLIES and any(
+        isinstance(value.get(name), str) and value[name] for name in _SAID
+    )
+
+
+_REPLIES = frozenset({"choices", "candidates", "content", "output", "data", "usage", "usageMetadata"})
+_SAID = ("message", "detail", "msg", "error_message")
+
 # ── where each of them writes it ──────────────────────────────────────────────────────────────────
 
-MESSAGES = ("message", "error", "detail", "msg", "error_message", "errors", "title")
+MESSAGES = (
+    *("message", "error", "detail", "msg", "error_message", "errors", "title"),
+    *("base_resp", "status_msg"),  # MiniMax
+)
 CODES = ("code", "type", "status", "reason")
 NESTED = ("error", "errors", "details", "innererror", "metadata")
 

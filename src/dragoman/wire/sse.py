@@ -58,7 +58,7 @@ class Splitter:
             if line[:5] == b"data:":
                 data.append(line[6:] if line[5:6] == b" " else line[5:])
             elif not line and data:
-                if event := data[0] if len(data) == 1 else b"\n".join(data):
+                if event := (data[0] if len(data) == 1 else b"\n".join(data)).strip():
                     events.append(event)
                 data.clear()
         return events

@@ -21,13 +21,17 @@ _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # as JSON escapes 
 
 
 def read_json(data: bytes) -> Any:
-    """JSON, also where its strings hold half a character. ValueError where it is none."""
+    """JSON, also where its strings hold parts of a character: halves are kept, bytes that are no UTF-8 become
+    U+FFFD. ValueError where it is none."""
     try:
         return from_json(data)
     except ValueError:
-        if not _ESCAPED.search(data):
+        if _ESCAPED.search(data):
+            return read_torn_json(data)
+        whole = data.decode(errors="replace").encode()
+        if whole == data:
             raise
-    return read_torn_json(data)
+    return from_json(whole)
 
 
 def read_torn_json(data: bytes) -> Any:

@@ -27,6 +27,10 @@ THOUGHTS: Mapping[str, str] = MappingProxyType(
         "<think>": "</think>",
         "<thinking>": "</thinking>",
         "<thought>": "</thought>",  # EXAONE Deep, Gemini
+        "<Thought>": "</Thought>",  # Marco-o1
+        "<reasoning>": "</reasoning>",  # Reka Flash 3
+        "<scratch_pad>": "</scratch_pad>",  # Hermes 3
+        "<unused94>thought": "<unused95>",  # MedGemma
         "[THINK]": "[/THINK]",  # Magistral, Ministral 3
         "<seed:think>": "</seed:think>",
         "<mm:think>": "</mm:think>",  # MiniMax M3
@@ -282,11 +286,15 @@ _LONGEST = max(map(len, (*OPENING, *CLOSING, *HEADERS.values())))
 _FIRST = re.compile(f"[{re.escape(''.join({tag[0] for tag in OPENING + CLOSING}))}]")
 
 
+_MOST_ENDING = 500  # characters
 _ENDING = re.compile(rf"(?:(?:{'|'.join(map(re.escape, END_TOKENS))})\s*)+")
 
 
 def _may_end(text: str, at: int, ends: tuple[str, ...]) -> bool:
-    """Whether the text ends with tokens that end a reply, or may yet."""
+    """Whether the text ends with tokens that end a reply, or may yet. More of them than any server leaves
+    there are the text of a model that has lost its way."""
+    if len(text) - at > _MOST_ENDING:
+        return False
     if ends is not END_TOKENS and text.startswith(ends[-1], at):
         at = len(text) - len(text[at + len(ends[-1]) :].lstrip())
     while found := _ENDING.match(text, at):

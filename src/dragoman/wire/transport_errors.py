@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.errors import ProviderError
-from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.provider_errors import provider_error, reports_error
 
 EXCERPT = 200  # bytes of a body that an error repeats
 BLANK = b"\xef\xbb\xbf \t\r\n"
@@ -143,7 +143,7 @@ def no_stream(body: bytes) -> ProviderError:
     except ValueError:
         found = None
     first = found[0] if isinstance(found, list) and found else found
-    if isinstance(first, dict) and first.get("error"):
+    if reports_error(first):
         return provider_error(found)
     return ProviderError(
         f"a whole JSON body came instead of a stream: {excerpt(body)}",

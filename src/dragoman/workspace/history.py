@@ -15,8 +15,9 @@ from dragoman.errors import RevertConflict
 from dragoman.workspace.folder import paths_inside
 from dragoman.workspace.ignore import IgnoreReader
 from dragoman.workspace.journal import drop_journal, read_journal, write_journal
-from dragoman.workspace.known import Known, Look, LookStopped
+from dragoman.workspace.known import LookStopped
 from dragoman.workspace.lock import locked
+from dragoman.workspace.looks import Looks
 from dragoman.workspace.objects import SnapshotFile
 from dragoman.workspace.packs import PACK_FROM, Packer, drop_from_packs
 from dragoman.workspace.records import OpenRecord, Records, RunningCalls
@@ -29,8 +30,7 @@ from dragoman.workspace.states import (
     RevertPlan,
     SnapshotLimits,
 )
-from dragoman.workspace.tree import Looker
-from dragoman.workspace.whole import WATCH_FROM, WholeLooks
+from dragoman.workspace.whole import WATCH_FROM
 
 INTERRUPTED = "the program stopped while this ran: what others changed meanwhile is told here, too"
 
@@ -57,15 +57,12 @@ class WorkspaceHistory:
         self.file = folder / f"{name}.db"
         self.limits = limits
         self.clock = clock
-        self._skip = [*paths_inside(self.root, [folder, *skip])]
         self._guard = threading.Lock()
         self._opened: SnapshotFile | None = None
-        self._known = Known()
-        self._generation: str | None = None  # of the last look that `_known` is of
-        self._loaded: set[str] | None = set()  # paths of which all is known that there is; None: of all
         self._running: dict[str, RunningCalls] = {}
         self._packer = Packer(self._exclusive)
-        self._whole = WholeLooks(self.root, limits, self._skip, watch_from=watch_from)
+        skipped = [*paths_inside(self.root, [folder, *skip])]
+        self._looks = Looks(self.root, limits, skipped, watch_from=watch_from)
 
     def close(self) -> None:
         self._packer.wait()
@@ -73,7 +70,7 @@ class WorkspaceHistory:
             if self._opened is not None:
                 self._opened.close()
                 self._opened = None
-            self._whole.close()
+            self._looks.close()
 
     @property
     def is_there(self) -> bool:
@@ -100,18 +97,18 @@ class WorkspaceHistory:
             stopped = ""
             try:
                 with file.transaction():
-                    look = self._look(file, records, None if wide else paths)
+                    look = self._looks.look(file, records, None if wide else paths)
                     rules = look.rules if wide else None
                     notes = [] if wide else look.notes
                     stopped = look.stopped
             except LookStopped as error:
-                self._load(file)
+                self._looks.refresh(file)
                 stopped = str(error)
             if stopped:
                 beside = " beside what it names" if paths else ""
                 wide, notes = False, [f"{stopped}: what this call changes{beside} is not recorded"]
                 with file.transaction():
-                    self._look(file, records, paths or ())
+                    self._looks.look(file, records, paths or ())
             with file.transaction():
                 running = self._running.get(turn)
                 if running is None:
@@ -156,7 +153,7 @@ class WorkspaceHistory:
             try:
                 self._look_again(file, records, record, None)
             except LookStopped as stopped:
-                self._load(file)
+                self._looks.refresh(file)
                 record.notes.append(f"{stopped}: what was changed is not recorded")
                 record.wide = None
             records.close(record, interrupted=True)
@@ -169,7 +166,7 @@ class WorkspaceHistory:
                 self._look_again(file, records, record, rules)
                 return records.close(record)
         except LookStopped as stopped:
-            self._load(file)
+            self._looks.refresh(file)
             record.notes.append(f"{stopped}: what was changed is not recorded")
             with file.transaction():
                 return records.close(replace(record, wide=None))
@@ -178,12 +175,12 @@ class WorkspaceHistory:
         self, file: SnapshotFile, records: Records, record: OpenRecord, rules: IgnoreReader | None
     ) -> None:
         if record.wide is not None:
-            look = self._look(file, records, None, earlier=rules)
+            look = self._looks.look(file, records, None, earlier=rules)
             if look.stopped:
                 look.notes.append(f"{look.stopped}: not everything that was changed is recorded")
             record.notes += [note for note in look.notes if note not in record.notes]
         if record.paths:
-            self._look(file, records, record.paths)
+            self._looks.look(file, records, record.paths)
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
@@ -267,8 +264,8 @@ class WorkspaceHistory:
     def _plan(self, file: SnapshotFile, records: Records, reverted: Sequence[ChangeRecord]) -> RevertPlan:
         paths = list(dict.fromkeys(change.path for record in reverted for change in record.changes))
         with file.transaction():
-            self._look(file, records, paths, all_ignored=True)
-        return plan_revert(reverted, self._known.find, file.read)
+            self._looks.look(file, records, paths, all_ignored=True)
+        return plan_revert(reverted, self._looks.find, file.read)
 
     def _finish(
         self,
@@ -284,9 +281,9 @@ class WorkspaceHistory:
         theirs = {one.path for one in left if one.why == CHANGED}
         with file.transaction():
             paths = [change.path for change in record.changes]
-            self._look(file, records, paths, all_ignored=True)
+            self._looks.look(file, records, paths, all_ignored=True)
             ours = [change for change in record.changes if change.path not in theirs]
-            done = [replace(change, after=self._known.find(change.path)) for change in ours]
+            done = [replace(change, after=self._looks.find(change.path)) for change in ours]
             kept = tuple(change for change in done if change.before != change.after)
             notes = (f"{one.path}: {one.why}" for one in left)
             record = replace(record, changes=kept, notes=(*record.notes, *notes))
@@ -333,7 +330,7 @@ class WorkspaceHistory:
         """Compress what is recorded, by itself as soon as there are so many objects. → how many packs"""
         return self._packer.pack(least)
 
-    # ── looking ───────────────────────────────────────────────────────────────────────────────────
+    # ── one at a time ─────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
     def _exclusive(self) -> Iterator[tuple[SnapshotFile, Records]]:
@@ -343,65 +340,10 @@ class WorkspaceHistory:
                 if self._opened is None:
                     self._opened = SnapshotFile(self.file, self.root)
                 file, records = self._opened, Records(self._opened)
-                self._load(file)
+                self._looks.refresh(file)
                 try:
                     self._recover(file, records)
                     yield file, records
                 except BaseException:
-                    self._generation = None  # what is known may be ahead of what is stored
+                    self._looks.distrust()
                     raise
-
-    def _load(self, file: SnapshotFile) -> None:
-        """Another program may have looked since: then what is known is read again, when it is needed."""
-        generation = file.get("generation") or "0"
-        if generation != self._generation:
-            self._known = Known(parsed=self._known.parsed)
-            self._generation, self._loaded = generation, set()
-
-    def _load_known(self, file: SnapshotFile, paths: Sequence[str] | None) -> None:
-        """A look at a few paths of a big folder need not wait for all the others."""
-        if self._loaded is None:
-            return
-        if paths is None:
-            for path, state, status in file.load_files():
-                self._known.set(path, state, status)
-            self._loaded = None
-            return
-        for wanted in paths:
-            if wanted not in self._loaded:
-                for path, state, status in file.load_files(wanted):
-                    self._known.set(path, state, status)
-                self._loaded.add(wanted)
-
-    def _look(
-        self,
-        file: SnapshotFile,
-        records: Records,
-        paths: Sequence[str] | None,
-        *,
-        earlier: IgnoreReader | None = None,
-        all_ignored: bool = False,
-    ) -> Look:
-        """In a transaction. Everything, or these paths; what is found changed becomes part of the history."""
-        self._load_known(file, paths)
-        complete = file.get("complete") is not None
-        if paths is None:
-            try:
-                look = self._whole.look(self._known, file.put, earlier)
-            except LookStopped:
-                self._generation = None
-                raise
-            if not complete and not look.stopped:
-                file.set("complete", "yes")
-        else:
-            looker = Looker(self.root, self._known, self.limits, file.put, self._skip)
-            look = looker.named(paths, all_ignored=all_ignored)
-        changes = look.changes if complete else records.told_from_new(look.changes)
-        file.forget_files(look.dropped)
-        file.save_files(look.seen)
-        if records.opened():
-            file.add_deltas(changes)
-        if look.dropped or look.seen:
-            self._generation = str(int(file.get("generation") or "0") + 1)
-            file.set("generation", self._generation)
-        return look

@@ -91,7 +91,8 @@ def test_an_export_can_be_imported_elsewhere(folder: Path, cli: Cli) -> None:
     assert markdown.startswith("# Delete")
     piped = cli("import", "-", "--store", "other.db", stdin=(folder / "talk.json").read_text())
     assert piped.out.strip() != id
-    assert "is no JSON" in cli("import", "-", status=1, stdin="{").err
+    for broken in ("{", "[" * 5000 + "]" * 5000):
+        assert "is no JSON" in cli("import", "-", status=1, stdin=broken).err
     assert "cannot be read" in cli("import", "none.json", status=1).err
     assert "cannot be written" in cli("export", "last", "-o", "no/such/x", status=1).err
 

@@ -66,6 +66,22 @@ async def test_as_json_it_says_the_same_to_programs(tmp_path: Path) -> None:
     assert next(iter(report["calls"].values()))["state"] == "asked"
 
 
+async def test_names_and_errors_neither_control_the_terminal_nor_break_the_table(tmp_path: Path) -> None:
+    """What a model calls a tool may look like marks of the table, or like commands to the terminal."""
+    hostile = "no[/x][bold]such\x1b]0;title\x07\x9b31m\u202e"
+    async with runtime_with(tmp_path, [calls(hostile), says("done")]) as runtime:
+        turn = await runtime.send("go")
+        await turn.result()
+    printed = await _explain(tmp_path, turn.id)
+    assert printed.status == 0
+    assert "no[/x][bold]such" in printed.out
+    told = await _explain(tmp_path, turn.id, "--json")
+    assert hostile in json.dumps(json.loads(told.out), ensure_ascii=False).replace("\\u001b", "\x1b").replace(
+        "\\u0007", "\x07"
+    )
+    assert not set(printed.out + told.out) & set("\x1b\x9b\x07\u202e")
+
+
 async def test_the_state_of_a_call_and_of_the_turn_are_two_things(tmp_path: Path) -> None:
     await play(tmp_path, [calls("delete", path="a"), says("ok")], tools=[delete])
     facts = json.loads((await _explain(tmp_path, "--json")).out)["facts"]

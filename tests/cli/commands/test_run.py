@@ -358,7 +358,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no such wire": (("--model", "ollama/x", "--wire", "smoke", "Hi"), "no wire 'smoke'"),
     "no address": (
         ("--model", "mine/x", "--base-url", "mine.example", "Hi"),
-        "--base-url begins with http",
+        "an address begins with http",
     ),
     "no file": (("--model", "ollama/x", "--tools", "none.py", "Hi"), "none.py is no Python file"),
     "no such mode": (("--model", "ollama/x", "--mode", "loud", "Hi"), "mode: it should be 'auto'"),

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from io import StringIO
 
+import pytest
+
+from dragoman.cli.terminal.errors import describe_error
 from dragoman.cli.terminal.output import TextOutput, ValueOutput
+from dragoman.errors import BadRequest
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Text
@@ -29,6 +33,14 @@ def test_a_turn_that_was_over_before_it_was_looked_at_is_printed_all_the_same() 
     """T13: what was queued behind a run may be answered faster than the run looks."""
     out = StringIO()
     assert printed(TextOutput(out), out) == "First.\nThen.\n"
+
+
+def test_what_a_provider_says_of_its_error_controls_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """O2: it is somebody else's text, wherever it is printed."""
+    said = "A\x1b]0;title\x07B\x1b[2JC\x9b31mD\u202eE"
+    TextOutput(StringIO()).end(e.TurnEnd("error", "", Usage(), said))
+    assert capsys.readouterr().err == "dragoman: ABC31mDE\n"
+    assert describe_error(BadRequest(said)) == "ABC31mDE"
 
 
 def test_where_a_type_was_asked_for_its_value_alone_is_printed() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
 from dragoman.cli.terminal.pictures import picture_protocol, show_picture
 from dragoman.cli.terminal.sixel import sixels
@@ -95,3 +97,16 @@ def test_each_terminal_is_shown_what_it_understands(
     screen = Screen()
     shown = show_picture(png(Image.new("RGB", (2, 2))), "image/png", screen, environment)
     assert shown == (protocol is not None) == bool(screen.getvalue())
+
+
+def test_a_picture_that_is_a_program_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow gives PostScript to Ghostscript, and what a model or a page calls a picture may be that."""
+    ran = tmp_path / "ran"
+    ghostscript = tmp_path / "gs"
+    ghostscript.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    ghostscript.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)  # it is looked for once a process
+    drawing = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n"
+    assert sixels(drawing) is None
+    assert not ran.exists()

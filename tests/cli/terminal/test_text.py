@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.terminal.text import format_json, head, one_line, plain
+from dragoman.cli.terminal.text import format_json, head, one_line, parse_json, plain
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,12 @@ def test_no_text_keeps_an_escape(text: str) -> None:
 def test_in_arguments_what_cannot_be_seen_is_written_out() -> None:
     assert format_json({"path": "a\u202eb"}) == '{"path": "a\\u202eb"}'
     assert format_json({"a": "x" * 100}).count("\n") == 2
+
+
+def test_json_that_is_too_deep_to_be_read_is_none() -> None:
+    for broken in ("[" * 100_000, '{"a":' * 5000 + "1" + "}" * 5000):
+        with pytest.raises(ValueError, match=r".+"):
+            parse_json(broken)
 
 
 def test_long_texts_are_cut_and_say_so() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.messages.request import ToolSpec
-from dragoman.providers.local.corrections import Asked, correct, merge_calls
+from dragoman.providers.local.corrections import Asked, calls_for_now, correct, merge_calls
 from dragoman.providers.local.reply import WrittenCall
 
 MONDAY = date(2026, 11, 16)
@@ -174,6 +174,29 @@ def test_d1_a_copy_has_no_spaces_around_it_and_a_name_its_letters() -> None:
     assert corrected("the printers", TICKET, ticket="printer") == {"ticket": "printer"}
 
 
+@pytest.mark.parametrize(
+    ("request_", "written", "right"),
+    [
+        ("内容是“你好世界”", "你好世畓", "你好世界"),
+        ("记下:下午去图书馆还书", "下午去图书舘还书", "下午去图书馆还书"),
+        ("第三章之后的那一章", "第四章", "第四章"),
+        ("提醒我给我妈打电话", "给你妈打电话", "给你妈打电话"),
+        ("红苹果还是青苹果", "黄苹果", "黄苹果"),
+    ],
+)
+def test_d1_one_chinese_character_that_slipped_is_put_right(request_: str, written: str, right: str) -> None:
+    """D1: but for what counts or points, which may be meant; and where it may be a slip of two, it stays."""
+    assert corrected(request_, TICKET, ticket=written) == {"ticket": right}
+
+
+def test_d1_who_looks_for_all_todos_looks_for_todo() -> None:
+    """D1: where the parameter is what is looked for; a text stays as it is."""
+    pattern = {"type": "string", "description": "a regular expression"}
+    assert corrected("find all TODOs", tool(pattern=pattern), pattern="TODOs") == {"pattern": "TODO"}
+    assert corrected("find all users", tool(pattern=pattern), pattern="users") == {"pattern": "users"}
+    assert corrected("write TODOs", tool(text={"type": "string"}), text="TODOs") == {"text": "TODOs"}
+
+
 def test_d1_with_several_calls_nothing_is_added() -> None:
     """D1: which of the calls a day or a choice belongs to only the model can know."""
     said = "SUP-9 high, SUP-8 too"
@@ -201,3 +224,17 @@ def test_d1_two_calls_that_say_different_things_of_one_object_are_one() -> None:
     assert one.arguments == {"ticket": "A", "priority": "high", "status": "solved"}
     for other in (call(ticket="B", status="solved"), call(ticket="A", priority="low")):
         assert merge_calls([high, other], [TICKET]) == [high, other]
+
+
+def test_d1_a_text_that_another_call_has_to_find_waits_for_it() -> None:
+    """D1: an empty text is written where nothing else is there to do, or where somebody asks for one."""
+    write = ToolSpec("write", "", {"type": "object", "required": ["path", "text"]})
+    look, empty, full = (
+        WrittenCall("look", "", {}),
+        WrittenCall("write", "", {"path": "a", "text": ""}),
+        WrittenCall("write", "", {"path": "a", "text": "b"}),
+    )
+    assert calls_for_now([look, empty], [write], "look and save it in a") == [look]
+    assert calls_for_now([look, full], [write], "look and write b to a") == [look, full]
+    assert calls_for_now([look, empty], [write], "look and make an empty file a") == [look, empty]
+    assert calls_for_now([empty], [write], "make a file a") == [empty]

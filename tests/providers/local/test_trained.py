@@ -95,6 +95,15 @@ async def test_d1_several_lines_are_several_calls() -> None:
     ]
 
 
+async def test_d1_what_is_to_be_written_is_found_first() -> None:
+    """D1: a file is not written empty beside the call that finds its text, and that is told."""
+    lines = 'call: current_time {}\ncall: write_file {"path": "now.txt", "text": ""}'
+    events, _ = await replied(asked("Save the time in now.txt"), writes(lines))
+    assert [call.tool for call in calls_of(events)] == ["current_time"]
+    (notice,) = [event for event in events if isinstance(event, Notice)]
+    assert notice.text.startswith("write_file is not called yet: its text has to be found first")
+
+
 async def test_an_answer_streams() -> None:
     """D1: piece by piece, without the word it begins with."""
     events, _ = await replied(asked("Delete it"), writes("say: ", "Which ", "file?"))
@@ -170,6 +179,22 @@ async def test_c2_a_call_that_brought_nothing_is_no_result(state: CallState) -> 
     told = "failed" if state is CallState.FAILED else f"brought no result ({state.value})"
     assert text_of(events) == f"read_file {told}: there is no a.txt"
     assert f"<|im_start|>tool\n{told}: there is no a.txt<|im_end|>" in body["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("That did not work: a.org is not read: port 44 is close.", "That did not work: {failure}."),
+        ("没有成功：a.org is not read: port 443 is closed。", "没有成功：{failure}。"),
+        ("That did not work: there is no network.", "That did not work: there is no network."),
+    ],
+)
+async def test_c2_a_failure_is_told_in_its_own_words(written: str, text: str) -> None:
+    """C2: what the sentence copied with slips is put right; what it says otherwise stays."""
+    failure = "a.org is not read: port 443 is closed"
+    request = asked("Read a.org", ran("fetch_url", failure, CallState.FAILED, url="a.org"))
+    events, _ = await replied(request, writes(f"say: {written}"))
+    assert text_of(events) == text.format(failure=failure)
 
 
 async def test_a_long_result_is_cut_for_the_model_and_in_the_answer() -> None:

@@ -154,6 +154,13 @@ async def test_an_error_of_the_server_is_told() -> None:
         assert "answered 404 Not Found" in await failure(found.fetch, found.url)
 
 
+async def test_a_site_that_is_not_there_is_told_in_the_systems_words() -> None:
+    """C7: without those of the library that could not connect to it."""
+    fetch = fetcher(resolver=lambda: Names({}))
+    said = await failure(fetch, "https://nowhere.test/a")
+    assert said == "nowhere.test could not be read: there is no nowhere.test"
+
+
 async def test_a_page_without_end_is_read_as_far_as_the_limit() -> None:
     async def endless(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})

@@ -51,7 +51,7 @@ def test_a_table_says_what_is_started_or_asked() -> None:
         ("[mcp.a]\ncommand = 'x'\ntimeout = 0", "mcp.a.timeout: input should be greater than 0"),
         ("[mcp.a]\ncommand = 'x'\nenabled = 'no'", "mcp.a.enabled: input should be a valid boolean"),
         ("[mcp.a]\ncommand = 'x'\nheaders = {A = 'b'}", "headers and auth are for a url"),
-        ("[mcp.a]\nurl = 'x.example'", "a url begins with http:// or https://"),
+        ("[mcp.a]\nurl = 'x.example'", "an address begins with http:// or https://"),
         ("[mcp.a]\nurl = 'https://x'\ntransport = 'stdio'", "a url is asked over http or sse"),
         ("[mcp.a]\nurl = 'https://x'\nclient_id='i'\nclient_secret = 'abc'", "never the secret itself"),
         ("[mcp.'a.b']\ncommand = 'x'", "a server's name is 1 to 40 letters"),

@@ -229,3 +229,21 @@ def test_an_error_inside_a_stream_that_began_well_is_raised() -> None:
 def test_an_overflow_inside_a_stream_is_told_as_one() -> None:
     error = {"type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8 maximum"}
     assert isinstance(read({"type": "error", "error": error}).error, ContextOverflow)
+
+
+def test_what_an_imitator_leaves_out_is_nothing() -> None:
+    """W3"""
+    reply = read(
+        {"type": "message_start", "message": None},
+        start(0, "text"),
+        delta(0, "text_delta", text="Hi"),
+        delta(0, "text_delta", text=None),
+        {"type": "content_block_delta", "index": 0},
+        start(1, "tool_use", id="toolu_1", name="clock"),
+        delta(1, "input_json_delta", partial_json=None),
+        delta(1, "input_json_delta", partial_json="{}"),
+        stop(1),
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+    )
+    assert reply.text == "Hi"
+    assert [(end.tool, end.arguments) for end in reply.calls] == [("clock", {})]

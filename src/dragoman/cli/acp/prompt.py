@@ -7,13 +7,14 @@ import binascii
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from dragoman.cli.attachments import LIMIT
 from dragoman.config.project_prompt import Template
 from dragoman.errors import BadRequest
 from dragoman.messages.parts import File, Part, Text
 from dragoman.store.store import Store
+from dragoman.web_address import split_uri
 
 
 async def read_prompt(
@@ -77,12 +78,12 @@ async def _file(store: Store, data: str, media_type: str, name: str | None) -> F
 
 
 def _name(uri: str) -> str:
-    return Path(unquote(urlsplit(uri).path)).name
+    return Path(unquote(split_uri(uri).path)).name
 
 
 def _shown(uri: str, folder: Path) -> str:
     """The path as our file tools take it, where the link leads into the folder; else the link."""
-    parts = urlsplit(uri)
+    parts = split_uri(uri)
     path = Path(unquote(parts.path))
     if parts.scheme not in ("file", "") or not path.is_absolute():
         return uri

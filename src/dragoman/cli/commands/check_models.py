@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from pydantic import JsonValue
-from rich.markup import escape
 
-from dragoman.cli.terminal.tables import open_console
+from dragoman.cli.terminal.tables import as_markup, open_console
 from dragoman.cli.terminal.text import print_json
 from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
@@ -23,6 +22,7 @@ from dragoman.providers.listing import ListedModel, list_models
 from dragoman.providers.local.box import PROVIDER
 from dragoman.providers.sign_in import describe_auth, reach
 from dragoman.redaction import redact_text
+from dragoman.web_address import WANTED, web_address
 from dragoman.wire.http import HttpClient
 
 AT_ONCE = 8  # providers that are asked at the same time
@@ -60,8 +60,8 @@ def check_models(
     """Look at all providers, those that are named, or a server that nobody knows."""
     catalog, keys = catalog_of(settings), Keys()
     if base_url is not None:
-        if not base_url.startswith(("http://", "https://")):
-            raise ConfigError(f"--base-url begins with http:// or https://, not {base_url!r}")
+        if web_address(base_url) is None:
+            raise ConfigError(f"--base-url {base_url!r}: {WANTED}")
         who = names[0] if names else "server"
         provider = Provider(who, who, base_url, local=True)
         catalog, names = catalog.with_provider(provider), [who]
@@ -160,10 +160,12 @@ def _show(checked: Sequence[CheckedProvider]) -> None:
     console = open_console()
     today = datetime.now(UTC).date().isoformat()
     for one in checked:
-        console.print(f"[bold]{one.provider.name}[/]  {escape(one.provider.title)}: {escape(_about(one))}")
+        console.print(
+            f"[bold]{one.provider.name}[/]  {as_markup(one.provider.title)}: {as_markup(_about(one))}"
+        )
         width = max((len(model.name) for model in one.models), default=0)
         for model in one.models:
-            name = escape(f"{one.provider.name}/{model.name}") + " " * (width - len(model.name))
+            name = as_markup(f"{one.provider.name}/{model.name}") + " " * (width - len(model.name))
             known = (_their_side(model), _price(model.facts), _dates(model.facts, today))
             line = f"  {name}  {format_size(model.context):>5}  {'  '.join(filter(None, known))}"
             console.print(line.rstrip(), soft_wrap=True)  # a line a model, to be searched

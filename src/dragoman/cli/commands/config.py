@@ -53,7 +53,7 @@ def check_settings(config: Path | None, *, trust: bool = False) -> bool:
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         built = build_runtime(settings, model=ScriptedModel([]), store=Path(folder) / "check.db")
     for warning in built.warnings:
-        print(f"left out: {redact_text(warning)}")
+        print(f"left out: {redact_text(plain(warning))}")
     for left_out in settings.sources.left_out:
         print(f"not checked: what is in {plain(str(left_out.contents.folder))}, which is not used (--trust)")
     files = ", ".join(map(str, settings.files)) or "no file: the defaults hold"

@@ -15,7 +15,7 @@ from rich.text import Text
 from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import each_conversation, find_conversation, open_store
 from dragoman.cli.terminal.tables import open_console, print_table
-from dragoman.cli.terminal.text import one_line, plain, print_json, write_file
+from dragoman.cli.terminal.text import one_line, parse_json, plain, print_json, write_file
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.conversation.tree import Conversation
@@ -200,7 +200,7 @@ def import_conversation(file: str, settings: Settings) -> None:
     """Prints the id of the new conversation."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
-        data = json.loads(text)
+        data = parse_json(text)
     except OSError as error:
         raise BadRequest(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:

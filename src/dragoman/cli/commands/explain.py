@@ -13,7 +13,7 @@ from rich.table import Table
 from dragoman.cli.commands.waterfall import show_waterfall, trace_report
 from dragoman.cli.lookup import LAST, find_turn
 from dragoman.cli.model_choice import choose_model
-from dragoman.cli.terminal.tables import open_console
+from dragoman.cli.terminal.tables import as_markup, open_console
 from dragoman.cli.terminal.text import plain, print_json
 from dragoman.config.build import build_runtime, store_of
 from dragoman.config.settings import Settings
@@ -132,12 +132,12 @@ def _show(row: TurnRow, facts: list[Fact], questions: list[Question]) -> None:
     for number, (fact, after) in enumerate(steps, 1):
         when = _clock(fact.at)
         about = _describe({key: value for key, value in _fields(fact).items() if key not in ("at", "type")})
-        table.add_row(str(number), when, type(fact).__name__, after.state, about)
+        table.add_row(str(number), when, type(fact).__name__, after.state, as_markup(about))
     console.print(table, highlight=False)
     if turn.error is not None:
-        console.print(f"error: {turn.error.error}", highlight=False)
+        console.print(f"error: {as_markup(turn.error.error)}", highlight=False)
     for question in (question for question in questions if question.open):
-        console.print(f"asks {question.id} ({question.kind}): {question.text}", highlight=False)
+        console.print(f"asks {question.id} ({question.kind}): {as_markup(question.text)}", highlight=False)
 
 
 def _clock(at: float) -> str:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
-from rich.markup import escape
 
-from dragoman.cli.terminal.tables import open_console
+from dragoman.cli.terminal.tables import as_markup, open_console
 from dragoman.cli.terminal.text import print_json
 from dragoman.own_folders import data_folder
 from dragoman.providers.lessons import FILE, Lesson, Lessons
@@ -23,7 +22,9 @@ def show_lessons(providers: Sequence[str], *, as_json: bool) -> None:
         return
     console = open_console()
     for one in found:
-        console.print(f"[bold]{escape(one.model)}[/] at {escape(one.host)} {escape(in_words(one.word))}")
+        console.print(
+            f"[bold]{as_markup(one.model)}[/] at {as_markup(one.host)} {as_markup(in_words(one.word))}"
+        )
         console.print(f"  [dim]{_describe_age(one)}[/]")
     if not found:
         console.print("No server was found to refuse anything.")

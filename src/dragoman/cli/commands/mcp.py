@@ -18,7 +18,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from dragoman.cli.commands.mcp_tables import find_server, load_servers
-from dragoman.cli.terminal.text import print_json
+from dragoman.cli.terminal.tables import as_markup
+from dragoman.cli.terminal.text import plain, print_json
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 
@@ -48,13 +49,13 @@ def list_servers(config: Path | None, *, trust: bool = False, check: bool, as_js
         state, error = states.get(name, ("" if server.enabled else "off", ""))
         status = f"{state}: {error}" if error else state
         if not sys.stdout.isatty():
-            print("\t".join((name, server.kind, server.where, status, file)))
+            print("\t".join(map(plain, (name, server.kind, server.where, status, file))))
         table.add_row(
-            escape(name),
+            as_markup(name),
             server.kind,
-            escape(server.where),
-            f"[{COLOURS.get(state, 'dim')}]{escape(status)}[/]",
-            f"[dim]{escape(file)}[/]",
+            as_markup(server.where),
+            f"[{COLOURS.get(state, 'dim')}]{as_markup(status)}[/]",
+            f"[dim]{as_markup(file)}[/]",
         )
     if sys.stdout.isatty():
         Console(highlight=False).print(table)
@@ -92,7 +93,7 @@ def probe_server(name: str, config: Path | None, *, trust: bool = False, as_json
     elif report["state"] == "running":
         _show_offer(report)
     if report["state"] != "running":
-        print(f"dragoman: the server {name} is not there: {report['trouble']}", file=sys.stderr)
+        print(f"dragoman: the server {name} is not there: {plain(str(report['trouble']))}", file=sys.stderr)
     return report["state"] == "running"
 
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dragoman.cli.commands.check_models import check_names, format_size
-from dragoman.cli.terminal.tables import open_console
+from dragoman.cli.terminal.tables import as_markup, open_console
 from dragoman.cli.terminal.text import print_json
 from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
@@ -122,7 +122,7 @@ def _show(
             table.add_column(no_wrap=no_wrap, overflow="fold")
         for one in found:
             table.add_row(
-                escape(f" {name}/{one.pattern}"),
+                " " + as_markup(f"{name}/{one.pattern}"),
                 format_size(one.traits.context) if one.traits.type == CHAT else one.traits.type,
                 ", ".join(taken for taken in one.traits.modalities if taken != "text"),
                 "" if one.traits.tools == "native" else f"calls as {one.traits.tools}",

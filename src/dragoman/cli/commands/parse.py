@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from dragoman.cli.terminal.text import print_json
+from dragoman.cli.terminal.text import parse_json, print_json
 from dragoman.dialects.dialect import dialect, parse_report
 from dragoman.errors import ConfigError
 from dragoman.messages.request import ToolSpec
@@ -37,7 +36,7 @@ def parse(name: str, tools: Path | None, *, jsonl: bool) -> bool:
 
 def _parse_string(line: bytes) -> str | None:
     try:
-        value = json.loads(line)
+        value = parse_json(line)
     except ValueError:
         return None
     return value if isinstance(value, str) else None
@@ -46,7 +45,7 @@ def _parse_string(line: bytes) -> str | None:
 def _read_tools(file: Path) -> tuple[ToolSpec, ...]:
     """Tools as providers are sent them: a list of objects, bare or wrapped as functions."""
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = parse_json(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:

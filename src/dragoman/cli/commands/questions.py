@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +11,7 @@ from pydantic import JsonValue, ValidationError
 
 from dragoman.cli.lookup import find_question, open_store
 from dragoman.cli.terminal.choices import rule_options
-from dragoman.cli.terminal.text import count, format_json, plain, print_json
+from dragoman.cli.terminal.text import count, format_json, parse_json, plain, print_json
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
@@ -137,7 +136,7 @@ def _parse_arguments(text: str | None, question: Question) -> Arguments | None:
     if text is None:
         return None
     try:
-        arguments = json.loads(text)
+        arguments = parse_json(text)
     except ValueError as error:
         raise BadRequest(f"--arguments is no JSON: {error}") from error
     if not isinstance(arguments, dict):
@@ -157,7 +156,7 @@ def _parse_reply(text: str, question: Question) -> JsonValue:
     if not question.schema:
         return text
     try:
-        value: JsonValue = json.loads(text)
+        value: JsonValue = parse_json(text)
     except ValueError as error:
         raise BadRequest(f"--reply is JSON here: {error}") from error
     return value

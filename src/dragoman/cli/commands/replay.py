@@ -15,8 +15,8 @@ from rich.text import Text
 
 from dragoman.cli.lookup import LAST, find_turn
 from dragoman.cli.model_choice import choose_model
-from dragoman.cli.terminal.tables import open_console
-from dragoman.cli.terminal.text import one_line, print_json
+from dragoman.cli.terminal.tables import as_markup, open_console
+from dragoman.cli.terminal.text import one_line, plain, print_json
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
 from dragoman.messages.parts import ToolCall, canonical
@@ -56,7 +56,7 @@ async def _replay(
 def _print_one(console: Console, replayed: Replayed) -> None:
     before, after = replayed.before, replayed.after
     table = Table(box=None, pad_edge=False)
-    for head in ("", one_line(before.model), one_line(after.model)):
+    for head in ("", as_markup(before.model), as_markup(after.model)):
         table.add_column(head, overflow="fold")
     for name, one, other in _numbers(before, after):
         table.add_row(name, one, other)
@@ -70,7 +70,7 @@ def _print_one(console: Console, replayed: Replayed) -> None:
         console.print(Text(f"\n{title}", "bold"))
         for line in lines:
             style = {"-": "red", "+": "green"}.get(line[:1], "")
-            console.print(Text(line, style), soft_wrap=True)
+            console.print(Text(plain(line), style), soft_wrap=True)
 
 
 def _difference(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _print_table(console: Console, replays: Sequence[Replayed]) -> None:
         after = one.after
         table.add_row(
             one.turn,
-            one_line(after.model),
+            as_markup(after.model),
             "same" if one.same_calls else f"{len(one.before.calls)} → {len(after.calls)}",
             "failed" if after.error else "same" if after.text == one.before.text else "other",
             _tokens(after),

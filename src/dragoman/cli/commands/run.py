@@ -32,7 +32,7 @@ from dragoman.cli.terminal.follow import Interrupts
 from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, ValueOutput, end_without_turn
 from dragoman.cli.terminal.pictures import show_picture
 from dragoman.cli.terminal.prompts import LinePrompts
-from dragoman.cli.terminal.text import write_file
+from dragoman.cli.terminal.text import plain, write_file
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError, DragomanError, TurnBusy
@@ -104,7 +104,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
             adopts=False,  # what other programs left behind is not ours to go on with
         )
         for warning in built.warnings:
-            print(f"· left out: {warning}", file=sys.stderr)
+            print(f"· left out: {plain(warning)}", file=sys.stderr)
         if built.prompt is not None and sys.stderr.isatty():
             print(f"· {built.prompt.file.name} of this folder is part of the prompt", file=sys.stderr)
         async with chosen.models, built.runtime as runtime:

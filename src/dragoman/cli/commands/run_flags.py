@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from pydantic import JsonValue
 
 from dragoman.cli.folder_trust import load_settings
 from dragoman.cli.model_choice import ChosenModel, choose_model, find_provider
+from dragoman.cli.terminal.text import parse_json
 from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
@@ -23,6 +23,7 @@ from dragoman.providers.keys import Keys
 from dragoman.providers.wires import wire
 from dragoman.store.address import absolute_place
 from dragoman.turn.output import SchemaOutput, spec_of_schema
+from dragoman.web_address import WANTED, web_address
 
 STDIN = "-"
 UNNAMED = "server"  # the provider of a model that is named without one
@@ -79,7 +80,7 @@ def read_output_type(flags: RunFlags) -> SchemaOutput | None:
     if flags.output_type is None:
         return None
     try:
-        schema = json.loads(flags.output_type.expanduser().read_bytes())
+        schema = parse_json(flags.output_type.expanduser().read_bytes())
         if not isinstance(schema, dict):
             raise ConfigError(f"--output-type: {flags.output_type} holds no schema: it is an object")
         return SchemaOutput(spec_of_schema(schema))
@@ -110,7 +111,7 @@ def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:
         if not equals or not name.strip():
             raise ConfigError(f"--option is written NAME=VALUE, not {text!r}")
         try:
-            options[name.strip()] = json.loads(value)
+            options[name.strip()] = parse_json(value)
         except ValueError:  # no JSON: a word
             options[name.strip()] = value
     return options
@@ -194,8 +195,8 @@ def _provider_at(flags: RunFlags, name: str, catalog: Catalog) -> Provider:
                 own=provider.own,
             )
         provider = replace(provider, base_url=flags.base_url, base_url_from=(), routes={}, local=True)
-        if not flags.base_url.startswith(("http://", "https://")):
-            raise ConfigError(f"--base-url begins with http:// or https://, not {flags.base_url!r}")
+        if web_address(flags.base_url) is None:
+            raise ConfigError(f"--base-url {flags.base_url!r}: {WANTED}")
     return replace(provider, wire=wire(flags.wire).name if flags.wire else provider.wire)
 
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dragoman.cli.lookup import open_store
+from dragoman.cli.terminal.tables import as_markup
 from dragoman.cli.terminal.text import count, print_json
 from dragoman.config.settings import Settings
 from dragoman.runtime import Runtime
@@ -95,7 +96,7 @@ def _drawn(seen: Overview) -> Group:
     for name, states in seen.nodes.items():
         _, _, rest = name.removeprefix("run_").partition("_")
         process, _, host = rest.partition("_")
-        table.add_row(host or "this machine", process, *_numbers(states))
+        table.add_row(as_markup(host) or "this machine", as_markup(process), *_numbers(states))
     if seen.unowned:
         table.add_row("nobody", "", *_numbers(seen.unowned))
     if not seen.nodes:

@@ -14,8 +14,8 @@ from typing import Any
 from rich.table import Table
 
 from dragoman.cli.lookup import open_store
-from dragoman.cli.terminal.tables import NARROW, open_console
-from dragoman.cli.terminal.text import plain, print_json
+from dragoman.cli.terminal.tables import NARROW, as_markup, open_console
+from dragoman.cli.terminal.text import print_json
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
@@ -99,5 +99,5 @@ def _shown(row: Spending, name: str) -> str:
     if name == "cost":
         return f"${value:.4f}" if value is not None else "unknown"
     if isinstance(value, str):
-        return plain(value)
+        return as_markup(value)
     return "–" if value is None else str(value)

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.markup import escape
 
+from dragoman.cli.terminal.tables import as_markup
 from dragoman.cli.terminal.text import one_line
 from dragoman.messages.codec import Codec
 from dragoman.messages.usage import Usage
@@ -83,7 +84,7 @@ def _head(trace: TurnTrace, now: float) -> Iterator[str]:
     if trace.error:
         yield f"error: {escape(one_line(trace.error, 400))}"
     if trace.limit:
-        yield f"limit: {escape(trace.limit)}"
+        yield f"limit: {as_markup(trace.limit)}"
 
 
 def _rows(trace: TurnTrace) -> Iterator[_Row]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 
+from dragoman.cli.terminal.text import plain
 from dragoman.errors import ConfigError
 from dragoman.redaction import redact_text
 
 
 def describe_error(error: Exception) -> str:
     """On one line; for the database, with the likeliest cause."""
-    text = redact_text(" ".join(str(error).split()))
+    text = redact_text(" ".join(plain(str(error)).split()))
     if isinstance(error, sqlite3.Error):
         return f"the store cannot be written or read: {text}. Is the disk full?"
     if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{redact_text(str(error.filename))}: {error.strerror}"
+        return f"{redact_text(plain(str(error.filename)))}: {error.strerror}"
     return text
 
 

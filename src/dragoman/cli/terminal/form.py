@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from dragoman.cli.terminal.keyboard import Keyboard
-from dragoman.cli.terminal.text import one_line
+from dragoman.cli.terminal.text import one_line, parse_json
 from dragoman.errors import ConfigError
 from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.schema import problems
@@ -99,7 +99,7 @@ def parse_field(field: Mapping[str, JsonValue], line: str) -> JsonValue:
             return [one.strip() for one in line.split(",") if one.strip()]
         case "array" | "object":
             try:
-                value: JsonValue = json.loads(line)
+                value: JsonValue = parse_json(line)
             except ValueError as error:
                 raise ValueError(f"type JSON: {error}") from None
             return value

@@ -143,4 +143,4 @@ def _print_error(end: e.TurnEnd) -> None:
 
 
 def _print_aside(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(plain(text), file=sys.stderr, flush=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import Callable, Coroutine
@@ -13,7 +12,7 @@ from pydantic import JsonValue
 
 from dragoman.cli.terminal.choices import EDIT, PART, NotAChoice, menu, menu_lines, parse_choice
 from dragoman.cli.terminal.follow import prompt_until_settled
-from dragoman.cli.terminal.text import format_json, head, plain, visible
+from dragoman.cli.terminal.text import format_json, head, parse_json, plain, visible
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages import events as e
 from dragoman.messages.causes import cause
@@ -171,7 +170,7 @@ def _parse_edit(question: Question, text: str) -> Answer:
     if not text:
         raise NotAChoice(f"write the arguments behind it, all of them: e {format_json(question.arguments)}")
     try:
-        arguments = json.loads(text)
+        arguments = parse_json(text)
     except ValueError as error:
         raise NotAChoice(f"that is no JSON: {error}") from None
     if not isinstance(arguments, dict):
@@ -182,7 +181,7 @@ def _parse_edit(question: Question, text: str) -> Answer:
 def _parse_value(line: str) -> JsonValue:
     """What is typed for a form: JSON, or the text itself."""
     try:
-        value: JsonValue = json.loads(line)
+        value: JsonValue = parse_json(line)
     except ValueError:
         return line
     return value

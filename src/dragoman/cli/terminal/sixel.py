@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _LARGEST = (800, 480)  # pixels: about what a window of eighty columns has
 _COLOURS = 255
+_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # for others Pillow may start programs: PostScript is one
 _PIXELS = 100_000_000  # that are looked at: what claims to have more is no picture for a terminal
 
 
@@ -21,7 +22,7 @@ def sixels(data: bytes) -> str | None:
     except ImportError:
         return None
     try:
-        with Image.open(BytesIO(data)) as picture:
+        with Image.open(BytesIO(data), formats=_FORMATS) as picture:
             if picture.width * picture.height > _PIXELS:
                 return None
             picture.draft("RGB", _LARGEST)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Collection, Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -13,6 +14,11 @@ from dragoman.cli.terminal.text import plain
 
 NARROW = 80  # columns of a terminal, below which less is shown
 _WIDE = 200  # columns of what nobody looks at on a screen
+
+
+def as_markup(text: str) -> str:
+    """Somebody else's text, on one line, between marks of rich: safe to print, and none of them."""
+    return escape(" ".join(plain(text).split()))
 
 
 def open_console(*, soft_wrap: bool = False) -> Console:

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from pydantic import JsonValue
 
@@ -55,10 +55,19 @@ def format_json(value: JsonValue, width: int = 80) -> str:
     return visible(text)
 
 
+def parse_json(text: str | bytes) -> Any:
+    """What somebody gave as JSON. ValueError where it is none, or is nested deeper than can be read."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
 def print_json(value: JsonValue, stream: TextIO | None = None, *, indent: int | None = None) -> None:
-    """Flushed at once: whoever reads along need not wait for the end."""
+    """Flushed at once: whoever reads along need not wait for the end. What would control a terminal is
+    written as its number, which means the same."""
     stream = stream or sys.stdout
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    text = visible(json.dumps(value, indent=indent, ensure_ascii=False))
     try:
         text.encode(stream.encoding or "utf-8")
     except UnicodeEncodeError:  # half a surrogate pair, or a terminal that knows few letters

@@ -45,9 +45,10 @@ class FolderContents:
         """Whether the files are still the same: a person takes their time to answer."""
         try:
             return all(
-                hash_of(_read(self.folder / name, MOST_BYTES)) == hash for name, hash in self.files.items()
+                hash_of(read_without_waiting(self.folder / name, MOST_BYTES)) == hash
+                for name, hash in self.files.items()
             )
-        except (OSError, _TooMuch):
+        except (OSError, TooMuch):
             return False
 
     def paths(self) -> dict[str, str]:
@@ -55,8 +56,8 @@ class FolderContents:
         return {os.path.realpath(self.folder / name): hash for name, hash in self.files.items()}
 
 
-class _TooMuch(Exception):
-    pass
+class TooMuch(Exception):
+    """More than any project needs, or without an end."""
 
 
 def inspect_project(folder: Path, file: str = SETTINGS) -> FolderContents:
@@ -127,15 +128,15 @@ def _inspect(folder: Path, paths: Iterable[Path], servers: Iterable[Path]) -> Fo
         for file in _files(paths):
             if (name := _name(folder, file)) in files:
                 continue
-            data = _read(file, MOST_BYTES - size)
+            data = read_without_waiting(file, MOST_BYTES - size)
             size += len(data)
             files[name] = hash_of(data)
             if name == SETTINGS or name in mcp_files or file.name == SKILL:
                 texts[name] = data
             if len(files) > MOST_FILES:
-                raise _TooMuch
+                raise TooMuch
         unsafe = _find_writer(folder, files) if files else None
-    except _TooMuch:
+    except TooMuch:
         unsafe = f"it holds more than can be looked at ({MOST_FILES} files, {MOST_BYTES // 1_000_000} MB)"
     except OSError as error:
         unsafe = f"{error.filename} cannot be read: {error.strerror}"
@@ -178,15 +179,15 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
                 names = sorted(entry.name for entry in found if entry.name != _COMPILED)
             waiting += [path / name for name in names]
             if len(waiting) + len(seen) > 2 * MOST_FILES:
-                raise _TooMuch
+                raise TooMuch
 
 
-def _read(file: Path, most: int) -> bytes:
+def read_without_waiting(file: Path, most: int) -> bytes:
     """Without waiting: some files of the system have no end and only now and then a line."""
     with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
-        data = opened.read(most + 1)
+        data = opened.read(most + 1) or b""  # nothing at all where somebody is yet to write
     if len(data) > most:
-        raise _TooMuch
+        raise TooMuch
     return data
 
 

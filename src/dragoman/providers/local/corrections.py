@@ -48,6 +48,9 @@ _NUMERAL = re.compile(
     r"|hundert|tausend|paar|halb\w*|doppelt|dutzend|all\w*|max\w*|min\w*)\b",
     re.IGNORECASE,
 )
+_SEARCH = re.compile(r"regular expression|search(?:ed)? for|look(?:ed)? for", re.IGNORECASE)
+_SEVERAL = re.compile(r"([A-Z]{2,})'?s")  # TODOs, FIXMEs
+_EMPTY = re.compile(r"\b(?:empty|blank|leer\w*|nothing in it)\b|空", re.IGNORECASE)
 
 
 @dataclass(slots=True, frozen=True)
@@ -90,6 +93,23 @@ def _merged(one: WrittenCall, other: WrittenCall, schema: Mapping[str, Any]) -> 
     return {name: every[name] for name in schema.get("properties") or {} if name in every}
 
 
+def calls_for_now(calls: Sequence[WrittenCall], tools: Sequence[ToolSpec], request: str) -> list[WrittenCall]:
+    """Without those whose text is still empty because another call has to find it first.
+
+    "Look up the time and save it in now.txt": what is to be saved is known when the time is.
+    """
+    specs = {tool.name: tool.parameters for tool in tools}
+    if _EMPTY.search(request):
+        return list(calls)
+    ready = [call for call in calls if not _lacks_text(call, specs.get(call.tool, {}))]
+    return ready or list(calls)
+
+
+def _lacks_text(call: WrittenCall, schema: Mapping[str, Any]) -> bool:
+    arguments = call.arguments or {}
+    return any(arguments.get(name) == "" for name in schema.get("required") or ())
+
+
 def correct(arguments: Arguments, tool: ToolSpec, asked: Asked, *, alone: bool) -> Arguments:
     """The arguments of a call. With `alone` it is the only one, so that all of the request speaks of it."""
     schema: Mapping[str, Any] = tool.parameters
@@ -108,7 +128,7 @@ def correct(arguments: Arguments, tool: ToolSpec, asked: Asked, *, alone: bool) 
 
 
 def _written_as_asked(value: JsonValue, member: Mapping[str, Any]) -> JsonValue:
-    """A language as its code, and a time without its day, where the parameter says so."""
+    """A language as its code, a time without its day, one of what is looked for: as the parameter says."""
     about = str(member.get("description", ""))
     if not isinstance(value, str) or choices_of(member):
         return value
@@ -116,6 +136,8 @@ def _written_as_asked(value: JsonValue, member: Mapping[str, Any]) -> JsonValue:
         return CODES.get(value.lower(), value)
     if re.search(r"HH:MM\b", about) and not _DATE.search(about) and (both := _DATE_TIME.fullmatch(value)):
         return both[1]
+    if _SEARCH.search(about) and (one := _SEVERAL.fullmatch(value)):
+        return one[1]
     return value
 
 

@@ -17,6 +17,7 @@ SLIP = 2  # characters that may be missing, or too many
 FEWEST_WORDS = 3  # of a text that is looked for as a whole
 ALIKE_SPAN = 0.9  # how much of that is right
 LONGEST_SPAN = 400  # characters of it
+IDEOGRAPHS = range(3, 41)  # characters of a Chinese text in which one that slipped is looked for
 
 _OPERATORS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"})
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -28,6 +29,7 @@ _EXPRESSION = re.compile(
 _MARKS = "\"'“”‘’`«»„()[]{}<>.,;:!?。，！？"
 _QUOTATION = re.compile(r"[\"“„«']([^\"“”„«»'\n]{6,})[\"”“»']")
 _FIGURES = re.compile(r"\d[\d.,:]*")
+_IDEOGRAPH = "(?![一二两三四五六七八九十百千半上下前后大小我你您他她它])[\u3400-\u9fff]"  # of one meaning
 
 
 def typed_expression(request: str) -> str:
@@ -60,6 +62,8 @@ def restore_copies(arguments: Arguments, read: str) -> Arguments:
         match value:
             case str() if "\n" not in value and value != value.strip(" "):
                 return restored(value.strip(" "))
+            case str() if value not in read and (text := _nearest_ideographs(value, read)):
+                return text
             case str() if len(value) >= SHORTEST and value not in read:
                 return _nearest(value, known) or _nearest_span(value, read) or value
             case int() | float() if not isinstance(value, bool) and value > 0:
@@ -115,6 +119,19 @@ def _nearest_span(value: str, read: str) -> str:
     return nearest[0] if best >= ALIKE_SPAN and len(nearest) == 1 else ""
 
 
+def _nearest_ideographs(value: str, read: str) -> str:
+    """The one text that differs from this in one Chinese character: rare ones are written byte by byte."""
+    if len(value) not in IDEOGRAPHS:
+        return ""
+    ways = [
+        re.escape(value[:at]) + _IDEOGRAPH + re.escape(value[at + 1 :])
+        for at, character in enumerate(value)
+        if re.fullmatch(_IDEOGRAPH, character)
+    ]
+    near = set(re.findall(f"(?=({'|'.join(ways)}))", read)) if ways else set[str]()
+    return near.pop() if len(near) == 1 else ""
+
+
 def _nearest_number(value: float, known: set[str]) -> float:
     """The one long number that lacks a figure of this, or has one too many or another."""
     written = str(value)
@@ -129,6 +146,17 @@ def _nearest_number(value: float, known: set[str]) -> float:
 
 def _is_slip(value: str, text: str) -> bool:
     return SequenceMatcher(None, text, value, autojunk=False).ratio() >= ALIKE
+
+
+def restore_failure(sentence: str, failure: str) -> str:
+    """The sentence, with what it repeats of a failure after a colon as it stands there."""
+    failure, mark = failure.strip().rstrip("."), "。" if sentence.endswith("。") else "."
+    if "\n" in failure or len(failure) > LONGEST_SPAN:
+        return sentence
+    for colon in re.finditer("[:：] ?", sentence):
+        if _is_slip(sentence[colon.end() :], failure):
+            return sentence[: colon.end()] + failure + mark
+    return sentence
 
 
 def tells_truly(sentence: str, *sources: str) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pydantic_core import from_json
-
+from dragoman.messages.boundary import read_strict_json
 from dragoman.messages.events import (
     CallInputDelta,
     CallInputEnd,
@@ -86,7 +85,7 @@ def call_events(calls: Iterable[WrittenCall], reply: str) -> Iterator[Event]:
 def _read_call(line: str) -> WrittenCall:
     tool, _, raw = line.removeprefix(CALL).strip().partition(" ")
     try:
-        arguments = from_json(raw)
+        arguments = read_strict_json(raw)
     except ValueError:  # it did not come to an end
         return WrittenCall(tool, raw, None)
     return WrittenCall(tool, raw, arguments if isinstance(arguments, dict) else None)

@@ -17,8 +17,8 @@ from dragoman.messages.events import Event, MessageEnd, Notice, TextDelta, TextE
 from dragoman.messages.parts import Arguments, CallState, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
-from dragoman.providers.local.corrections import Asked, correct, merge_calls
-from dragoman.providers.local.exact import tells_truly, typed_expression
+from dragoman.providers.local.corrections import Asked, calls_for_now, correct, merge_calls
+from dragoman.providers.local.exact import restore_failure, tells_truly, typed_expression
 from dragoman.providers.local.grammar import reply_grammar
 from dragoman.providers.local.prefill import Prefill
 from dragoman.providers.local.prompt import CALL, END, SAY, SHOW, TALK, tools_text
@@ -33,11 +33,13 @@ from dragoman.providers.local.transcript import (
     token_estimate,
     tool_lines,
 )
+from dragoman.wire.lowering import result_text
 from dragoman.wire.wire import Model, begins_reply
 
 ANSWER = 256  # tokens of an answer, unless the request says otherwise
 CALLS = 600  # tokens of calls and their arguments
 CUT = f"the answer was ended after {ANSWER} tokens: `max_tokens` sets another limit"
+WAITS = "{tool} is not called yet: its text has to be found first. Ask again if it is not called after that"
 LONGEST_SHOWN = 4000  # characters of results that become the answer
 SYSTEM = "You are a small, friendly assistant. Answer in one or two short sentences."
 LONGEST_SYSTEM = 600  # characters: a longer one it cannot follow in free talk
@@ -148,33 +150,39 @@ class TrainedModel:
         if decoder.streamed:
             yield TextEnd()
         elif decoder.word == CALL:
-            calls = self._calls(request, decoder)
+            calls, waiting = self._calls(request, decoder)
             made = {(call.tool, str(call.arguments)) for call in done}
             if all((call.tool, str(call.arguments)) in made for call in calls):  # it would go on for ever
                 yield from text_events(_results(done))
                 return
             yield from call_events(calls, reply)
+            yield from (Notice(WAITS.format(tool=tool), "waits") for tool in waiting)
         elif decoder.word == SHOW and not done:
             yield from text_events(f"{decoder.answer}\n\n{_abilities(request.tools)}")
         elif decoder.word == SHOW:
             yield from text_events(f"{decoder.answer}\n\n{_results(done)}")
-        elif done and not (decoder.answer and tells_truly(decoder.answer, _everything(request))):
-            yield from text_events(_results(done))
         else:
-            yield from text_events(decoder.answer)
+            answer = _with_failures(decoder.answer, done)
+            told = not done or (answer and tells_truly(answer, _everything(request)))
+            yield from text_events(answer if told else _results(done))
 
-    def _calls(self, request: Request, decoder: ReplyDecoder) -> list[WrittenCall]:
-        """The calls of a reply, corrected by what the request says. One that stands twice is meant once."""
+    def _calls(self, request: Request, decoder: ReplyDecoder) -> tuple[list[WrittenCall], list[str]]:
+        """The calls of a reply, corrected by what the request says, and the tools whose calls have to wait.
+
+        A call that stands twice is meant once.
+        """
         asked = Asked(last_request(request), _everything(request), self._today())
         specs = {tool.name: tool for tool in request.tools}
         once = {(one.tool, one.raw): one for one in decoder.calls()}
         calls = merge_calls(list(once.values()), request.tools)
-        return [
-            replace(call, arguments=correct(call.arguments, specs[call.tool], asked, alone=len(calls) == 1))
+        alone, now = len(calls) == 1, calls_for_now(calls, request.tools, asked.request)
+        corrected = [
+            replace(call, arguments=correct(call.arguments, specs[call.tool], asked, alone=alone))
             if call.arguments is not None and call.tool in specs
             else call
-            for call in calls
+            for call in now
         ]
+        return corrected, [call.tool for call in calls if call not in now]
 
     # ── free talk ─────────────────────────────────────────────────────────────────────────────────
 
@@ -236,6 +244,14 @@ def _results(calls: Sequence[ToolCall]) -> str:
     )
     more = len(text) - LONGEST_SHOWN
     return f"{text[:LONGEST_SHOWN]}\n[… {more} more characters are in the result …]" if more > 0 else text
+
+
+def _with_failures(answer: str, calls: Sequence[ToolCall]) -> str:
+    """The answer, with the failures it tells of in their own words."""
+    for call in calls:
+        if call.state is not CallState.COMPLETED:
+            answer = restore_failure(answer, result_text(call))
+    return answer
 
 
 def _everything(request: Request) -> str:

@@ -22,6 +22,7 @@ from dragoman.server.setup.shapes import LoginState, ServerLogin
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.thread import in_thread
+from dragoman.web_address import web_address
 
 if TYPE_CHECKING:  # the SDK takes most of a second to load
     from mcp.shared.auth import AuthorizationCodeResult
@@ -186,8 +187,8 @@ class _Login:
             self._state, self._error = state, redact_text(error[:_LONGEST])
 
     async def _show(self, url: str) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https"):
+        parts = web_address(url)
+        if parts is None:
             raise ConfigError("the address of the sign-in is none that a browser should open")
         self._url, self._key = url, parse_qs(parts.query)["state"][-1].encode()
         self._answer = asyncio.get_running_loop().create_future()

@@ -15,6 +15,7 @@ from dragoman.messages.parts import Arguments
 from dragoman.tools.builtin.html_text import text_of
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
 from dragoman.wire.public_address import is_public
+from dragoman.wire.transport_errors import reason_of
 
 if TYPE_CHECKING:  # both are slow to import, and most conversations fetch nothing
     import aiohttp
@@ -178,7 +179,7 @@ class _Fetch:
                 raise ToolFailed(
                     f"{_site(url)} is not fetched: {self._refused} is not an address of the open internet"
                 ) from error
-            raise ToolFailed(f"{_site(url)} could not be read: {error}") from error
+            raise ToolFailed(f"{_site(url)} could not be read: {reason_of(error)}") from error
         return await self._output(url, body)
 
     def _session(self) -> aiohttp.ClientSession:

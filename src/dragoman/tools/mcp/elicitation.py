@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import mcp_types as types
 from mcp.client.session import ClientRequestContext
@@ -17,6 +16,7 @@ from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.tools.tool import ToolContext
+from dragoman.web_address import web_address
 
 OPENED, NOT_OPENED = "I have done what it asks there", "I will not open it"
 LET, DO_NOT = "Let it ask the model", "Do not"
@@ -79,8 +79,8 @@ class Elicitation:
 
     async def _visit(self, call: ToolContext, params: types.ElicitRequestURLParams) -> types.ElicitResult:
         """The person opens the address, or does not. What happens there is not for us to see."""
-        parts = urlsplit(params.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        parts = web_address(params.url)
+        if parts is None:
             return types.ElicitResult(action="decline")
         asked = f"{self._server} asks you to open a page at {parts.hostname}"
         text = f"{asked}: {params.message[:SHOWN]}\n{params.url}"

@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 from pathlib import PurePosixPath
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import mcp_types as types
 from pydantic import JsonValue
@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from dragoman.errors import ToolFailed
 from dragoman.messages.parts import File
 from dragoman.tools.tool import ToolContext, ToolOutput
+from dragoman.web_address import split_uri
 
 MOST_TEXT = 4_000_000  # characters of a result that are stored; the model is shown far less
 MOST_FILES = 32
@@ -85,7 +86,7 @@ class _Reading:
 
 
 def _name(uri: str) -> str | None:
-    return PurePosixPath(unquote(urlsplit(uri).path)).name[:200] or None
+    return PurePosixPath(unquote(split_uri(uri).path)).name[:200] or None
 
 
 def _same(text: str, value: JsonValue) -> bool:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
-from urllib.parse import urlsplit
 
 from pydantic import Field, Strict, TypeAdapter, ValidationError, with_config
 
 from dragoman.errors import ConfigError
 from dragoman.redaction import redact_arguments, redact_text
 from dragoman.tools.tool import Replay, Review
+from dragoman.web_address import WANTED, web_address
 
 Yes: TypeAlias = Annotated[bool, Strict()]
 Seconds: TypeAlias = Annotated[float, Field(gt=0, le=86_400)]
@@ -65,8 +65,8 @@ class McpServer:
             raise ValueError("a server has either a command or a url")
         if self.command is not None and not self.command.strip():
             raise ValueError("the command is empty")
-        if self.url is not None and urlsplit(self.url).scheme not in ("http", "https"):
-            raise ValueError("a url begins with http:// or https://")
+        if self.url is not None and web_address(self.url) is None:
+            raise ValueError(WANTED)
         if (self.transport or self.kind) == "stdio" and self.url is not None:
             raise ValueError("a url is asked over http or sse, not stdio")
         if self.transport in ("http", "sse") and self.command is not None:

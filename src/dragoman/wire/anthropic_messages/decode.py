@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from pydantic import JsonValue
 
@@ -54,23 +54,39 @@ class MessagesDecoder:
     def feed(self, frame: bytes) -> Iterable[Event]:
         event: MessagesEvent = read_json(frame)
         if event.get("type") == "content_block_delta":
-            return self._delta(event.get("index", 0), event["delta"])
+            return self._delta(event.get("index", 0), event.get("delta") or {})
         return self._event(event)
+
+    def whole(self, body: JsonValue) -> Iterable[Event] | None:
+        """A message that was not streamed: each of its blocks begins and ends at once."""
+        blocks = body.get("content") if isinstance(body, dict) else None
+        if not isinstance(body, dict) or not isinstance(blocks, list):
+            return None
+        message = cast("dict[str, Any]", body)
+        self._count(message.get("usage"))
+        events: list[Event] = [*_extra(message, START_FIELDS)]
+        for index, block in enumerate(blocks):
+            events += [*self._start(index, cast("Block", block)), *self._stop(index)]
+        self.finish_word, self._over = message.get("stop_reason"), True
+        self._details = message.get("stop_details") or self._details
+        return events
 
     def _event(self, event: MessagesEvent) -> Iterator[Event]:
         match event.get("type"):
             case "content_block_start":
-                yield from self._start(event.get("index", 0), event["content_block"])
+                yield from self._start(event.get("index", 0), event.get("content_block") or {})
             case "content_block_stop":
                 yield from self._stop(event.get("index", 0))
             case "message_start":
-                self._count(event["message"].get("usage"))
-                yield from _extra(event["message"], START_FIELDS)
+                message = event.get("message") or {}
+                self._count(message.get("usage"))
+                yield from _extra(message, START_FIELDS)
             case "message_delta":
                 self._count(event.get("usage"))
-                self.finish_word = event["delta"].get("stop_reason") or self.finish_word
-                self._details = event["delta"].get("stop_details") or self._details
-                yield from _extra({**event, **event["delta"]}, END_FIELDS | {"delta"})
+                delta = event.get("delta") or {}
+                self.finish_word = delta.get("stop_reason") or self.finish_word
+                self._details = delta.get("stop_details") or self._details
+                yield from _extra({**event, **delta}, END_FIELDS | {"delta"})
             case "message_stop":
                 self._over = True
             case "error":
@@ -112,31 +128,33 @@ class MessagesDecoder:
                 self._pieces[index].append(str(block.get("signature") or ""))
             case "tool_use":
                 yield from self._prose.close()
-                yield from self._calls.start(index, str(block["name"]), id=str(block.get("id") or "") or None)
+                name, id = str(block.get("name") or ""), str(block.get("id") or "")
+                yield from self._calls.start(index, name, id=id or None)
             case _:
                 pass  # whole when it stops
 
     def _delta(self, index: int, delta: MessagesDelta) -> Iterable[Event]:
-        match delta["type"]:
+        match delta.get("type"):
             case "text_delta":
-                return self._prose.text(delta["text"])
+                return self._prose.text(delta.get("text") or "")
             case "thinking_delta":
-                return self._prose.reasoning(delta["thinking"])
+                return self._prose.reasoning(delta.get("thinking") or "")
             case _:
                 return self._other_delta(index, delta)
 
     def _other_delta(self, index: int, delta: MessagesDelta) -> Iterator[Event]:
-        match delta["type"]:
+        match delta.get("type"):
             case "input_json_delta":
-                self._pieces.setdefault(index, []).append(delta["partial_json"])
+                piece = delta.get("partial_json") or ""
+                self._pieces.setdefault(index, []).append(piece)
                 if self._open.get(index, {}).get("type") == "tool_use":
-                    yield from self._calls.piece(index=index, arguments=delta["partial_json"])
+                    yield from self._calls.piece(index=index, arguments=piece)
             case "signature_delta":
-                self._pieces.setdefault(index, []).append(delta["signature"])
+                self._pieces.setdefault(index, []).append(delta.get("signature") or "")
             case "compaction_delta":
                 self._open.setdefault(index, {})["content"] = delta.get("content")
             case "citations_delta":
-                self._cited.append(delta["citation"])
+                self._cited += [delta["citation"]] if delta.get("citation") else []
             case _:
                 yield from _extra(delta, frozenset({"type"}))
 

@@ -7,12 +7,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
-from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.errors import ConfigError, ProviderError
+from dragoman.web_address import split_uri
 from dragoman.wire.auth.auth import Outgoing, TokenClient
 from dragoman.wire.network import is_loopback
 from dragoman.wire.transport_errors import excerpt, host_of
@@ -123,7 +123,7 @@ def read_token(status: int, body: bytes, asked_at: float, *, url: str, name: str
 
 def check_token_address(url: str, *, name: str) -> str:
     """The address, unless a secret would go out in clear to another machine."""
-    parts = urlsplit(url)
+    parts = split_uri(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname)):
         raise ConfigError(f"{name} names an address for tokens that is not https://")
     return url

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
+
+from pydantic import JsonValue
 
 from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd, ProviderData, TextCited
@@ -67,12 +69,21 @@ class GeminiDecoder:
         self._candidate_fields = ExtraFields(CANDIDATE_FIELDS)
 
     def feed(self, frame: bytes) -> Iterable[Event]:
-        chunk: GeminiChunk = read_json(frame)
+        return self._chunk(read_json(frame))
+
+    def _chunk(self, chunk: GeminiChunk) -> Iterable[Event]:
         if error := chunk.get("error"):
             raise provider_error(error)
         if usage := chunk.get("usageMetadata"):  # totals so far, also in chunks with nothing else
             self._usage |= usage
         return self._plain_text(chunk) or self._read(chunk)
+
+    def whole(self, body: JsonValue) -> Iterable[Event] | None:
+        """A reply that was not streamed, or all chunks of one in a list."""
+        chunks = body if isinstance(body, list) else [body]
+        if not any(isinstance(one, dict) and one.keys() & {"candidates", "promptFeedback"} for one in chunks):
+            return None
+        return [event for one in chunks for event in self._chunk(cast("GeminiChunk", one))]
 
     def _plain_text(self, chunk: GeminiChunk) -> Iterable[Event]:
         """The events of a chunk that holds a piece of text and nothing else, as most do: the short way."""
@@ -208,8 +219,8 @@ class GeminiDecoder:
 
     def _call(self, call: GeminiCall, signature: str | None) -> Iterator[Event]:
         yield from self._close()
-        arguments = call.get("args") or {}
-        yield from self._calls.whole(call["name"], arguments, id=call.get("id"), signature=signature)
+        name, arguments = call.get("name") or "", call.get("args") or {}
+        yield from self._calls.whole(name, arguments, id=call.get("id"), signature=signature)
 
     def _malformed(self, message: str) -> Iterator[Event]:
         """A call that they could not read themselves: its text, if the tool can be made out.

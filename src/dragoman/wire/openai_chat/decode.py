@@ -36,7 +36,7 @@ from dragoman.wire.openai_chat.shapes import (
     ReasoningDetail,
 )
 from dragoman.wire.openai_chat.sources import CitedSources
-from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.provider_errors import provider_error, reports_error
 from dragoman.wire.samples import Samples
 from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.wire import Prose
@@ -110,7 +110,7 @@ class ChatDecoder:
             self._over = False  # some count in every chunk: that says nothing of the end
             for choice in choices:
                 yield from self._one_of(choice)
-        elif chunk.get("object") == "error":  # vLLM: the chunk itself is the error
+        elif reports_error(chunk):  # vLLM and others: the chunk itself is the error
             raise _error_of(cast("JsonValue", chunk))
         self._sources.note(chunk)
         if len(chunk) != self._chunk_fields.size and (extra := self._chunk_fields.new(chunk)):

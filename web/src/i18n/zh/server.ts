@@ -177,6 +177,7 @@ const TABLE: [RegExp, string][] = [
   [/^this provider lists its models at no address of this kind$/, "这个提供方没有模型列表的地址。"],
   [/^what answers there is no list of models$/, "那里返回的不是模型列表。"],
   [/^there was no list after (.*) s$/, "$1 秒内没有收到列表。"],
+  [/^(.*) holds no address of (.*?): .*$/, "$1 中不是 $2 的地址：应以 http:// 或 https:// 开头，后接主机和端口（如有）。"],
   [/^(.*) has no address of its own: set (.*) to yours$/, "$1 没有固定的地址：请把 $2 设为你的地址。"],
   [/^(.*) cannot be a part of the address of (.*?): .*$/, "$1 不能用在 $2 的地址中：只能含字母、数字、. - _。"],
   [/^a local model needs xllamacpp: (.*)$/, "本地模型需要 xllamacpp：$1"],

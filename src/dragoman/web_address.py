@@ -1,0 +1,32 @@
+"""Addresses on the web, as people and other programs write them: taken apart, or said to be none."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import SplitResult, urlsplit
+
+_REFERENCE = re.compile(r"\$\{[^}]*\}")  # what is filled in later
+_NO_HOST = re.compile(r"[\s\x00-\x1f\x7f\"<>\\^`{|}]")
+
+WANTED = "an address begins with http:// or https://, then a host, and a port from 1 to 65535 if there is one"
+
+
+def web_address(text: str) -> SplitResult | None:
+    """Its parts. None where no server can be there: another scheme, no host, a port or brackets that are
+    none. A reference such as `${REGION}` stands for any word."""
+    try:
+        parts = urlsplit(_REFERENCE.sub("x", text))
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        return None
+    return None if _NO_HOST.search(parts.netloc) else parts
+
+
+def split_uri(uri: str) -> SplitResult:
+    """The parts of a URI of any scheme, empty ones where it cannot be taken apart."""
+    try:
+        return urlsplit(uri)
+    except ValueError:
+        return urlsplit("")
