@@ -16,6 +16,7 @@ from dragoman.messages.parts import CallState, Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.tools.toolbox import Group
+from dragoman.turn.handoff import turns_of_agent
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import add, calls_of, model_of, only_call, runtime_with
 
@@ -304,3 +305,27 @@ async def test_a_task_whose_agent_refused_is_told_as_that(tmp_path: Path) -> Non
             True,
             True,
         )
+
+
+async def test_agents_are_replaced_while_the_program_runs(tmp_path: Path) -> None:
+    """T14: who works in a turn is told, so that nobody takes it away; what they bring is offered anew."""
+    script = [calls("add", a=1, b=2), says("3"), says("hello")]
+    one, other = Agent(name="one"), Agent(name="other", description="is new")
+    async with runtime_with(tmp_path, script, agents=[one], allow=(), tools=[add]) as runtime:
+        turn = await (await runtime.conversation(agent="one")).send("go")
+        assert await turn.reached("waiting")
+        assert await turns_of_agent(runtime.services, "one") == [turn.id]
+        assert await turns_of_agent(runtime.services, "other") == []
+        await turn.answer(turn.question, allow_once())
+        await turn.result()
+        assert await turns_of_agent(runtime.services, "one") == []
+        with pytest.raises(ConfigError, match="hands over to nobody"):
+            runtime.use_agents([Agent(name="x", handoffs=("nobody",))])
+        assert [*runtime.services.agents] == ["one"]
+        runtime.use_agents([other])
+        offered = runtime.services.toolbox.offer().tools
+        assert "- other: is new" in offered["task"].description
+        result = await (await (await runtime.conversation(agent="other")).send("hi")).result()
+        assert result.text == "hello"
+        runtime.use_agents([])
+        assert "task" not in runtime.services.toolbox.offer().tools

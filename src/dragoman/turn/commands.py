@@ -274,13 +274,11 @@ class Commands:
         return settled
 
     async def grant(self, rule: Rule, answer: Answer, *, user: str | None, owner: str) -> Grant:
-        """A rule that a person gives without being asked, for as long as the answer says. One that allows
-        holds in the runtime's own folder, as an answer would there; one that denies holds everywhere."""
-        main = self._services.workspaces.main
-        folder = main.path if main is not None and rule.action == "allow" else None
+        """Without being asked: for as long as the answer says, in our own folder, or denied everywhere."""
+        main = self._services.workspaces.main if rule.action == "allow" else None
         at = self._services.clock()
         until = at + _HOUR if answer.scope == "hour" else None
-        made = Grant(new_id("grant"), rule, None, at, user, folder, until)
+        made = Grant(new_id("grant"), rule, None, at, user, main.path if main else None, until)
         await self._store.add_grant(made)
         self._services.grants.forget()
         await self._settle_waiting(replace(answer, at=at), None, owner)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from dragoman.errors import DragomanError, ToolFailed
+from dragoman.errors import DragomanError, NotFound, ToolFailed, Unreadable
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolCall
 from dragoman.messages.questions import Rule
@@ -52,6 +52,19 @@ async def agents_of(services: Services, turn: str, before: str | None = None) ->
     own = (message for message in messages if message.turn == turn)
     earlier = takewhile(lambda message: all(call.id != before for call in message.calls), own)
     return _followed(services, agent, earlier)
+
+
+async def turns_of_agent(services: Services, name: str) -> list[str]:
+    """Turns that are not over and in which this agent has a part: without it they could not go on."""
+    rows = await services.store.live_turns()
+    return [row.id for row in rows if name in await _names_in(services, row.id)]
+
+
+async def _names_in(services: Services, turn: str) -> set[str]:
+    try:
+        return {agent.name for agent in await agents_of(services, turn)}
+    except (NotFound, Unreadable):
+        return set()  # it is set aside, whatever is done
 
 
 async def agent_before(services: Services, conversation: str, options: TurnOptions) -> str | None:

@@ -137,11 +137,11 @@ async def agents_and_skills(context: TheContext, own: TheOwnSettings) -> shapes.
 async def set_agent(
     context: TheContext, own: TheOwnSettings, name: str, body: AgentBody
 ) -> shapes.AgentSetup:
-    """Written to the settings; it holds from the next turn on."""
+    """Written to the settings; it holds at once."""
     return await put_agent(context.runtime, own, name, body)
 
 
 @router.delete("/agents/{name}", status_code=204)
 async def drop_agent(context: TheContext, own: TheOwnSettings, name: str) -> None:
-    """One that stands in the file that the page writes."""
+    """One that stands in the file that the page writes, and works in no turn."""
     await remove_agent(context.runtime, own, name)

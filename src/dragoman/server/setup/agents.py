@@ -17,6 +17,7 @@ from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.setup.shapes import AgentSetup, AgentSetupList, SkillSetup
 from dragoman.tools.skills import NAME, Skills
 from dragoman.turn.agent import Agent
+from dragoman.turn.handoff import turns_of_agent
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
@@ -43,7 +44,7 @@ async def list_agents(runtime: Runtime, own: OwnSettings) -> AgentSetupList:
 
 async def put_agent(runtime: Runtime, own: OwnSettings, name: str, body: AgentBody) -> AgentSetup:
     """A new one, or another text for one that stands in the person's own file; what the form does not show,
-    such as its limits, stays. It holds from the next turn on."""
+    such as its limits, stays. It holds at once."""
     if not _NAME.fullmatch(name):
         raise ConfigError("the name of an agent is letters, digits, - and _, at most 40 of them")
     others = {**runtime.services.agents}
@@ -65,6 +66,8 @@ async def remove_agent(runtime: Runtime, own: OwnSettings, name: str) -> None:
         raise NotFound("agent", name)
     if not own.has("agents", name):
         raise ConfigError(f"agent {name} is in {own.origin(f'agents.{name}') or 'a program'}: edit it there")
+    if working := await turns_of_agent(runtime.services, name):
+        raise ConfigError(f"agent {name} works in {len(working)} turns that are not over: wait, or stop them")
     left = [agent for agent in runtime.services.agents.values() if agent.name != name]
     agents_by_name(left)  # who hands over to it
     await asyncio.to_thread(own.remove, "agents", name)
