@@ -26,7 +26,15 @@ class Plain(Plugin):
     ("options", "says_what"),
     [
         ({"allow": "shell"}, "allow takes a list"),
+        ({"allow": {"shell": "git *"}}, "allow takes a list"),  # its names alone would allow every line
+        ({"deny": [5]}, "5 is no rule"),
         ({"tools": add}, "tools takes a list"),
+        ({"system": 5}, "system is a text"),
+        ({"options": "hot"}, "options takes a table"),
+        ({"private": ["x"]}, "private takes a table"),
+        ({"private": {"gap": " "}}, "each field needs a name and a value"),  # it would mask every space
+        ({"private": {"pin": 5}}, "each field needs a name and a value"),
+        ({"workspace": 5}, "a workspace is the path of a folder"),
         ({"plugins": [5]}, "5 is no plugin"),
         ({"plugins": [Misspelled()]}, "plugin misspelled: there is no hook on_turn_begin"),
         ({"plugins": [Plain()]}, "plugin plain: on_turn_end must be written with async def"),

@@ -51,6 +51,9 @@ def _names(group: Group) -> list[str]:
 
 
 def store_at(place: str | Path | StoreFile | StoreServer | Store) -> Store:
+    given: object = place
+    if given is None or isinstance(given, int | float | bytes):
+        raise ConfigError(f"a store is a file, such as chat.db, or a database, not {given!r}")
     address = store_address(place) if isinstance(place, str | Path) else place
     return address.store() if isinstance(address, StoreFile | StoreServer) else address
 
@@ -98,9 +101,22 @@ async def _nothing() -> None:
 
 
 def listed(name: str, given: Iterable[Item]) -> Iterable[Item]:
-    """What is meant as a list, and not a text, which would be taken for its letters."""
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+    """What is meant as a list, and not a text, which would be taken for its letters, nor a table, of which
+    the names alone would count: `{"shell": "git *"}` is not `["shell"]`."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise ConfigError(f"{name} takes a list, not {given!r}")
+    return given
+
+
+def table(name: str, given: Mapping[str, Item] | None) -> dict[str, Item]:
+    if given is not None and not isinstance(given, Mapping):
+        raise ConfigError(f"{name} takes a table, not {given!r}")
+    return dict(given or {})
+
+
+def text_of(name: str, given: str) -> str:
+    if not isinstance(given, str):
+        raise ConfigError(f"{name} is a text, not {given!r}")
     return given
 
 
@@ -121,6 +137,8 @@ def workspaces_at(
 
 
 def _workspace(given: str | Path | Workspace) -> Workspace:
+    if not isinstance(given, str | Path | Workspace):
+        raise ConfigError(f"a workspace is the path of a folder, not {given!r}")
     workspace = given if isinstance(given, Workspace) else Workspace(Path(given))
     workspace = replace(workspace, folder=Path(workspace.folder))
     if not workspace.folder.is_dir():

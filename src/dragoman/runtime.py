@@ -29,6 +29,8 @@ from dragoman.parameters import (
     missing_tools,
     models_for,
     store_at,
+    table,
+    text_of,
     workspaces_at,
 )
 from dragoman.plugins.built_in import built_in_plugins
@@ -142,7 +144,7 @@ class Runtime:
             clock,
             tool_history=tool_history,
             compact_at=compact_at,
-            private=private,
+            private=table("private", private),
             max_rounds=max_rounds,
             max_tokens=max_tokens,
             max_cost=max_cost,
@@ -179,8 +181,8 @@ class Runtime:
                 *(parse_rule(text, "deny", _CALLER) for text in listed("deny", deny)),
             ],
             bounds=[*listed("bounds", bounds)],
-            system=system,
-            options=dict(options or {}),
+            system=text_of("system", system),
+            options=table("options", options),
             mode=mode,
             on_reject=on_reject,
             review=review,

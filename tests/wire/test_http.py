@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -359,15 +360,24 @@ async def test_a_reply_of_any_wire_may_come_whole_and_after_empty_lines(
     assert message.usage == Usage(input=3, output=2)
 
 
-@pytest.mark.parametrize(
-    "report",
-    [
-        {"detail": "no credit"},
-        {"code": 1001, "msg": "no credit"},
-        {"base_resp": {"status_code": 1004, "status_msg": "no credit"}},
-        {"type": "error", "message": "no credit"},
-    ],
-)
+REPORTS: list[dict[str, JsonValue]] = [
+    {"detail": "no credit"},
+    {"code": 1001, "msg": "no credit"},
+    {"base_resp": {"status_code": 1004, "status_msg": "no credit"}},
+    {"type": "error", "message": "no credit"},
+]
+
+
+@pytest.mark.parametrize("report", REPORTS)
+@pytest.mark.parametrize("wire", [anthropic_messages, gemini, openai_responses, openai_chat])
+def test_t8_an_error_of_a_gateway_is_told_on_every_wire(wire: Any, report: JsonValue) -> None:
+    """It has the shape of the gateway's own, whatever is spoken behind it."""
+    for told in (report, {"error": report}, {"error": "no credit"}):
+        with pytest.raises(ProviderError, match=r"^no credit"):
+            [*wire.WIRE().decoder("msg_r").feed(to_json(told))]
+
+
+@pytest.mark.parametrize("report", REPORTS)
 async def test_t8_an_error_that_comes_with_a_status_of_success_is_one(report: JsonValue) -> None:
     """As the whole body, and in a stream that began well: what had come is kept, and is no answer."""
     began = b'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\ndata: ' + to_json(report) + b"\n\n"

@@ -76,7 +76,8 @@ class Mask:
     """Private values and the words that stand for them."""
 
     def __init__(self, fields: Mapping[str, str]) -> None:
-        if not all(name.strip() and value for name, value in fields.items()):
+        texts: list[object] = [*fields, *fields.values()]
+        if not all(isinstance(one, str) and one.strip() for one in texts):
             raise ConfigError("privacy: each field needs a name and a value")
         self._values = {f"[[{name}]]": value for name, value in fields.items()}
         self._words = {spelled: word for word, value in self._values.items() for spelled in _spellings(value)}

@@ -47,7 +47,8 @@ def is_known_later(permission: str) -> bool:
 
 def parse_rule(text: str, action: Action, origin: str = "") -> Rule:
     """`"shell:git *"` or `"shell"` or `"*"` → a rule. What stands before the colon is the permission."""
-    permission, _, pattern = text.partition(":")
+    given: object = text
+    permission, _, pattern = given.partition(":") if isinstance(given, str) else ("", "", "")
     if not permission.strip():
         raise ConfigError(
             f"{text!r} is no rule: write PERMISSION or PERMISSION:PATTERN, such as 'shell:git *'"

@@ -107,7 +107,7 @@ def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         check_dialect(str(dialect))
     private = settings.get("private")
     if isinstance(private, dict) and not all(
-        name.strip() and value and isinstance(value, str) for name, value in private.items()
+        name.strip() and isinstance(value, str) and value.strip() for name, value in private.items()
     ):
         raise BadRequest("the setting private gives names to texts: each needs a name and a text")
     tools = settings.get("tools")

@@ -27,7 +27,7 @@ from dragoman.wire.anthropic_messages.shapes import (
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import extra_fields
-from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.provider_errors import provider_error, reports_error
 from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
@@ -90,9 +90,11 @@ class MessagesDecoder:
             case "message_stop":
                 self._over = True
             case "error":
-                raise provider_error(event.get("error"))
+                raise provider_error(event.get("error") or cast("JsonValue", event))
             case "ping":
                 pass
+            case None if reports_error(event):  # of a gateway in front of it
+                raise provider_error(cast("JsonValue", event))
             case _:  # what they may think of later
                 yield from _extra(event, frozenset())
 

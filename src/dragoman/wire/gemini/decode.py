@@ -42,7 +42,7 @@ from dragoman.wire.gemini.shapes import (
     GeminiTokens,
     SafetyRating,
 )
-from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.provider_errors import provider_error, reports_error
 from dragoman.wire.samples import Samples, is_bare
 from dragoman.wire.surrogates import join_halves, read_json
 from dragoman.wire.transport_errors import unfinished
@@ -74,6 +74,8 @@ class GeminiDecoder:
     def _chunk(self, chunk: GeminiChunk) -> Iterable[Event]:
         if error := chunk.get("error"):
             raise provider_error(error)
+        if "candidates" not in chunk and reports_error(chunk):  # of a gateway in front of it
+            raise provider_error(cast("JsonValue", chunk))
         if usage := chunk.get("usageMetadata"):  # totals so far, also in chunks with nothing else
             self._usage |= usage
         return self._plain_text(chunk) or self._read(chunk)

@@ -37,7 +37,7 @@ from dragoman.wire.openai_responses.shapes import (
     ResponsesItem,
     ResponsesTokens,
 )
-from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.provider_errors import provider_error, reports_error
 from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
@@ -69,7 +69,7 @@ class ResponsesDecoder:
         if frame.startswith(DONE):
             return ()
         event: ResponsesEvent = read_json(frame)
-        kind = event.get("type") or ("error" if event.get("error") else "")
+        kind = event.get("type") or ("error" if reports_error(event) else "")
         if read := _READ.get(kind):
             return read(self, event)
         # what their own tools do, annotations of the text, and what is newer than this
