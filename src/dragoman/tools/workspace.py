@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import unicodedata
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,6 +13,7 @@ from typing import Protocol
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments
+from dragoman.workspace.diff import quoted
 from dragoman.workspace.folder import DEEPEST, Entry, OpenFolder, open_folder
 
 _writing = threading.Lock()  # two calls that saw the same version may not both replace it
@@ -90,6 +92,12 @@ def wider_paths(arguments: Arguments) -> list[str]:
 def below(folder: str, name: str) -> str:
     """The path in the workspace of what lies in a folder of it."""
     return "/".join((*steps_of(folder), name))
+
+
+def on_one_line(path: str) -> str:
+    """As it is, unless it would break its line and pass for several names: then as git writes it."""
+    breaks = any(unicodedata.category(one) in ("Cc", "Zl", "Zp") for one in path)
+    return quoted(path) if breaks else path
 
 
 def entries_inside(workspace: Path | None, path: str) -> list[Entry]:

@@ -107,7 +107,7 @@ def _file_diff(path: str, before: Side | None, after: Side | None, old_path: str
     status: Status = "renamed" if old_path else "modified"
     if before is None or after is None:
         status = "added" if before is None else "deleted"
-    a, b = _quoted(old_path or path, "a/"), _quoted(path, "b/")
+    a, b = quoted(old_path or path, "a/"), quoted(path, "b/")
     head = [f"diff --git {a} {b}"]
     if before is None and after is not None:
         head.append(f"new file mode {after.mode}")
@@ -116,7 +116,7 @@ def _file_diff(path: str, before: Side | None, after: Side | None, old_path: str
     elif before is not None and after is not None and before.mode != after.mode:
         head += [f"old mode {before.mode}", f"new mode {after.mode}"]
     if old_path is not None:
-        head += [f"rename from {_quoted(old_path)}", f"rename to {_quoted(path)}"]
+        head += [f"rename from {quoted(old_path)}", f"rename to {quoted(path)}"]
     sides = [one.data for one in (before, after) if one is not None]
     if any(data is None or _binary(data) for data in sides):
         unequal = len(sides) < 2 or sides[0] is None or sides[0] != sides[1]
@@ -278,7 +278,7 @@ def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _quoted(path: str, prefix: str = "") -> str:
+def quoted(path: str, prefix: str = "") -> str:
     """As git writes names that would break a line, or lose their ends."""
     whole = prefix + path
     plain = all(character.isprintable() and character not in '"\\' for character in whole)

@@ -120,6 +120,17 @@ async def test_a_search_does_not_follow_links(tmp_path: Path) -> None:
     assert await refused(root, glob, pattern="../*") == "a pattern goes down only: give the folder as path"
 
 
+async def test_a_name_with_lines_passes_for_no_other(tmp_path: Path) -> None:
+    """C8: a name is whatever somebody called a file; the space of a Mac's screenshots stays as it is."""
+    root = tmp_path / "named"
+    root.mkdir()
+    (root / "x\ny.txt").write_text("found\n")
+    (root / "at 9.41\u202fPM.txt").write_text("found\n")
+    assert await told(root, list_directory) == 'at 9.41\u202fPM.txt  6\n"x\\ny.txt"  6'
+    assert await told(root, glob, pattern="*") == 'at 9.41\u202fPM.txt\n"x\\ny.txt"'
+    assert await told(root, grep, pattern="fo") == 'at 9.41\u202fPM.txt:1: found\n"x\\ny.txt":1: found'
+
+
 async def test_there_is_nothing_without_a_workspace() -> None:
     """C8"""
     for tool, arguments in ARGUMENTS:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from dragoman.errors import ToolFailed
 from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import below, path_patterns, walk, wider_paths
+from dragoman.tools.workspace import below, on_one_line, path_patterns, walk, wider_paths
 
 SKIPPED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
 FILES = 50_000  # that are looked at
@@ -50,7 +50,7 @@ def glob(
             if context.cancelled():
                 break
             if fits(name, pattern) and context.permits(below(path, name)):
-                found.append(name)
+                found.append(on_one_line(name))
     notes = [f"[{len(found) - _MOST} more are not shown]"] if len(found) > _MOST else []
     if looked == FILES:
         notes.append(f"[only the first {FILES} files were looked at: give a folder]")

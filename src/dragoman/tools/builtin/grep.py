@@ -18,7 +18,7 @@ from dragoman.errors import ToolFailed
 from dragoman.tools.builtin import matcher
 from dragoman.tools.builtin.glob import FILES, SKIPPED, fits
 from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import below, path_patterns, walk, wider_paths
+from dragoman.tools.workspace import below, on_one_line, path_patterns, walk, wider_paths
 from dragoman.workspace.folder import OpenFolder
 
 _BIGGEST = 1_000_000  # bytes of a file that is searched
@@ -66,7 +66,7 @@ def grep(
                 continue
             if (data := _text(folder, entry.name)) is not None:
                 searched += 1
-                hits += [f"{name}:{number}: {line}" for number, line in ask(data)]
+                hits += [f"{on_one_line(name)}:{number}: {line}" for number, line in ask(data)]
     notes = [f"[{big} files over {_BIGGEST // 1000} kB were not searched]"] if big else []
     if len(hits) >= _MOST:
         notes.append(f"[stopped after {_MOST} lines: make the pattern or the files narrower]")

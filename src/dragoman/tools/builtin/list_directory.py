@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import below, entries_inside, path_patterns, wider_paths
+from dragoman.tools.workspace import below, entries_inside, on_one_line, path_patterns, wider_paths
 from dragoman.workspace.folder import Entry
 
 _MOST = 1000
@@ -44,12 +44,13 @@ def list_directory(
 
 
 def _line(entry: Entry) -> str:
+    name = on_one_line(entry.name)
     match entry.kind:
         case "folder":
-            return f"{entry.name}/"
+            return f"{name}/"
         case "file":
-            return f"{entry.name}  {entry.size}"
+            return f"{name}  {entry.size}"
         case "link":
-            return f"{entry.name}  (a link; links are not followed)"
+            return f"{name}  (a link; links are not followed)"
         case "other":
-            return f"{entry.name}  (no regular file)"
+            return f"{name}  (no regular file)"
