@@ -470,3 +470,34 @@ async def test_an_agent_of_another_file_is_edited_there(folder: Folder) -> None:
         kept = await site.ask("DELETE", "/api/setup/agents/coder")
         assert (kept.status, "hands over to coder" in kept.body["detail"]) == (422, True)
         assert "agents" in tomllib.loads(folder.file.read_text())
+
+
+async def test_agents_that_are_written_at_the_same_time_are_all_there(folder: Folder) -> None:
+    """P11: none is forgotten until the next start because another one was written meanwhile."""
+    async with set_up(folder) as site:
+        names = [f"agent{number}" for number in range(8)]
+        made = await asyncio.gather(
+            *(site.ask("PUT", f"/api/setup/agents/{name}", {"prompt": "x"}) for name in names)
+        )
+        assert [one.status for one in made] == [200] * len(names)
+        assert {*site.runtime.services.agents} == {"coder", *names}
+        gone = await asyncio.gather(*(site.ask("DELETE", f"/api/setup/agents/{name}") for name in names))
+        assert [one.status for one in gone] == [204] * len(names)
+        assert (
+            {*site.runtime.services.agents}
+            == {"coder"}
+            == {*tomllib.loads(folder.file.read_text())["agents"]}
+        )
+
+
+async def test_no_agent_is_written_with_which_the_server_could_not_start_again(folder: Folder) -> None:
+    """P11 x C11: a server of that name has the group in which tools for agents would be."""
+    async with set_up(folder):
+        text = folder.file.read_text()
+    folder.file.write_text(text[: text.index("[agents")] + f'[mcp.agents]\ncommand = "{sys.executable}"\n')
+    async with set_up(folder) as site:
+        before = folder.file.read_bytes()
+        refused = await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "x"})
+        assert (refused.status, "two tool groups named agents" in refused.body["detail"]) == (422, True)
+        assert folder.file.read_bytes() == before
+        assert not site.runtime.services.agents
