@@ -490,6 +490,15 @@ async def test_agents_that_are_written_at_the_same_time_are_all_there(folder: Fo
         )
 
 
+async def test_an_agent_that_was_written_by_hand_meanwhile_is_not_overwritten(folder: Folder) -> None:
+    """P11: nobody has read it yet."""
+    async with set_up(folder) as site:
+        folder.file.write_text(folder.file.read_text() + '[agents.reader]\nprompt = "by hand"\n')
+        refused = await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "x"})
+        assert (refused.status, "since the start" in refused.body["detail"]) == (422, True)
+        assert 'prompt = "by hand"' in folder.file.read_text()
+
+
 async def test_no_agent_is_written_with_which_the_server_could_not_start_again(folder: Folder) -> None:
     """P11 x C11: a server of that name has the group in which tools for agents would be."""
     async with set_up(folder):

@@ -51,6 +51,10 @@ async def put_agent(runtime: Runtime, own: OwnSettings, name: str, body: AgentBo
         others = {**runtime.services.agents}
         if name in others:
             _check_own(own, name)
+        elif name in own.tables("agents"):
+            raise ConfigError(
+                f"agent {name} was written into {own.short(own.file)} since the start: edit it there"
+            )
         table = _table(body, own.tables("agents").get(name, {}))
         agent = _agent(own, name, table)
         _check_tools(runtime, agent)

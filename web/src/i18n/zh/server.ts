@@ -81,6 +81,8 @@ const TABLE: [RegExp, string][] = [
   [/^call \S+ is run here, not by a client$/, "这个调用由服务器运行，不由浏览器运行。"],
   [/^the name of an agent is letters, digits, .*$/, "智能体的名称由字母、数字、- 和 _ 组成，最多 40 个。"],
   [/^agent (.*) is in (.*): edit it there$/, "智能体 $1 在 $2 中：请在那里编辑。"],
+  [/^agent (.*) was written into (.*) since the start: edit it there$/, "智能体 $1 在启动后写入了 $2：请在那里编辑。"],
+  [/^there are two tool groups named (.*)$/, "有两个名为 $1 的工具分组。"],
   [/^agent (.*) hands over to (.*), who is not there$/, "智能体 $1 会移交给 $2，而它不存在。"],
   [/^'(.*)' is no rule: .*$/, "$1 不是规则：请写作 权限 或 权限:模式，例如 shell:git *。"],
   [/^choose one of: (.*)$/s, "请从中选择：$1"],
