@@ -74,7 +74,8 @@ def _last_match(permission: str, pattern: str, rules: Sequence[Rule]) -> Ruling:
     other = spellings(pattern) if permission.startswith("files.") else ()
     for rule in reversed(rules):
         if matches(rule.permission, permission) and (
-            matches(rule.pattern, pattern) or (other and rule.action != "allow" and _means(rule, pattern, other))
+            matches(rule.pattern, pattern)
+            or (other and rule.action != "allow" and _means(rule, pattern, other))
         ):
             return Ruling(rule.action, rule)
     return Ruling("ask")
