@@ -55,7 +55,7 @@ from dragoman.turn.handles import Engine, TurnHandle
 from dragoman.turn.layers import today_by
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.output import OutputType, output_of
-from dragoman.turn.panel import agents_group
+from dragoman.turn.panel import agents_group, exchange_agents
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.send import SendOptions
 from dragoman.turn.services import GrantCache, MakeDeps, Services
@@ -158,12 +158,13 @@ class Runtime:
         if self.histories.records and any(folders):
             built_in.append(Snapshots(self.histories))
         known = agents_by_name(agents)
-        self._agents, self._tasks = known, Subagents(known)
+        self._tasks = Subagents(known)
         own_plugins = [check(plugin) for plugin in listed("plugins", plugins)]
         brought = [tool for plugin in own_plugins for tool in plugin.tools]
         groups, sources = grouped([*listed("tools", tools), *brought])
+        self._agents_group = agents_group(self._tasks)
         if known:
-            groups.append(agents_group(self._tasks))
+            groups.append(self._agents_group)
         self.services = Services(
             store=self.store,
             grants=GrantCache(self.store),
@@ -245,11 +246,9 @@ class Runtime:
         return [rule for rule in idle if not is_known_later(rule.permission)]
 
     def use_agents(self, agents: Iterable[Agent]) -> None:
-        """These instead of those that are there, from the next request on."""
-        fresh = agents_by_name(agents)
-        self._agents.clear()
-        self._agents.update(fresh)
-        self.services.toolbox.put(agents_group(self._tasks))
+        """These instead of those that are there. Turns that run keep theirs."""
+        fresh, toolbox = agents_by_name(agents), self.services.toolbox
+        self._agents_group = exchange_agents(self._agents_group, toolbox, self._tasks, fresh)
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────
 

@@ -11,11 +11,11 @@ _NO_HOST = re.compile(r"[\s\x00-\x1f\x7f\"<>\\^`{|}]")
 WANTED = "an address begins with http:// or https://, then a host, and a port from 1 to 65535 if there is one"
 
 
-def web_address(text: str) -> SplitResult | None:
+def web_address(text: str, *, references: bool = False) -> SplitResult | None:
     """Its parts. None where no server can be there: another scheme, no host, a port or brackets that are
-    none. A reference such as `${REGION}` stands for any word."""
+    none. With `references` it is one of the settings, where `${PORT}` stands for any word or number."""
     try:
-        parts = urlsplit(_REFERENCE.sub("x", text))
+        parts = urlsplit(_REFERENCE.sub("1", text) if references else text)
         port = parts.port
     except ValueError:
         return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from dragoman import Plugin, TurnView, tool
 from dragoman.turn.plugin import PlannedCall
@@ -112,6 +113,39 @@ async def test_a_tools_question_is_answered_in_ones_own_words(person: Person) ->
     await person.by("composer-text").press("Enter")
     await expect(person.call).to_contain_text("Which colour? → ochre")
     await expect(person.by("steering")).to_have_count(0)
+
+
+async def test_what_is_typed_while_an_answer_is_on_its_way_is_not_lost(person: Person) -> None:
+    """C8 × P6: nor is an answer that came too late; one key pressed twice is one answer."""
+    field, sent, held = person.by("composer-text"), list[str](), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        sent.append(route.request.url)
+        await held.wait()
+        await route.continue_()
+
+    await person.page.route("**/api/questions/*/answer", hold)
+    await person.say("ask")
+    await expect(field).to_have_attribute("placeholder", "Your reply")
+    await field.fill("ochre")
+    await field.press("Enter")
+    await field.press("Enter")
+    await field.press_sequentially(" and more")
+    held.set()
+    await expect(person.call).to_contain_text("Which colour? → ochre")
+    await expect(field).to_have_value(" and more")
+    assert len(sent) == 1
+    await person.page.unroute("**/api/questions/*/answer")
+    await field.fill("")
+    await person.page.route(
+        "**/api/questions/*/answer", lambda route: route.fulfill(status=409, json={"detail": "answered"})
+    )
+    await person.say("ask")
+    await expect(field).to_have_attribute("placeholder", "Your reply")
+    await field.fill("green")
+    await field.press("Enter")
+    await expect(person.by("toast")).to_contain_text("already")
+    await expect(field).to_have_value("green")
 
 
 async def test_what_was_being_written_is_not_lost_where_another_tab_answers(person: Person) -> None:

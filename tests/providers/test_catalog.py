@@ -280,6 +280,15 @@ def test_an_address_at_which_no_server_can_be_is_told_at_every_door(address: str
         McpServer(url=address)
 
 
+@pytest.mark.parametrize(
+    "address", ["http://localhost:${PORT}/v1", "https://${HOST:-x}:${PORT}", "http://${HOST}/v1"]
+)
+def test_a_host_and_a_port_may_be_filled_in_later(address: str, tmp_path: Path) -> None:
+    catalog = load_catalog(written(tmp_path, f'[providers.mine]\nbase_url = "{address}"'))
+    assert catalog.providers["mine"].base_url == address
+    assert McpServer(url=address).url == address
+
+
 def test_a_key_written_where_its_variable_belongs_is_not_repeated(tmp_path: Path) -> None:
     file = written(tmp_path, '[providers.openai]\nkeys = "sk-proj-0123456789"')
     with pytest.raises(ConfigError, match=r"keys\.0: .* never a key itself") as raised:

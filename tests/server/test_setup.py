@@ -26,7 +26,6 @@ from dragoman.server.auth import Auth, key_hash, load_secret
 from dragoman.server.setup.confirmations import LIFETIME, Confirmations
 from dragoman.server.setup.logins import ServerLogins
 from dragoman.server.setup.own_settings import OwnSettings
-from dragoman.turn.agent import Agent
 from tests.loopback import Body, Reply, delta, loopback, stream
 from tests.patience import PATIENCE
 from tests.server.site import SMALL, Answer, Site, listening
@@ -391,82 +390,3 @@ def test_a_confirmation_is_for_one_value_one_use_and_a_while() -> None:
     for other in range(200):
         confirmations.issue(other)
     assert not confirmations.use(first, 0)
-
-
-# ── agents ────────────────────────────────────────────────────────────────────────────────────────
-
-
-async def test_an_agent_is_written_changed_and_removed(folder: Folder) -> None:
-    """P11, U3: it is there at once, also after a restart; every other byte of the file stays."""
-    async with set_up(folder) as site:
-        before = folder.file.read_text()
-        body = {
-            "description": "Reads.",
-            "prompt": 'You "read".\nNothing else.',
-            "tools": ["files.read_file", "grep"],
-            "allow": ["files.read"],
-            "deny": ["files.*:secrets/*"],
-        }
-        made = (await site.ask("PUT", "/api/setup/agents/reader", body)).body
-        assert (made["own"], [rule["pattern"] for rule in made["rules"]]) == (True, ["*", "secrets/*"])
-        assert folder.file.read_text().startswith(before)
-        assert tomllib.loads(folder.file.read_text())["agents"]["reader"] == body
-        names = [one["name"] for one in (await site.get("/api/agents"))["items"]]
-        assert names == ["coder", "reader"]
-        groups = {one["name"]: one for one in (await site.get("/api/tools"))["groups"]}
-        offered = {tool["name"]: tool["description"] for tool in groups["agents"]["tools"]}
-        assert "- reader: Reads." in offered["task"]
-        assert "ask_agents" in offered  # there are two now
-    folder.file.write_text(folder.file.read_text() + "[agents.reader.limits]\nmax_rounds = 3\n")
-    async with set_up(folder) as site:
-        assert site.runtime.services.agents["reader"].limits.max_rounds == 3
-        changed = (await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "You read aloud."})).body
-        assert (changed["description"], changed["tools"], changed["rules"]) == ("", None, [])
-        assert tomllib.loads(folder.file.read_text())["agents"]["reader"] == {
-            "prompt": "You read aloud.",
-            "limits": {"max_rounds": 3},
-        }
-        assert site.runtime.services.agents["reader"].limits.max_rounds == 3
-        for name in ("reader", "coder"):
-            assert (await site.ask("DELETE", f"/api/setup/agents/{name}")).status == 204
-        assert "agents" not in tomllib.loads(folder.file.read_text())
-        assert "agents" not in [one["name"] for one in (await site.get("/api/tools"))["groups"]]
-        assert (await site.ask("DELETE", "/api/setup/agents/coder")).status == 404
-
-
-@pytest.mark.parametrize(
-    ("name", "body", "said"),
-    [
-        ("a.b", {}, "letters, digits"),
-        ("x" * 41, {}, "letters, digits"),
-        ("reader", {"tools": ["files.reed_file"]}, "did you mean files.read_file"),
-        ("reader", {"model": "nobody/x"}, "nobody"),
-        ("reader", {"allow": [":x"]}, "is no rule"),
-        ("reader", {"tools": "files"}, "tools"),
-        ("reader", {"limits": {"max_rounds": 3}}, "limits"),
-    ],
-)
-async def test_an_agent_that_cannot_be_is_refused(
-    folder: Folder, name: str, body: dict[str, Any], said: str
-) -> None:
-    """P11: with what is wrong; nothing is written."""
-    async with set_up(folder) as site:
-        before = folder.file.read_bytes()
-        refused = await site.ask("PUT", f"/api/setup/agents/{name}", body)
-        assert refused.status == 422
-        assert said in json.dumps(refused.body)
-        assert folder.file.read_bytes() == before
-        assert [*site.runtime.services.agents] == ["coder"]
-
-
-async def test_an_agent_of_another_file_is_edited_there(folder: Folder) -> None:
-    """P11: so is one that others hand over to taken out only after them."""
-    async with set_up(folder) as site:
-        agents = [*site.runtime.services.agents.values()]
-        site.runtime.use_agents([*agents, Agent(name="guide", handoffs=("coder",))])
-        refused = await site.ask("PUT", "/api/setup/agents/guide", {"prompt": "x"})
-        assert (refused.status, "edit it there" in refused.body["detail"]) == (422, True)
-        assert (await site.ask("DELETE", "/api/setup/agents/guide")).status == 422
-        kept = await site.ask("DELETE", "/api/setup/agents/coder")
-        assert (kept.status, "hands over to coder" in kept.body["detail"]) == (422, True)
-        assert "agents" in tomllib.loads(folder.file.read_text())

@@ -137,6 +137,25 @@ def test_p1_what_allows_files_is_exact_and_other_names_are_other_files() -> None
     assert decide("files.read", ["cafe/x"], composed).action == "allow"
 
 
+@pytest.mark.parametrize("denied", ["/*", "../*", "*.", "/src/*", "src/?.", "../src/*"])
+def test_p1_a_denial_of_some_files_is_none_of_all(denied: str) -> None:
+    """P1: what is outside, and names that end with a dot, are not what is in the folder."""
+    rules = [parse_rule("files.*", "allow"), parse_rule(f"files.*:{denied}", "deny")]
+    assert decide("files.write", ["src/a"], rules).action == "allow"
+
+
+@pytest.mark.parametrize(
+    ("denied", "path"),
+    [
+        *(("/etc/*", "/ETC/passwd"), ("../*", "../Other/x"), ("../other/*", "../OTHER/x"), ("*.", "a.")),
+        *(("secrets/*", "./Secrets/key"), ("./secrets/*", "Secrets//key"), ("secrets/*", "/secrets/key")),
+    ],
+)
+def test_p1_a_denial_is_about_the_same_place_however_it_is_written(denied: str, path: str) -> None:
+    rules = [parse_rule("files.*", "allow"), parse_rule(f"files.*:{denied}", "deny")]
+    assert decide("files.read", [path], rules).action == "deny"
+
+
 def test_no_text_takes_long_to_refuse() -> None:
     """P1: the text is the model's, and must not be able to stop the house."""
     rule = Rule("shell", "*a" * 20 + "b", "allow")

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 
-import { linesOf, namedTexts, pairsOf } from "../src/setup/lines";
+import { linesOf, namedTexts, pairsOf, toolsOf, toolsText } from "../src/setup/lines";
 
 describe("lines", () => {
   it("are arguments as they stand, also with spaces in them", () => {
@@ -16,6 +16,10 @@ describe("lines", () => {
 
   it("are names for texts, in any script", () => {
     expect(namedTexts("Frau B=Berta Meier\n名=文")).toEqual({ "Frau B": "Berta Meier", 名: "文" });
+  });
+
+  it.each([[null], [[]], [["files", "basics.todo"]]])("tell all tools from none, and stay what they were: %j", (tools) => {
+    expect(toolsOf(toolsText(tools))).toEqual(tools);
   });
 
   it.each(["novalue", "=x", "a b=c"])("that cannot be read are named: %s", (line) => {

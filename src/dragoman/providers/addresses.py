@@ -46,7 +46,7 @@ def fill_address(
 
 def is_here(address: str) -> bool:
     """Whether an address is one of this machine."""
-    parts = web_address(address if "//" in address else f"http://{address}")
+    parts = web_address(address if "//" in address else f"http://{address}", references=True)
     return parts is not None and (is_loopback(parts.hostname) or parts.hostname in ("0.0.0.0", "::"))
 
 

@@ -41,7 +41,7 @@ class OpenAICompatible:
     wire: ClassVar[str] = "openai_chat"
 
     def __post_init__(self) -> None:
-        if web_address(self.base_url) is None:
+        if web_address(self.base_url, references=True) is None:
             raise ConfigError(
                 f"{type(self).__name__}: {self.base_url!r} is no address such as http://host/v1"
             )

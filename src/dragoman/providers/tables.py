@@ -202,7 +202,7 @@ def _check(at: str, name: str, table: ProviderTable) -> None:
     """What a type cannot say."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
         raise ConfigError(f"{at}: a provider's name is made of A-Z, a-z, digits, `-`, `_` and `.`")
-    if "base_url" in table and web_address(table["base_url"]) is None:
+    if "base_url" in table and web_address(table["base_url"], references=True) is None:
         raise ConfigError(f"{at}.base_url: {WANTED}")
     known = {one.name: str(one.type) for one in fields(Quirks)}
     for quirk, value in table.get("quirks", {}).items():

@@ -75,15 +75,20 @@ def _last_match(permission: str, pattern: str, rules: Sequence[Rule]) -> Ruling:
     other = spellings(pattern) if permission.startswith("files.") else ()
     for rule in reversed(rules):
         if matches(rule.permission, permission) and (
-            matches(rule.pattern, pattern) or (other and rule.action != "allow" and _means(rule, other))
+            matches(rule.pattern, pattern)
+            or (other and rule.action != "allow" and _means(rule, pattern, other))
         ):
             return Ruling(rule.action, rule)
     return Ruling("ask")
 
 
-def _means(rule: Rule, path: Iterable[str]) -> bool:
-    """Whether a rule is about one of these spellings of a path, or would be if its own were another."""
-    return any(matches(pattern, text) for pattern in spellings(rule.pattern)[:1] for text in path)
+def _means(rule: Rule, path: str, others: tuple[str, ...]) -> bool:
+    """Whether a rule that does not match a path is about another spelling of it, or would be if its own were
+    another."""
+    own = spellings(rule.pattern)[0]
+    if own == rule.pattern and others == (path,):
+        return False
+    return any(matches(own, text) for text in others)
 
 
 def matches(pattern: str, text: str) -> bool:

@@ -27,12 +27,12 @@ def is_protected(path: str) -> bool:
 
 @lru_cache(4096)
 def spellings(path: str) -> tuple[str, ...]:
-    """The path without what some file system overlooks in names, and the same without their streams. A rule
-    that denies or asks holds for all files that may be meant."""
-    steps = re.split(r"[/\\]", path)
-    return tuple(
-        dict.fromkeys(("/".join(map(_folded, steps)).strip("/"), "/".join(map(_bare, steps)).strip("/")))
-    )
+    """The path without what some file system overlooks in names; the same without their streams; and both
+    as from the root of a workspace. A rule that denies or asks holds for all files that may be meant."""
+    steps = [step for step in re.split(r"[/\\]", path) if step not in ("", ".")]
+    root = "/" if path[:1] in ("/", "\\") else ""
+    known = ["/".join(filter(None, map(plain, steps))) for plain in (_folded, _bare)]
+    return tuple(dict.fromkeys([*(root + text for text in known), *known]))
 
 
 def _bare(step: str) -> str:
@@ -46,4 +46,6 @@ def _folded(step: str) -> str:
     if not step.isascii():
         normal = unicodedata.normalize("NFKC", step)
         step = "".join(one for one in normal if unicodedata.category(one) != "Cf")
-    return step.casefold().rstrip(" .")
+    step = step.casefold()
+    kept = step.rstrip(" .")
+    return step if kept.endswith(("*", "?")) or step == ".." else kept  # `*.` is not every name

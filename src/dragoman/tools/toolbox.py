@@ -71,15 +71,15 @@ class Toolbox:
             self.sources = before
             raise
 
-    def put(self, group: Group) -> None:
-        """In the place of the one of its name, from the next request on; without tools, it goes."""
-        before = self._groups
-        kept = {one.name: one for one in (*before, group)}
-        self._groups = tuple(one for one in kept.values() if one is not group or group.tools)
+    def exchange(self, before: Group, after: Group) -> None:
+        """From the next request on. One without tools is as good as none."""
+        known = self._groups
+        at = next((place for place, one in enumerate(known) if one is before), len(known))
+        self._groups = (*known[:at], *([after] if after.tools else []), *known[at + 1 :])
         try:
             self._check()
         except ConfigError:
-            self._groups = before
+            self._groups = known
             raise
 
     async def remove(self, source: Source) -> None:

@@ -1,16 +1,19 @@
-"""Whether an answer fits the question it is given to, before anything comes of it."""
+"""Whether an answer fits the question it is given to, and the rule that it leaves behind."""
 
 from __future__ import annotations
 
 from dragoman.errors import BadRequest, ToolFailed
 from dragoman.messages.boundary import check_fields, check_json
+from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Arguments
-from dragoman.messages.questions import VERDICTS, Answer, Question
+from dragoman.messages.questions import VERDICTS, Answer, Grant, Question, Rule
 from dragoman.store.codecs import ANSWER
 from dragoman.tools.repair import repair_arguments
 from dragoman.tools.tool import Tool
 from dragoman.turn.services import Services
 from dragoman.turn.waiting_calls import waiting_tool
+
+_HOUR = 3600.0
 
 
 async def check_answer(services: Services, asked: Question, answer: Answer) -> None:
@@ -41,6 +44,14 @@ async def check_answer(services: Services, asked: Question, answer: Answer) -> N
     wants_object = asked.kind == "tool" and asked.schema and answer.verdict == "reply"
     if wants_object and not isinstance(answer.value, dict):
         raise BadRequest(f"question {asked.id} wants an object with {', '.join(_names(asked))}")
+
+
+def grant_of(
+    answer: Answer, rule: Rule, conversation: str | None, user: str | None, folder: str | None
+) -> Grant:
+    """The rule for as long as the answer says. None for the conversation, user or folder is every one."""
+    until = answer.at + _HOUR if answer.scope == "hour" else None
+    return Grant(new_id("grant"), rule, conversation, answer.at, user, folder, until)
 
 
 def _check_own_words(asked: Question, answer: Answer) -> None:

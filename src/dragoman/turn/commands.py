@@ -16,6 +16,7 @@ from dragoman.errors import (
     BadRequest,
     ConfigError,
     DragomanError,
+    NotFound,
     StoreUnavailable,
     TurnBusy,
     TurnEnded,
@@ -31,7 +32,7 @@ from dragoman.store.store import Start, Store
 from dragoman.tools.authorize import Refuse, Run, Verdict, authorize
 from dragoman.tools.repair import repair_arguments
 from dragoman.trace_context import callers_trace
-from dragoman.turn.answers import check_answer
+from dragoman.turn.answers import check_answer, grant_of
 from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.cancel import cancel_turn
 from dragoman.turn.drivers.driver import Driver
@@ -56,8 +57,6 @@ from dragoman.turn.way_back import root_of
 from dragoman.wire.wire import Model
 
 _log = logging.getLogger("dragoman.turn")
-
-_HOUR = 3600.0
 
 
 class Commands:
@@ -274,14 +273,15 @@ class Commands:
         return settled
 
     async def grant(self, rule: Rule, answer: Answer, *, user: str | None, owner: str) -> Grant:
-        """Without being asked: for as long as the answer says, in our own folder, or denied everywhere."""
-        main = self._services.workspaces.main if rule.action == "allow" else None
-        at = self._services.clock()
-        until = at + _HOUR if answer.scope == "hour" else None
-        made = Grant(new_id("grant"), rule, None, at, user, main.path if main else None, until)
+        """A rule that a person gives without being asked, for as long as the answer says. One that allows
+        holds in the runtime's own folder, as an answer would there; one that denies holds everywhere."""
+        main = self._services.workspaces.main
+        folder = main.path if main is not None and rule.action == "allow" else None
+        answer = replace(answer, at=self._services.clock())
+        made = grant_of(answer, rule, None, user, folder)
         await self._store.add_grant(made)
         self._services.grants.forget()
-        await self._settle_waiting(replace(answer, at=at), None, owner)
+        await self._settle_waiting(answer, None, owner)
         return made
 
     async def arguments_for_hunks(self, question: str, chosen: Mapping[int, str | None]) -> Arguments:
@@ -304,12 +304,16 @@ class Commands:
                     await self._wake(other.turn)
 
     async def _authorized(self, question: Question, patterns: Sequence[str]) -> Verdict | None:
-        """What would be decided about a waiting call now. None where its tool is not known here."""
+        """What would be decided about a waiting call now. None where its tool or agent is not known here."""
         tool = await waiting_tool(self._services, question)
         if tool is None or tool.fingerprint != question.fingerprint:
             return None
         conversation = await self._store.conversation(question.conversation)
-        *earlier, agent = await agents_of(self._services, question.turn, before=question.call)
+        try:
+            *earlier, agent = await agents_of(self._services, question.turn, before=question.call)
+            outer = await outer_rules(self._services, conversation)
+        except NotFound:
+            return None
         authority = await load_authority(
             self._services,
             conversation,
@@ -317,7 +321,7 @@ class Commands:
             "auto",
             workspace=self._services.workspace_of(await self._options(question.turn)),
             tool=tool,
-            outer=[*rules_of(self._services, earlier), *await outer_rules(self._services, conversation)],
+            outer=[*rules_of(self._services, earlier), *outer],
         )
         return authorize(tool, patterns, authority)
 
@@ -365,20 +369,10 @@ class Commands:
         conversation = await self._store.conversation(asked.conversation)
         only_here = answer.scope == "conversation" or asked.because == "loop"
         folder = (await self._options(asked.turn)).workspace
-        at = self._services.clock()
+        where, user = conversation.id if only_here else None, conversation.user
         action: Action = "allow" if answer.verdict == "allow" else "deny"
-        return [
-            Grant(
-                new_id("grant"),
-                replace(rule, action=action),
-                conversation.id if only_here else None,
-                at,
-                conversation.user,
-                folder,
-                at + _HOUR if answer.scope == "hour" else None,
-            )
-            for rule in await self._rules_to_keep(asked, answer)
-        ]
+        rules = [replace(rule, action=action) for rule in await self._rules_to_keep(asked, answer)]
+        return [grant_of(answer, rule, where, user, folder) for rule in rules]
 
     async def _options(self, turn: str) -> TurnOptions:
         return options_in(await self._store.facts(turn))

@@ -7,14 +7,16 @@ than who asked. One that fails, or comes to its limit, takes nothing from the ot
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from dragoman.errors import ToolFailed
+from dragoman.errors import ConfigError, ToolFailed
 from dragoman.messages.usage import Usage
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
-from dragoman.tools.toolbox import Group
+from dragoman.tools.toolbox import Group, Toolbox
+from dragoman.turn.agent import Agent
 from dragoman.turn.subagent import A_WEEK, Subagents, TaskOutcome, spent, task_tool
 
 
@@ -24,6 +26,26 @@ def agents_group(tasks: Subagents) -> Group:
         return Group("agents", ())
     several = (panel_tool(tasks),) if len(tasks.agents) > 1 else ()
     return Group("agents", (task_tool(tasks), *several))
+
+
+def exchange_agents(group: Group, toolbox: Toolbox, tasks: Subagents, agents: Mapping[str, Agent]) -> Group:
+    """These instead of those that are there. → the tools that they bring, which were `group` until now.
+    ConfigError, and nothing is exchanged, where the toolbox has another group of its name."""
+    before = {**tasks.agents}
+    _refill(tasks.agents, agents)
+    brought = agents_group(tasks)
+    try:
+        toolbox.exchange(group, brought)
+    except ConfigError:
+        _refill(tasks.agents, before)
+        raise
+    return brought
+
+
+def _refill(known: dict[str, Agent], agents: Mapping[str, Agent]) -> None:
+    """In place: many hold it."""
+    known.clear()
+    known.update(agents)
 
 
 def panel_tool(tasks: Subagents) -> Tool:

@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from dragoman.errors import EngineError, Fenced, ProviderError, TurnInterrupted
@@ -54,7 +55,7 @@ class Runner:
     def __init__(
         self, services: Services, log: TurnLog, *, on_follow: Callable[[], None], wake: Wake
     ) -> None:
-        self.services = services
+        self.services = replace(services, agents={**services.agents})  # T14: until it is over
         self.log = log
         self._wake = wake
         self.signals = Signals(log.id, log.store, on_cancel=self.cancel, on_follow=on_follow)

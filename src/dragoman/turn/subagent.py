@@ -47,7 +47,7 @@ class TaskOutcome:
 class Subagents:
     """Opens sub-conversations. The runtime completes it once it is built (`join`)."""
 
-    def __init__(self, agents: Mapping[str, Agent]) -> None:
+    def __init__(self, agents: dict[str, Agent]) -> None:
         self.agents = agents
         self._joined: tuple[Services, Engine] | None = None
 

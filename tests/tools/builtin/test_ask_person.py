@@ -37,6 +37,23 @@ async def test_an_empty_question_or_choice_does_not_fit(arguments: dict[str, str
     assert outcome.state is CallState.FAILED
 
 
+async def test_a_long_answer_is_whole_and_its_title_is_one_line() -> None:
+    bench = Bench(answers=["word\n" * 5000])
+    outcome = await bench.run(ask_person, {"question": "Why\nnot? " * 100})
+    assert outcome.result.text == "word\n" * 5000
+    assert outcome.result.title is not None
+    assert len(outcome.result.title) < 250
+    assert "\n" not in outcome.result.title
+
+
+async def test_an_answer_that_is_no_text_is_json_to_the_model() -> None:
+    """C6: a client may send any value where there are no choices."""
+    outcome = await Bench(answers=[["a", None]]).run(ask_person, {"question": "Which?"})
+    assert '"a"' in outcome.result.text
+    assert "null" in outcome.result.text
+    assert outcome.result.title == 'Which? → ["a", null]'
+
+
 async def test_with_choices_they_may_write_something_else(tmp_path: Path) -> None:
     """C8: a text of their own; nothing, and what is no text, is refused."""
     script = [calls("ask_person", question="Which?", choices=["red", "green"]), says("Teal it is.")]

@@ -47,3 +47,14 @@ async def _questions(people: Sequence[str]) -> list[int]:
 async def test_nobody_is_asked_what_may_be_for_somebody_else(people: list[str], asked: list[int]) -> None:
     """U2 x elicitation, sampling: of one person's calls, the one that began last."""
     assert await _questions(people) == asked
+
+
+async def test_the_host_that_is_named_is_the_one_that_a_browser_would_open() -> None:
+    """U2 x elicitation: what looks like a reference of our settings is none in a server's address."""
+    bench, elicitation = Bench(answers=[]), Elicitation("it", None)
+    for url in ("https://${@evil.example/}@bank.example/", "https://${HOST}/pay"):
+        params = types.ElicitRequestURLParams(message="Pay.", url=url, elicitation_id="1")
+        with elicitation.serving(bench.context()):
+            answer = await elicitation.elicit(NOT_TOLD, params)
+        assert isinstance(answer, types.ElicitResult)
+        assert (answer.action, bench.questions) == ("decline", [])

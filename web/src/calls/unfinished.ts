@@ -16,6 +16,11 @@ export function isWritten(question: string, typed: () => string | null): () => v
 export function rescue(question: string): void {
   const typed = writing.get(question)?.() ?? null;
   forget(question);
+  offerCopy(typed);
+}
+
+/** What nobody will read, because another answer was first. */
+export function offerCopy(typed: string | null): void {
   if (typed === null) return;
   const clipboard = import("../parts/clipboard"); // seldom wanted: it comes now
   tell(t().answeredMeanwhile, "note", { label: t().copy, run: () => void clipboard.then(({ copyText }) => copyText(typed)) }, 20);

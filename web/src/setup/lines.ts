@@ -2,6 +2,16 @@
 
 export const linesOf = (text: string): string[] => text.split("\n").map((line) => line.replace(/\r$/, "")).filter((line) => line.trim());
 
+const NONE = "-";
+
+/** The tools of an agent, each in a line; nothing is all there are, and a dash none at all. */
+export const toolsText = (tools: string[] | null): string => (tools?.length === 0 ? NONE : (tools ?? []).join("\n"));
+
+export function toolsOf(text: string): string[] | null {
+  const named = linesOf(text).map((line) => line.trim());
+  return named.length ? named.filter((name) => name !== NONE) : null;
+}
+
 /** NAME=TEXT, each in a line: a name of any characters. */
 export function namedTexts(text: string): Record<string, string> {
   const pairs = linesOf(text).map((line) => {

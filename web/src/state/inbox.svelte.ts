@@ -57,16 +57,19 @@ class Inbox {
     }
   }
 
-  /** The first answer counts: where another was quicker, that is told, and is no error. */
-  async answer(question: Question, decision: Decision): Promise<void> {
+  /** Whether this answer counts. The first one does: where another was quicker, that is told, and is no error. */
+  async answer(question: Question, decision: Decision): Promise<boolean> {
+    let first = true;
     try {
       await api.answer(question.id, { ...decision, hash: question.hash });
       allowHere(question, decision);
     } catch (error) {
       if (!(error instanceof Problem) || error.status !== 409) throw error;
       tell(t().alreadyAnswered);
+      first = false;
     }
     this.settle(question.id);
+    return first;
   }
 
   async answerAll(questions: Question[], decision: Decision): Promise<void> {

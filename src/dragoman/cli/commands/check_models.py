@@ -60,7 +60,7 @@ def check_models(
     """Look at all providers, those that are named, or a server that nobody knows."""
     catalog, keys = catalog_of(settings), Keys()
     if base_url is not None:
-        if web_address(base_url) is None:
+        if web_address(base_url, references=True) is None:
             raise ConfigError(f"--base-url {base_url!r}: {WANTED}")
         who = names[0] if names else "server"
         provider = Provider(who, who, base_url, local=True)

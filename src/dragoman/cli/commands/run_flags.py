@@ -195,7 +195,7 @@ def _provider_at(flags: RunFlags, name: str, catalog: Catalog) -> Provider:
                 own=provider.own,
             )
         provider = replace(provider, base_url=flags.base_url, base_url_from=(), routes={}, local=True)
-        if web_address(flags.base_url) is None:
+        if web_address(flags.base_url, references=True) is None:
             raise ConfigError(f"--base-url {flags.base_url!r}: {WANTED}")
     return replace(provider, wire=wire(flags.wire).name if flags.wire else provider.wire)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 from dragoman.config.build import agent_of, check_model
 from dragoman.errors import ConfigError, NotFound
-from dragoman.parameters import agents_by_name
 from dragoman.runtime import Runtime
 from dragoman.server.setup.bodies import AgentBody
 from dragoman.server.setup.own_settings import OwnSettings
@@ -44,34 +45,54 @@ async def list_agents(runtime: Runtime, own: OwnSettings) -> AgentSetupList:
 
 async def put_agent(runtime: Runtime, own: OwnSettings, name: str, body: AgentBody) -> AgentSetup:
     """A new one, or another text for one that stands in the person's own file; what the form does not show,
-    such as its limits, stays. It holds at once."""
+    such as its limits, stays. It holds from the next turn on."""
     if not _NAME.fullmatch(name):
         raise ConfigError("the name of an agent is letters, digits, - and _, at most 40 of them")
-    others = {**runtime.services.agents}
-    if name in others and not own.has("agents", name):
-        raise ConfigError(f"agent {name} is in {own.origin(f'agents.{name}') or 'a program'}: edit it there")
-    table = _table(body, own.tables("agents").get(name, {}))
-    agent = _agent(own, name, table)
-    _check_tools(runtime, agent)
-    check_model(own.settings, await asyncio.to_thread(own.catalog), f"agents.{name}", agent.model)
-    agents_by_name({**others, name: agent}.values())
-    await asyncio.to_thread(own.put, "agents", name, table)
-    runtime.use_agents([*{**others, name: agent}.values()])
-    return _view(own, agent)
+    async with own.changing_agents:
+        others = {**runtime.services.agents}
+        if name in others:
+            _check_own(own, name)
+        elif name in own.tables("agents"):
+            raise ConfigError(
+                f"agent {name} was written into {own.short(own.file)} since the start: edit it there"
+            )
+        table = _table(body, own.tables("agents").get(name, {}))
+        agent = _agent(own, name, table)
+        _check_tools(runtime, agent)
+        check_model(own.settings, await asyncio.to_thread(own.catalog), f"agents.{name}", agent.model)
+        agents = [*{**others, name: agent}.values()]
+        await _use(runtime, agents, partial(own.put, "agents", name, table))
+        return _view(own, agent)
 
 
 async def remove_agent(runtime: Runtime, own: OwnSettings, name: str) -> None:
     """Conversations that have it cannot go on with it: they are given another."""
-    if name not in runtime.services.agents:
-        raise NotFound("agent", name)
+    async with own.changing_agents:
+        if name not in runtime.services.agents:
+            raise NotFound("agent", name)
+        _check_own(own, name)
+        if working := await turns_of_agent(runtime.services, name):
+            raise ConfigError(
+                f"agent {name} works in {len(working)} turns that are not over: wait, or stop them"
+            )
+        left = [agent for agent in runtime.services.agents.values() if agent.name != name]
+        await _use(runtime, left, partial(own.remove, "agents", name))
+
+
+def _check_own(own: OwnSettings, name: str) -> None:
     if not own.has("agents", name):
         raise ConfigError(f"agent {name} is in {own.origin(f'agents.{name}') or 'a program'}: edit it there")
-    if working := await turns_of_agent(runtime.services, name):
-        raise ConfigError(f"agent {name} works in {len(working)} turns that are not over: wait, or stop them")
-    left = [agent for agent in runtime.services.agents.values() if agent.name != name]
-    agents_by_name(left)  # who hands over to it
-    await asyncio.to_thread(own.remove, "agents", name)
-    runtime.use_agents(left)
+
+
+async def _use(runtime: Runtime, agents: Sequence[Agent], write: Callable[[], None]) -> None:
+    """First here, which tells whether they can be: with what cannot, no server would start again."""
+    before = [*runtime.services.agents.values()]
+    runtime.use_agents(agents)
+    try:
+        await asyncio.to_thread(write)
+    except Exception:
+        runtime.use_agents(before)
+        raise
 
 
 def _table(body: AgentBody, before: dict[str, Any]) -> dict[str, Any]:

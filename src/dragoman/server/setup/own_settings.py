@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import threading
@@ -34,6 +35,7 @@ class OwnSettings:
     settings: Settings
     confirmations: Confirmations = field(default_factory=Confirmations)
     logins: ServerLogins = field(default_factory=ServerLogins)
+    changing_agents: asyncio.Lock = field(default_factory=asyncio.Lock)
     _writing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property

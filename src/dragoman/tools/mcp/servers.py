@@ -65,7 +65,7 @@ class McpServer:
             raise ValueError("a server has either a command or a url")
         if self.command is not None and not self.command.strip():
             raise ValueError("the command is empty")
-        if self.url is not None and web_address(self.url) is None:
+        if self.url is not None and web_address(self.url, references=True) is None:
             raise ValueError(WANTED)
         if (self.transport or self.kind) == "stdio" and self.url is not None:
             raise ValueError("a url is asked over http or sse, not stdio")

@@ -82,6 +82,8 @@ const TABLE: [RegExp, string][] = [
   [/^the name of an agent is letters, digits, .*$/, "智能体的名称由字母、数字、- 和 _ 组成，最多 40 个。"],
   [/^agent (.*) is in (.*): edit it there$/, "智能体 $1 在 $2 中：请在那里编辑。"],
   [/^agent (.*) works in (.*) turns that are not over: .*$/, "智能体 $1 正在 $2 个回合中工作：请等待，或停止它们。"],
+  [/^agent (.*) was written into (.*) since the start: edit it there$/, "智能体 $1 在启动后写入了 $2：请在那里编辑。"],
+  [/^there are two tool groups named (.*)$/, "有两个名为 $1 的工具分组。"],
   [/^agent (.*) hands over to (.*), who is not there$/, "智能体 $1 会移交给 $2，而它不存在。"],
   [/^'(.*)' is no rule: .*$/, "$1 不是规则：请写作 权限 或 权限:模式，例如 shell:git *。"],
   [/^choose one of: (.*)$/s, "请从中选择：$1"],

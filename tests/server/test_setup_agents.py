@@ -1,0 +1,132 @@
+"""Agents that are written over HTTP: there at once, and in the person's own file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tomllib
+from typing import Any
+
+import pytest
+
+from dragoman.turn.agent import Agent
+from tests.server.test_setup import Folder, folder, set_up
+
+__all__ = ["folder"]
+
+
+async def test_an_agent_is_written_changed_and_removed(folder: Folder) -> None:
+    """P11, U3: it is there at once, also after a restart; every other byte of the file stays."""
+    async with set_up(folder) as site:
+        before = folder.file.read_text()
+        body = {
+            "description": "Reads.",
+            "prompt": 'You "read".\nNothing else.',
+            "tools": ["files.read_file", "grep"],
+            "allow": ["files.read"],
+            "deny": ["files.*:secrets/*"],
+        }
+        made = (await site.ask("PUT", "/api/setup/agents/reader", body)).body
+        assert (made["own"], [rule["pattern"] for rule in made["rules"]]) == (True, ["*", "secrets/*"])
+        assert folder.file.read_text().startswith(before)
+        assert tomllib.loads(folder.file.read_text())["agents"]["reader"] == body
+        names = [one["name"] for one in (await site.get("/api/agents"))["items"]]
+        assert names == ["coder", "reader"]
+        groups = {one["name"]: one for one in (await site.get("/api/tools"))["groups"]}
+        offered = {tool["name"]: tool["description"] for tool in groups["agents"]["tools"]}
+        assert "- reader: Reads." in offered["task"]
+        assert "ask_agents" in offered  # there are two now
+    folder.file.write_text(folder.file.read_text() + "[agents.reader.limits]\nmax_rounds = 3\n")
+    async with set_up(folder) as site:
+        assert site.runtime.services.agents["reader"].limits.max_rounds == 3
+        changed = (await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "You read aloud."})).body
+        assert (changed["description"], changed["tools"], changed["rules"]) == ("", None, [])
+        assert tomllib.loads(folder.file.read_text())["agents"]["reader"] == {
+            "prompt": "You read aloud.",
+            "limits": {"max_rounds": 3},
+        }
+        assert site.runtime.services.agents["reader"].limits.max_rounds == 3
+        for name in ("reader", "coder"):
+            assert (await site.ask("DELETE", f"/api/setup/agents/{name}")).status == 204
+        assert "agents" not in tomllib.loads(folder.file.read_text())
+        assert "agents" not in [one["name"] for one in (await site.get("/api/tools"))["groups"]]
+        assert (await site.ask("DELETE", "/api/setup/agents/coder")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "said"),
+    [
+        ("a.b", {}, "letters, digits"),
+        ("x" * 41, {}, "letters, digits"),
+        ("reader", {"tools": ["files.reed_file"]}, "did you mean files.read_file"),
+        ("reader", {"model": "nobody/x"}, "nobody"),
+        ("reader", {"allow": [":x"]}, "is no rule"),
+        ("reader", {"tools": "files"}, "tools"),
+        ("reader", {"limits": {"max_rounds": 3}}, "limits"),
+    ],
+)
+async def test_an_agent_that_cannot_be_is_refused(
+    folder: Folder, name: str, body: dict[str, Any], said: str
+) -> None:
+    """P11: with what is wrong; nothing is written."""
+    async with set_up(folder) as site:
+        before = folder.file.read_bytes()
+        refused = await site.ask("PUT", f"/api/setup/agents/{name}", body)
+        assert refused.status == 422
+        assert said in json.dumps(refused.body)
+        assert folder.file.read_bytes() == before
+        assert [*site.runtime.services.agents] == ["coder"]
+
+
+async def test_an_agent_of_another_file_is_edited_there(folder: Folder) -> None:
+    """P11: so is one that others hand over to taken out only after them."""
+    async with set_up(folder) as site:
+        agents = [*site.runtime.services.agents.values()]
+        site.runtime.use_agents([*agents, Agent(name="guide", handoffs=("coder",))])
+        refused = await site.ask("PUT", "/api/setup/agents/guide", {"prompt": "x"})
+        assert (refused.status, "edit it there" in refused.body["detail"]) == (422, True)
+        assert (await site.ask("DELETE", "/api/setup/agents/guide")).status == 422
+        kept = await site.ask("DELETE", "/api/setup/agents/coder")
+        assert (kept.status, "hands over to coder" in kept.body["detail"]) == (422, True)
+        assert "agents" in tomllib.loads(folder.file.read_text())
+
+
+async def test_agents_that_are_written_at_the_same_time_are_all_there(folder: Folder) -> None:
+    """P11: none is forgotten until the next start because another one was written meanwhile."""
+    async with set_up(folder) as site:
+        names = [f"agent{number}" for number in range(8)]
+        made = await asyncio.gather(
+            *(site.ask("PUT", f"/api/setup/agents/{name}", {"prompt": "x"}) for name in names)
+        )
+        assert [one.status for one in made] == [200] * len(names)
+        assert {*site.runtime.services.agents} == {"coder", *names}
+        gone = await asyncio.gather(*(site.ask("DELETE", f"/api/setup/agents/{name}") for name in names))
+        assert [one.status for one in gone] == [204] * len(names)
+        assert (
+            {*site.runtime.services.agents}
+            == {"coder"}
+            == {*tomllib.loads(folder.file.read_text())["agents"]}
+        )
+
+
+async def test_an_agent_that_was_written_by_hand_meanwhile_is_not_overwritten(folder: Folder) -> None:
+    """P11: nobody has read it yet."""
+    async with set_up(folder) as site:
+        folder.file.write_text(folder.file.read_text() + '[agents.reader]\nprompt = "by hand"\n')
+        refused = await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "x"})
+        assert (refused.status, "since the start" in refused.body["detail"]) == (422, True)
+        assert 'prompt = "by hand"' in folder.file.read_text()
+
+
+async def test_no_agent_is_written_with_which_the_server_could_not_start_again(folder: Folder) -> None:
+    """P11 x C11: a server of that name has the group in which tools for agents would be."""
+    async with set_up(folder):
+        text = folder.file.read_text()
+    folder.file.write_text(text[: text.index("[agents")] + f'[mcp.agents]\ncommand = "{sys.executable}"\n')
+    async with set_up(folder) as site:
+        before = folder.file.read_bytes()
+        refused = await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "x"})
+        assert (refused.status, "two tool groups named agents" in refused.body["detail"]) == (422, True)
+        assert folder.file.read_bytes() == before
+        assert not site.runtime.services.agents
