@@ -6,7 +6,6 @@ A long conversation takes its time, so everything is done in small steps between
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,8 +22,6 @@ from dragoman.store.codecs import MESSAGE
 from dragoman.store.store import Busy
 from dragoman.turn.live.log import TurnLog
 
-_STEP = 0.002  # seconds after which others get their turn
-_AT_ONCE = 16  # messages between two looks at the clock
 _CHUNK = 64_000  # characters that are sent at once
 _CACHED = 32_000_000  # characters of conversations that were read not long ago
 
@@ -180,19 +177,8 @@ class Trees:
         if known is not None and (await store.revisions([id])).get(id) == known.revision:
             self._cache.move_to_end(id)
             return known
-        messages, revision = await store.messages(id)
-        messages.reverse()
-        texts: dict[str, str] = {}
-        size, end = 0, time.perf_counter() + _STEP
-        while messages:
-            for _ in range(min(_AT_ONCE, len(messages))):
-                message = messages.pop()  # to be freed here and now, and not all of them at the end
-                texts[message.id] = text = MESSAGE.dump(message)
-                size += len(text)
-            if time.perf_counter() > end:
-                await asyncio.sleep(0)
-                end = time.perf_counter() + _STEP
-        read = _Stored(revision, texts, size)
+        texts, revision = await store.message_texts(id)
+        read = _Stored(revision, texts, sum(map(len, texts.values())))
         self._remember(id, read)
         return read
 

@@ -132,6 +132,9 @@ class MessageStore(Protocol):
         In place of one that cannot be read stands a message whose only part is an `Error`.
         """
 
+    async def message_texts(self, conversation: str) -> tuple[dict[str, str], int]:
+        """The same as JSON, by id: for who passes them on, and has no use for thousands of objects."""
+
     async def revisions(self, conversations: Sequence[str]) -> dict[str, int]:
         """A number each, which grows with every change of messages or calls."""
 

@@ -9,6 +9,7 @@ from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.parts import File, Text
 from dragoman.messages.questions import Answer
 from dragoman.messages.usage import Usage
+from dragoman.store.codecs import MESSAGE
 from dragoman.store.conformance import scene
 from dragoman.store.conformance.scene import refused
 from dragoman.store.conformance.suite import Suite
@@ -188,3 +189,15 @@ class ConversationConformance(Suite):
                 assert await store.message(message.id) == message
             for call in messages[1].calls:
                 assert await store.call(call.id) == (call, "conv_1", None)
+
+    async def test_messages_are_read_as_json_as_well(self, tmp_path: Path) -> None:
+        """S1: the same ones, in the same order, of the same revision, with their calls as they are now."""
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            messages, revision = await store.messages("conv_1")
+            assert any(message.calls for message in messages)
+            texts = {message.id: MESSAGE.dump(message) for message in messages}
+            assert await store.message_texts("conv_1") == (texts, revision)
+            assert [*(await store.message_texts("conv_1"))[0]] == [*texts]
+            with refused(NotFound):
+                await store.message_texts("conv_9")

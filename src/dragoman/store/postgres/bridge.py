@@ -40,7 +40,7 @@ async def run(operation: Callable[[BridgedConnection], T], connection: asyncpg.C
     return returned
 
 
-def _wait(work: Awaitable[T]) -> T:
+def wait(work: Awaitable[T]) -> T:
     """The result of something that only the event loop can do."""
     outside = getcurrent().parent
     assert outside is not None, "only an operation waits like this"
@@ -58,14 +58,14 @@ class BridgedConnection:
         text, names, gives_rows = prepared(statement)
         values = [without_nul(key[name]) for name in names] if key is not None else []
         if gives_rows:
-            rows = _wait(self._connection.fetch(text, *values))
+            rows = wait(self._connection.fetch(text, *values))
             return StatementResult(rows, len(rows))
-        return StatementResult([], _count(_wait(self._connection.execute(text, *values))))
+        return StatementResult([], _count(wait(self._connection.execute(text, *values))))
 
     def executemany(self, statement: str, rows: Iterable[Mapping[str, object]], /) -> StatementResult:
         text, names, _ = prepared(statement)
         values = [[without_nul(row[name]) for name in names] for row in rows]
-        _wait(self._connection.executemany(text, values))
+        wait(self._connection.executemany(text, values))
         return StatementResult([], len(values))
 
 

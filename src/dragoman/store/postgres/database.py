@@ -276,6 +276,11 @@ class PostgresDatabase(SqlDatabase):
         finally:
             db.execute("COMMIT")
 
+    def _give_way(self) -> None:
+        from dragoman.store.postgres.bridge import wait
+
+        wait(asyncio.sleep(0))
+
     def _is_alive(self, db: SqlConnection, owner: str) -> bool:
         if owner == self._owner_name:
             return True

@@ -12,6 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from time import perf_counter
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from dragoman.errors import NotFound, Unreadable
@@ -23,6 +24,7 @@ from dragoman.store.sql.schema import SchemaState
 T = TypeVar("T")
 V = TypeVar("V")
 
+_MOMENT = 0.001  # seconds of work on what was read, after which others get their turn
 _BLOB = re.compile(r'"blob":"([0-9a-f]{64})"')
 
 _log = logging.getLogger("dragoman.store")
@@ -95,6 +97,19 @@ class SqlDatabase(ABC):
     @abstractmethod
     def _snapshot(self, db: SqlConnection) -> AbstractContextManager[None]:
         """Several reads of the same moment, whatever is committed between them."""
+
+    @abstractmethod
+    def _give_way(self) -> None:
+        """In the middle of a long read: others get their turn."""
+
+    def _unhurried(self, rows: Iterable[T]) -> Iterator[T]:
+        """All of many rows. Who works through them holds up nobody for longer than a moment."""
+        end = perf_counter() + _MOMENT
+        for row in rows:
+            yield row
+            if perf_counter() > end:
+                self._give_way()
+                end = perf_counter() + _MOMENT
 
     @abstractmethod
     def _is_alive(self, db: SqlConnection, owner: str) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dragoman.errors import NotFound
 from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall, ToolResult
-from dragoman.store.codecs import CALL, RESULT
+from dragoman.store.codecs import CALL, MESSAGE, RESULT
 from dragoman.store.sql.database import SqlConnection, SqlDatabase
 from dragoman.store.sql.rows import call_row, calls_of, load, message_of, message_row
 from dragoman.store.sql.texts import text_of_call
@@ -17,17 +17,28 @@ from dragoman.store.sql.texts import text_of_call
 class SqlMessages(SqlDatabase):
     async def messages(self, conversation: str) -> tuple[list[Message], int]:
         def read(db: SqlConnection) -> tuple[list[Message], int]:
-            key = {"conversation": conversation}
-            with self._snapshot(db):
-                info = db.execute(self._sql["conversation"], {"id": conversation}).fetchone()
-                if info is None:
-                    raise NotFound("conversation", conversation)
-                rows = db.execute(self._sql["messages"], key).fetchall()
-                call_rows = db.execute(self._sql["calls_of_conversation"], key).fetchall()
-            calls = calls_of(call_rows)
-            return [message_of(row, calls) for row in rows], info["revision"]
+            messages, revision = self._messages(db, conversation)
+            return [*messages], revision
 
         return await self._read(read)
+
+    async def message_texts(self, conversation: str) -> tuple[dict[str, str], int]:
+        def read(db: SqlConnection) -> tuple[dict[str, str], int]:
+            messages, revision = self._messages(db, conversation)
+            return {message.id: MESSAGE.dump(message) for message in messages}, revision
+
+        return await self._read(read)
+
+    def _messages(self, db: SqlConnection, conversation: str) -> tuple[Iterator[Message], int]:
+        key = {"conversation": conversation}
+        with self._snapshot(db):
+            info = db.execute(self._sql["conversation"], {"id": conversation}).fetchone()
+            if info is None:
+                raise NotFound("conversation", conversation)
+            rows = db.execute(self._sql["messages"], key).fetchall()
+            call_rows = db.execute(self._sql["calls_of_conversation"], key).fetchall()
+        calls = calls_of(self._unhurried(call_rows))
+        return (message_of(row, calls) for row in self._unhurried(rows)), info["revision"]
 
     async def revisions(self, conversations: Sequence[str]) -> dict[str, int]:
         rows = await self._all("revisions", ids=json.dumps(list(conversations)))

@@ -24,6 +24,7 @@ from dragoman.store.sqlite.readers import Readers
 from dragoman.store.sqlite.writer import Writer
 
 T = TypeVar("T")
+_BREATH = 0.0003  # seconds
 
 
 class SqliteDatabase(SqlDatabase):
@@ -182,6 +183,9 @@ class SqliteDatabase(SqlDatabase):
             yield
         finally:
             db.execute("COMMIT")
+
+    def _give_way(self) -> None:
+        time.sleep(_BREATH)  # to let the lock of the interpreter go is not enough: it is taken again at once
 
     def _is_alive(self, db: SqlConnection, owner: str) -> bool:
         return self._owner.alive(owner)
