@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import resource
@@ -50,7 +51,9 @@ async def dragoman(port: int, pieces: int) -> None:
         async with Runtime(f"{folder}/chat.db", model=model) as runtime:
             auth = Auth(runtime.store, b"0" * 32, token="load")
             await _add_long_conversation(runtime)
-            await _serve(server(runtime, auth), port)
+            app = server(runtime, auth)
+            gc.freeze()  # as `dragoman serve` does
+            await _serve(app, port)
 
 
 async def _add_long_conversation(runtime: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import os
 import socket
@@ -90,6 +91,7 @@ async def _serve(settings: Settings) -> None:
             with announce(folder, running), on_enter(print_link), ExitStack() as opened:
                 if table.get("open", _has_screen()):
                     opened.enter_context(open_privately(_link(page, auth.links.add(LOCAL, lifetime=60))))
+                gc.freeze()  # what is there by now stays: looking through it would hold everybody up
                 await serving.serve(sockets=[listener])
 
 
