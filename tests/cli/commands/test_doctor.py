@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -19,9 +20,8 @@ pytestmark = pytest.mark.slow
 def test_the_doctor_names_what_is_missing_and_what_mends_it(stage: Path, cli: Cli) -> None:
     assert "✓ model      stage/model" in cli("doctor").out
     config = stage / "dragoman.toml"
-    config.write_text(
-        config.read_text().replace("127.0.0.1:", "127.0.0.1:1") + '\n[mcp.x]\ncommand = "no-such-program"\n'
-    )
+    nobody = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:1", config.read_text())
+    config.write_text(f'{nobody}\n[mcp.x]\ncommand = "no-such-program"\n')
     ill = cli("doctor", "--json", status=1)
     findings = {one["name"]: one for one in json.loads(ill.out)["findings"]}
     assert findings["model"]["state"] == "missing"
