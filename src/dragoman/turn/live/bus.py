@@ -21,7 +21,7 @@ from dragoman.turn.machine import State
 
 _LOOK = 0.5  # seconds without an event after which a follower looks whether the turn is over
 _GLANCE = 0.05  # seconds between looks for the last events of a turn that is over
-_PATIENCE = 1.0  # seconds in which the last events of a turn that is over may still arrive
+_PATIENCE = 3.0  # seconds in which the last events of a turn that is over may still arrive
 
 
 @dataclass(slots=True)
