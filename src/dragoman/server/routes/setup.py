@@ -137,7 +137,7 @@ async def agents_and_skills(context: TheContext, own: TheOwnSettings) -> shapes.
 async def set_agent(
     context: TheContext, own: TheOwnSettings, name: str, body: AgentBody
 ) -> shapes.AgentSetup:
-    """Written to the settings; it holds at once."""
+    """Written to the settings; it holds from the next turn on."""
     return await put_agent(context.runtime, own, name, body)
 
 
