@@ -81,13 +81,19 @@ class DeletionConformance(Suite):
             await store.add_conversation(Conversation("conv_2"))
             deletion = asyncio.create_task(store.delete_conversation("conv_1"))
             seen, writes = set(), 0
-            while not deletion.done():
-                await store.set_title("conv_2", str(writes))
-                writes += 1
-                try:
-                    seen.add(len((await store.messages("conv_1"))[0]))
-                except NotFound:
-                    seen.add(0)
+
+            async def look() -> None:
+                while not deletion.done():
+                    try:
+                        seen.add(len((await store.messages("conv_1"))[0]))
+                    except NotFound:
+                        seen.add(0)
+
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(look())
+                while not deletion.done():
+                    await store.set_title("conv_2", str(writes))
+                    writes += 1
             await deletion
             assert seen <= {0, 2000}
             assert writes > 1
