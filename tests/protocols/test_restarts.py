@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.messages.parts import Text
+from dragoman.messages.questions import reject
 from dragoman.server.auth import key_hash
 from dragoman.server.protocols.ag_ui.bodies import RunAgentInput
 from dragoman.wire.scripted import calls, says
@@ -173,3 +174,73 @@ async def test_a_change_of_the_state_that_nobody_read_is_made_when_its_client_co
     ]
     assert events[-1]["outcome"] == {"type": "success"}
     assert '"snapshot": {"notes": ["milk", "bread"]}' in later.body.decode()
+
+
+async def test_an_approval_that_comes_too_late_brings_the_rest_of_the_answer(tmp_path: Path) -> None:
+    """F2 × P4: it was answered elsewhere, or the response to it was lost; the client would ask for ever."""
+    script = [
+        says("One moment.") + calls("add", a=1, b=2),
+        says("Again.") + calls("add", a=3, b=4),
+        says("7."),
+    ]
+    chat: dict[str, Any] = {"id": "a", "messages": [{"id": "1", "role": "user", "parts": PARTS}]}
+    async with served(tmp_path, script, tools=[add], allow=()) as site:
+        chunks = await told(site, "/api/ai-sdk/chat", chat)
+        shown = [approval(chunks, state="approval-responded", approved=True)]
+        chat["messages"].append({"id": chunks[0]["messageId"], "role": "assistant", "parts": shown})
+        await told(site, "/api/ai-sdk/chat", chat)
+        late = await told(site, "/api/ai-sdk/chat", chat)
+        (question,) = await site.runtime.store.questions(user="local")
+        await site.runtime.answer(question.id, reject("not these"))
+        assert await site.runtime.turn(chunks[0]["messageId"]).reached("completed")
+        over = await told(site, "/api/ai-sdk/chat", chat)
+        shown[0]["state"] = "output-available"
+        shown.append(approval(late, state="approval-responded", approved=True))
+        rest = await told(site, "/api/ai-sdk/chat", chat)
+    assert (written(late), written(over), written(rest)) == ("Again.", "Again.7.", "7.")
+    ends = [
+        [chunk["type"] for chunk in told if "tool-output" in chunk["type"]] for told in (late, over, rest)
+    ]
+    assert ends == [
+        ["tool-output-available"],
+        ["tool-output-available", "tool-output-denied"],
+        ["tool-output-denied"],
+    ]
+    assert [told[-1]["type"] for told in (late, over, rest)] == ["finish"] * 3
+
+
+async def test_what_ag_ui_brings_too_late_shows_the_thread_as_it_is(tmp_path: Path) -> None:
+    """F2 × P4: once while the turn goes on, and once when it is over; nothing is said again."""
+    script = [calls("add", a=1, b=2), says("Again.") + calls("add", a=3, b=4), says("7.")]
+    said = [{"id": "1", "role": "user", "content": "Add."}]
+    run: dict[str, Any] = {"threadId": "a", "runId": "1", "messages": said, "tools": [], "context": []}
+    async with served(tmp_path, script, tools=[add], allow=()) as site:
+        *_, end = await told(site, "/api/ag-ui", run)
+        (interrupt,) = end["outcome"]["interrupts"]
+        resume = [{"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": True}}]
+        await told(site, "/api/ag-ui", {**run, "runId": "2", "resume": resume})
+        late = await told(site, "/api/ag-ui", {**run, "runId": "3", "resume": resume})
+        (question,) = await site.runtime.store.questions(user="local")
+        await site.runtime.answer(question.id, reject("not these"))
+        (turn,) = await site.runtime.store.turns(question.conversation)
+        assert await site.runtime.turn(turn.id).reached("completed")
+        over = await told(site, "/api/ag-ui", {**run, "runId": "4", "resume": resume})
+        brought = [*said, {"id": "2", "role": "tool", "toolCallId": question.call, "content": "7"}]
+        again = await told(site, "/api/ag-ui", {**run, "runId": "5", "messages": brought})
+        assert len(await site.runtime.store.turns(question.conversation)) == 1
+    assert "".join(one["delta"] for one in late if one["type"] == "TEXT_MESSAGE_CONTENT") == "Again."
+    assert late[-1]["outcome"]["interrupts"][0]["id"] == question.id
+    for shown in (over, again):
+        (thread,) = [one["messages"] for one in shown if one["type"] == "MESSAGES_SNAPSHOT"]
+        assert [one["content"] for one in thread if one["role"] == "assistant" and one.get("content")][
+            -1
+        ] == "7."
+        assert shown[-1]["outcome"] == {"type": "success"}
+
+
+def approval(chunks: list[dict[str, Any]], **answer: Any) -> dict[str, Any]:
+    """The part of the call that was asked about, as a client sends it with its answer."""
+    (asked,) = [chunk for chunk in chunks if chunk["type"] == "tool-approval-request"]
+    state = answer.pop("state")
+    given = {"id": asked["approvalId"], **answer}
+    return {"type": "dynamic-tool", "toolCallId": asked["toolCallId"], "state": state, "approval": given}

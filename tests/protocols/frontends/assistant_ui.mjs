@@ -14,6 +14,15 @@ const { AssistantChatTransport, useChatRuntime } = await import("@assistant-ui/r
 const ai = await import("ai");
 
 const seen = { errors: [], ran: [] };
+const requests = []; // when each was made, and what came of it: told where nothing comes of a scene
+const fetch = globalThis.fetch;
+globalThis.fetch = async (address, options) => {
+  const request = { at: Date.now(), made: `${options?.method ?? "GET"} ${address}`, body: options?.body };
+  requests.push(request);
+  const response = await fetch(address, options);
+  Object.assign(request, { answered: Date.now(), status: response.status });
+  return response;
+};
 const stored = new Map(); // what a page keeps in its session storage
 const session = () => ({
   getStreamId: () => stored.get("stream") ?? null,
@@ -60,7 +69,7 @@ async function until(found) {
   const end = Date.now() + 100_000;
   for (let value; ; ) {
     if ((value = found())) return value;
-    if (Date.now() > end) throw new Error(`nothing came of it: ${JSON.stringify([messages(), seen])}`);
+    if (Date.now() > end) throw new Error(`nothing came of it: ${JSON.stringify([messages(), seen, requests])}`);
     await new Promise((done) => setTimeout(done, 10));
   }
 }

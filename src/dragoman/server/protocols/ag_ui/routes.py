@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 
 from fastapi import APIRouter
 from pydantic import JsonValue
@@ -48,7 +49,9 @@ async def _run(context: Context, person: str, body: RunAgentInput, agent: str | 
     check_state(body.state)
     conversation = await conversation_of(context, person, body.thread, PROTOCOL)
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
-    if live and (body.resume or _brings(body.messages)):
+    if conversation is not None and await _is_behind(context, person, body):
+        return await _show(context, body, conversation, live)
+    if live and (body.resume or any(_results(body))):
         turn = context.runtime.turn(live[-1].id)
         projection, snapshot = await _projection(context, body, turn.id), await turn.snapshot()
         for _ in projection.replay(snapshot):
@@ -100,10 +103,6 @@ def _last_said(messages: Sequence[AgentMessage]) -> str | None:
     return next((one.text for one in reversed(messages) if one.role == "user"), None)
 
 
-def _brings(messages: Sequence[AgentMessage]) -> bool:
-    return bool(messages) and messages[-1].role == "tool"
-
-
 async def _start(
     context: Context, person: str, body: RunAgentInput, agent: str | None, state: JsonValue
 ) -> TurnRow:
@@ -134,6 +133,17 @@ async def _part(context: Context, person: str, part: AgentPart) -> Part:
 # ── what a run waited for ─────────────────────────────────────────────────────────────────────────
 
 
+async def _is_behind(context: Context, person: str, body: RunAgentInput) -> bool:
+    """All that it brings is settled already: elsewhere, or by a request whose response was lost."""
+    try:
+        asked = [await context.question(entry.interrupt, person) for entry in body.resume]
+        calls = [await context.call(message.call, person) for message in _results(body)]
+    except NotFound:
+        return False
+    open = any(one.open for one in asked) or any(not call.state.settled for call in calls)
+    return bool(asked or calls) and not open
+
+
 async def _bring(context: Context, person: str, body: RunAgentInput, projection: AgentRun) -> None:
     """Answers to interrupts, and results of calls. What is settled already, is."""
     for entry in body.resume:
@@ -142,9 +152,7 @@ async def _bring(context: Context, person: str, body: RunAgentInput, projection:
         with suppress(AlreadyAnswered):
             await context.runtime.answer(asked.id, given)
         projection.was_brought(asked.id)
-    for message in reversed(body.messages):
-        if message.role != "tool":
-            break
+    for message in _results(body):
         with suppress(AlreadyAnswered, NotFound):
             call = await context.call(message.call, person)
             if not call.state.settled:
@@ -152,6 +160,11 @@ async def _bring(context: Context, person: str, body: RunAgentInput, projection:
                 result = ToolResult(message.error if message.error is not None else message.text)
                 await context.runtime.commands.deliver(message.call, result, failed=failed)
         projection.was_brought(message.call)
+
+
+def _results(body: RunAgentInput) -> Iterator[AgentMessage]:
+    """Of calls that the client has run since the last reply."""
+    return takewhile(lambda message: message.role == "tool", reversed(body.messages))
 
 
 def _answer(asked: Question, entry: ResumeEntry) -> Answer:

@@ -39,6 +39,11 @@ class UIPart(_Loose):
     error: Annotated[str, Field(alias="errorText")] = ""
     approval: Approval | None = None
 
+    @property
+    def settled(self) -> bool:
+        """Of a call: it has its result."""
+        return self.state in ("output-available", "output-error", "output-denied")
+
 
 class UIMessage(_Loose):
     id: str = ""

@@ -6,7 +6,7 @@ that sent them; all others are dynamic ones, since no page knows them beforehand
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from typing import TypeAlias
 
@@ -27,6 +27,7 @@ from dragoman.messages.parts import (
 )
 from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
+from dragoman.server.protocols.ai_sdk.bodies import UIMessage, UIPart
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.machine import State
 
@@ -86,16 +87,42 @@ class UIMessageStream:
         """The turn so far. The last part of a reply that is still being written stays open."""
         self._state = snapshot.state
         for message in snapshot.messages:
-            if message.role != "assistant":
-                continue
-            yield {"type": "start-step"}
-            for part in message.parts:
-                yield from self._close()
-                yield from self._replay_part(part)
-            if message.finish is not None:
-                yield from self._close()
+            yield from self._replay_message(message)
         for question in snapshot.questions:
             yield from self._ask(question.id, question)
+
+    def catch_up(self, snapshot: Snapshot, shown: UIMessage) -> Iterator[Chunk]:
+        """Of the turn so far what a client lacks who shows this much of it: results of calls, and all that
+        came after them. It may have been answered elsewhere, or by an earlier request that was lost."""
+        self._state = snapshot.state
+        has = {part.call: part for part in shown.calls}
+        common = [place for place, one in enumerate(snapshot.messages) if any(c.id in has for c in one.calls)]
+        last = common[-1] if common else len(snapshot.messages)
+        for place, message in enumerate(snapshot.messages):
+            yield from self._replay_message(message) if place > last else self._results(message, has)
+        known = {part.approval.id for part in has.values() if part.approval is not None}
+        for question in snapshot.questions:
+            asked = [*self._ask(question.id, question)]
+            yield from asked if question.id not in known else ()
+
+    def _results(self, message: Message, has: Mapping[str, UIPart]) -> Iterator[Chunk]:
+        """Of a reply that the client has: results of calls, and with which arguments they ran."""
+        for part in message.parts if message.role == "assistant" else ():
+            chunks = [*self._replay_part(part)]
+            self._open.clear()
+            if isinstance(part, ToolCall) and part.state.settled and part.id in has:
+                known = has[part.id].settled
+                yield from (c for c in chunks if not known and c["type"] != "tool-input-start")
+
+    def _replay_message(self, message: Message) -> Iterator[Chunk]:
+        if message.role != "assistant":
+            return
+        yield {"type": "start-step"}
+        for part in message.parts:
+            yield from self._close()
+            yield from self._replay_part(part)
+        if message.finish is not None:
+            yield from self._close()
 
     def _replay_part(self, part: object) -> Iterator[Chunk]:
         match part:

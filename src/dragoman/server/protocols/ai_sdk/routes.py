@@ -6,7 +6,7 @@ stays open meanwhile, and questions are answered at `/questions/ID/answer`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -15,6 +15,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy
+from dragoman.messages.events import TurnEnd
 from dragoman.messages.parts import Part, Text, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
@@ -26,6 +27,7 @@ from dragoman.server.stream import EventStream
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import options_in
 from dragoman.turn.handles import TurnHandle
+from dragoman.turn.live.log import Snapshot
 
 router = APIRouter(tags=["AI SDK"])
 
@@ -80,17 +82,14 @@ async def _chat(context: Context, person: str, body: UIChatBody, *, approvals: b
         snapshot = await turn.snapshot()
         brought = await _brought(context, row.id)
         stream = UIMessageStream(row.id, row.conversation, brought=brought, approvals=approvals)
-        for _ in stream.replay(snapshot):
-            pass  # the client has these chunks
+        lacking = [*stream.catch_up(snapshot, last)]
         await _bring(context, person, last, stream)
-        if not row.live:
-            return _respond(context, row, _over(stream))
-        return _respond(context, row, _follow(turn, stream, snapshot.last))
+        return _respond(context, row, _follow(turn, stream, lacking, snapshot))
     row = await _start(context, person, body)
     brought = await _brought(context, row.id)
     stream = UIMessageStream(row.id, row.conversation, brought=brought, approvals=approvals)
     context.readers.began(row.id)
-    return _respond(context, row, _follow(context.runtime.turn(row.id), stream, 0))
+    return _respond(context, row, _follow(context.runtime.turn(row.id), stream))
 
 
 async def _resume(context: Context, person: str, id: str, *, approvals: bool) -> Response:
@@ -197,42 +196,35 @@ def _respond(context: Context, turn: TurnRow, chunks: AsyncIterator[Chunk]) -> R
     return response
 
 
-async def _follow(turn: TurnHandle, stream: UIMessageStream, after: int) -> AsyncIterator[Chunk]:
-    """The rest of the message: until the turn ends, or waits for this client."""
+async def _from_the_start(turn: TurnHandle, stream: UIMessageStream) -> AsyncIterator[Chunk]:
+    """All that was said in it, then the rest."""
+    snapshot = await turn.snapshot()
+    async for chunk in _follow(turn, stream, stream.replay(snapshot), snapshot):
+        yield chunk
+
+
+async def _follow(
+    turn: TurnHandle, stream: UIMessageStream, lacking: Iterable[Chunk] = (), known: Snapshot | None = None
+) -> AsyncIterator[Chunk]:
+    """What the client lacks of what is known, then the rest: until the turn ends, or waits for it."""
     yield stream.begin()
+    for chunk in lacking:
+        yield chunk
     if stream.waits_for_client:  # nothing new was brought
         for chunk in stream.pause():
             yield chunk
         return
-    async for chunk in _events(turn, stream, after):
+    async for chunk in _rest(turn, stream, known):
         yield chunk
 
 
-async def _from_the_start(turn: TurnHandle, stream: UIMessageStream) -> AsyncIterator[Chunk]:
-    """All that was said in it, then the rest."""
-    yield stream.begin()
-    snapshot = await turn.snapshot()
-    for chunk in stream.replay(snapshot):
-        yield chunk
-    if stream.waits_for_client:
-        for chunk in stream.pause():
-            yield chunk
-        return
-    async for chunk in _events(turn, stream, snapshot.last):
-        yield chunk
-
-
-async def _events(turn: TurnHandle, stream: UIMessageStream, after: int) -> AsyncIterator[Chunk]:
-    async for event in turn.events(after):
+async def _rest(turn: TurnHandle, stream: UIMessageStream, known: Snapshot | None) -> AsyncIterator[Chunk]:
+    async for event in turn.events(known.last if known is not None else 0):
+        if known is not None and known.state.ended and not isinstance(event, TurnEnd):
+            continue  # of one that is over, all that it said is told again
         for chunk in stream.chunks(event):
             yield chunk
         if stream.waits_for_client:
             for chunk in stream.pause():
                 yield chunk
             return
-
-
-async def _over(stream: UIMessageStream) -> AsyncIterator[Chunk]:
-    """There is nothing more of it."""
-    yield stream.begin()
-    yield {"type": "finish"}
