@@ -75,6 +75,7 @@ class EventBus:
 
     def add(self, live: LiveTurn) -> None:
         self._turns[live.log.id] = live
+        self._remote.look_up(live.log.id)  # who follows it from elsewhere follows it here from now on
 
     def remove(self, turn: str) -> None:
         live = self._turns.pop(turn, None)

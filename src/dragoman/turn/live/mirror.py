@@ -118,6 +118,10 @@ class Follower:
             self._events += new
             self._arrived.set()
 
+    def look_up(self) -> None:
+        """Wait no longer: there is something to be seen elsewhere."""
+        self._arrived.set()
+
     async def take(self, seconds: float) -> list[Event]:
         """All that has come; nothing where nothing comes for so long."""
         try:
@@ -153,6 +157,11 @@ class RemoteEvents:
             yield follower
         finally:
             self._followers.discard(follower)
+
+    def look_up(self, turn: str) -> None:
+        for follower in self._followers:
+            if follower.turn == turn:
+                follower.look_up()
 
     async def _read_next(self) -> None:
         await self._wanted.wait()
