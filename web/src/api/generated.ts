@@ -822,6 +822,7 @@ export interface components {
             rule: components["schemas"]["Rule-Output"];
             words: string;
             conversation: string | null;
+            folder: string | null;
             created: number;
             expires: number | null;
         };
