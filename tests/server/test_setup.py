@@ -7,7 +7,7 @@ import json
 import stat
 import sys
 import tomllib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,10 +76,13 @@ def answer(body: Body) -> Reply:
 
 @asynccontextmanager
 async def set_up(
-    folder: Folder, logins: ServerLogins | None = None, **environment: str
+    folder: Folder,
+    logins: ServerLogins | None = None,
+    reply: Callable[[Body], Reply] = answer,
+    **environment: str,
 ) -> AsyncIterator[Site]:
     """What `dragoman serve` puts together from the person's own file."""
-    async with loopback(answer) as model:
+    async with loopback(reply) as model:
         folder.file.parent.mkdir(parents=True, exist_ok=True)
         if not folder.file.exists():
             folder.file.write_text(SETTINGS.format(url=model.url))
