@@ -226,6 +226,13 @@ async def test_skills_that_are_written_at_the_same_time_are_all_there(folder: Fo
         assert await names(site) == []
 
 
+async def test_a_name_that_no_address_holds_is_not_offered_to_be_changed(folder: Folder) -> None:
+    for place, name in enumerate(("a/b", "..")):
+        skill(own_folder(folder), f"skill{place}", f"name: {name}\ndescription: d")
+    async with set_up(folder) as site:
+        assert [one["own"] for one in (await site.get(URL))["items"]] == [False, False]
+
+
 async def test_a_folder_that_cannot_be_written_is_told(folder: Folder) -> None:
     async with set_up(folder) as site:
         own_folder(folder).write_text("a file")

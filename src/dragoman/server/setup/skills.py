@@ -89,6 +89,9 @@ def _check_used(runtime: Runtime, own: OwnSettings) -> None:
 
 
 def _is_own(own: OwnSettings, skill: Skill) -> bool:
+    """Whether it can be changed here: one whose name no address can hold is edited by hand."""
+    if "/" in skill.name or not skill.name.strip("."):
+        return False
     return (skill.folder / NAME).resolve().is_relative_to(own.skills.resolve())
 
 
