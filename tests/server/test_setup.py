@@ -76,19 +76,14 @@ def answer(body: Body) -> Reply:
 
 @asynccontextmanager
 async def set_up(
-    folder: Folder,
-    logins: ServerLogins | None = None,
-    reply: Callable[[Body], Reply] = answer,
-    **environment: str,
+    folder: Folder, logins: ServerLogins | None = None, reply: Callable[[Body], Reply] = answer, **env: str
 ) -> AsyncIterator[Site]:
     """What `dragoman serve` puts together from the person's own file."""
     async with loopback(reply) as model:
         folder.file.parent.mkdir(parents=True, exist_ok=True)
         if not folder.file.exists():
             folder.file.write_text(SETTINGS.format(url=model.url))
-        settings = load(
-            start=folder.path, environment=environment, flags={"store": str(folder.path / "chat.db")}
-        )
+        settings = load(start=folder.path, environment=env, flags={"store": str(folder.path / "chat.db")})
         chosen = await choose_model(settings)
         built = build_runtime(settings, model=chosen.models)
         async with chosen.models, built.runtime as runtime:
