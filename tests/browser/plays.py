@@ -208,6 +208,7 @@ PLAYS: dict[str, list[Line]] = {
     ],
     "marks": [says(MARKS)],
     "diagrams": [says(DIAGRAMS)],
+    "bake": [calls("load_skill", name="bake"), says("It is in the oven.")],
     "task": [calls("task", agent="helper", request="note"), says("The helper is done.")],
 }
 

@@ -99,6 +99,29 @@ async def test_what_was_begun_stands_there_again(person: Person) -> None:
     await expect(person.by("edit-send")).to_have_count(0)
 
 
+async def test_what_was_typed_into_a_question_that_was_closed_elsewhere_is_not_kept(person: Person) -> None:
+    """U3 × P6: what stands in one that is still open is."""
+    begun = "() => Object.keys(sessionStorage).filter(key => key.startsWith('dragoman.draft.ask.')).length"
+    ids = list[str]()
+    for _ in range(2):
+        await person.say("ask")
+        await person.by("reply-text").fill("a dark")
+        where = f"/api/questions?conversation={person.page.url.rpartition('/')[2]}"
+        ids += [one["id"] for one in (await person.told(where))["items"]]
+        await person.by("new-conversation").click()
+    assert await person.page.evaluate(begun) == len(ids) == 2
+    await person.page.evaluate(
+        """id => fetch(`/api/questions/${id}/answer`, {method: "POST",
+        body: '{"verdict": "reply", "value": "red"}', headers: {"content-type": "application/json"}})""",
+        ids[0],
+    )
+    await person.say("note")
+    await expect(person.question).to_be_visible()
+    await person.page.wait_for_function(f"() => ({begun})() === 1")
+    kept = await person.page.evaluate("() => Object.keys(sessionStorage).join()")
+    assert ids[1] in kept
+
+
 async def test_a_tools_question_is_answered_in_ones_own_words(person: Person) -> None:
     """C8: beside its choices, or where messages are typed; what was answered is seen at once."""
     await person.say("ask")

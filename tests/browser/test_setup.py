@@ -189,7 +189,7 @@ async def test_an_agent_is_written_used_changed_and_removed(owner: Person) -> No
     await open_setup(owner, "agents")
     await expect(owner.by("agent-prompt")).to_have_value("You write poems.")
     await owner.by("save-agent").click()
-    await expect(owner.by("toast")).to_contain_text("did you mean files.read_file")
+    await expect(owner.by("agent-problem")).to_contain_text("did you mean files.read_file")
     await owner.by("agent-tools").fill("basics\nfiles.read_file")
     await owner.by("save-agent").click()
     mine = owner.by("agent-setup").filter(has_text="poet")
@@ -211,12 +211,64 @@ async def test_an_agent_is_written_used_changed_and_removed(owner: Person) -> No
     await expect(owner.by("agent")).to_contain_text("No agent")
 
 
+async def test_a_skill_is_written_loaded_changed_and_removed(owner: Person, tmp_path: Path) -> None:
+    """C12, P11: the model of the next turn loads it. Who edits what was changed meanwhile is told first."""
+    file = tmp_path / "config" / "dragoman" / "skills" / "bake" / "SKILL.md"
+    await open_setup(owner, "agents")
+    await owner.by("open-new-skill").click()
+    await owner.by("skill-name").fill("NUL")
+    await owner.by("skill-description").fill("How to bake: bread.")
+    await owner.by("skill-text").fill("1. Knead.\n2. Wait.")
+    assert await violations(owner) == []
+    await owner.page.reload()
+    await open_setup(owner, "agents")
+    await expect(owner.by("skill-text")).to_have_value("1. Knead.\n2. Wait.")
+    await owner.by("save-skill").click()
+    await expect(owner.by("skill-problem")).to_contain_text("Windows")
+    await owner.by("skill-name").fill("bake")
+    await owner.by("skill-name").press("Enter")
+    mine = owner.by("skill-setup").filter(has_text="bake")
+    await expect(mine).to_contain_text("How to bake: bread.")
+    assert file.read_text("utf-8").endswith("\n---\n\n1. Knead.\n2. Wait.\n")
+    assert await violations(owner) == []
+    await owner.page.keyboard.press("Escape")
+    await owner.say("bake")
+    await owner.sees("It is in the oven.")
+    await owner.call.get_by_role("button").first.click()
+    await expect(owner.call).to_contain_text("2. Wait.")
+    await open_setup(owner, "agents")
+    await mine.get_by_test_id("edit-skill").click()
+    await owner.by("skill-when").fill("bread is wanted")
+    file.write_text(file.read_text("utf-8").replace("2. Wait.", "2. Sleep."), "utf-8")
+    await owner.by("save-skill").click()
+    await expect(owner.by("skill-changed")).to_contain_text("changed elsewhere")
+    assert await violations(owner) == []
+    await owner.by("save-skill").click()
+    await expect(owner.by("skill-form")).to_have_count(0)
+    assert "when: bread is wanted" in file.read_text("utf-8")
+    await mine.get_by_test_id("edit-skill").click()
+    await owner.by("skill-text").fill("Buy it.")
+    file.unlink()  # what was typed is for a new one then
+    await owner.by("save-skill").click()
+    await expect(owner.by("skill-name")).to_be_editable()
+    await expect(owner.by("skill-text")).to_have_value("Buy it.")
+    await owner.by("save-skill").click()
+    await expect(owner.by("skill-form")).to_have_count(0)
+    assert "Buy it." in file.read_text("utf-8")
+    owner.page.once("dialog", lambda shown: shown.accept())
+    await mine.get_by_test_id("remove-skill").click()
+    await expect(mine).to_have_count(0)
+    assert not file.parent.exists()
+
+
 async def test_the_set_up_is_chinese_where_the_page_is(owner: Person, browser: Browser) -> None:
     async with at_the_page(browser, owner.server, locale="zh-CN") as person:
         await open_setup(person, "agents")
         await expect(person.by("settings")).to_contain_text("智能体与技能")
         await person.by("open-new-agent").click()
         await expect(person.by("agent-form")).to_contain_text("它擅长什么")
+        await person.by("open-new-skill").click()
+        await expect(person.by("skill-form")).to_contain_text("何时使用")
         assert await violations(person) == []
         await person.page.keyboard.press("Escape")
         await person.by("open-tools").click()

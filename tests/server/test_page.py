@@ -135,6 +135,34 @@ async def test_a_rule_is_given_before_anybody_asks(tmp_path: Path) -> None:
             assert (await site.ask("POST", "/api/grants", wrong)).status == 422, wrong
 
 
+async def test_a_rule_that_allows_holds_in_the_servers_own_folder(tmp_path: Path) -> None:
+    """P9, P11: what it is said to settle it settles, no more; the list and the trial say where it holds."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    script = [*[calls("shell", command="ls")] * 2, *[says("ok")] * 2]
+    async with served(
+        tmp_path, script, tools=[shell_group()], allow=(), workspace=here, workspaces={"site": there}
+    ) as site:
+        mine, other = [await site.conversation() for _ in range(2)]
+        await site.ask("PATCH", f"/api/conversations/{other}", {"settings": {"workspace": "site"}})
+        turns = [await site.say("go", id) for id in (mine, other)]
+        for turn in turns:
+            await site.until(f"/api/turns/{turn}/events", "call.asked")
+        found = await site.get("/api/rules/covered?rule=shell:ls")
+        assert [call["conversation"] for call in found["waiting"]] == [mine]
+        assert (await site.post("/api/grants", {"permission": "shell", "pattern": "ls"}))["folder"] == "here"
+        await site.until(f"/api/turns/{turns[0]}/events", "turn.end")
+        (left,) = (await site.get("/api/questions"))["items"]
+        assert left["conversation"] == other
+        trial = "/api/rules/decision?permission=shell&pattern=ls"
+        tried = [(await site.get(f"{trial}{more}"))["action"] for more in ("", f"&conversation={other}")]
+        assert tried == ["allow", "ask"]
+        denied = await site.post("/api/grants", {"permission": "shell", "pattern": "ls", "action": "deny"})
+        assert denied["folder"] is None
+        await site.until(f"/api/turns/{turns[1]}/events", "turn.end")
+
+
 async def test_rules_that_are_made_to_be_slow_are_not_tried_on_everything(tmp_path: Path) -> None:
     """P11 × S2: what was looked at is told."""
 

@@ -7,7 +7,7 @@ import json
 import stat
 import sys
 import tomllib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,13 +75,15 @@ def answer(body: Body) -> Reply:
 
 
 @asynccontextmanager
-async def set_up(folder: Folder, logins: ServerLogins | None = None) -> AsyncIterator[Site]:
+async def set_up(
+    folder: Folder, logins: ServerLogins | None = None, reply: Callable[[Body], Reply] = answer, **env: str
+) -> AsyncIterator[Site]:
     """What `dragoman serve` puts together from the person's own file."""
-    async with loopback(answer) as model:
+    async with loopback(reply) as model:
         folder.file.parent.mkdir(parents=True, exist_ok=True)
         if not folder.file.exists():
             folder.file.write_text(SETTINGS.format(url=model.url))
-        settings = load(start=folder.path, environment={}, flags={"store": str(folder.path / "chat.db")})
+        settings = load(start=folder.path, environment=env, flags={"store": str(folder.path / "chat.db")})
         chosen = await choose_model(settings)
         built = build_runtime(settings, model=chosen.models)
         async with chosen.models, built.runtime as runtime:
@@ -123,6 +125,9 @@ ROUTES = [
     ("GET", "/agents", None),
     ("PUT", "/agents/coder", {"prompt": "You do as I say."}),
     ("DELETE", "/agents/coder", None),
+    ("GET", "/skills", None),
+    ("PUT", "/skills/bake", {"description": "How to bake.", "text": "Do it so."}),
+    ("DELETE", "/skills/bake", None),
 ]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.turn.agent import Agent
+from dragoman.wire.scripted import calls
 from tests.server.test_setup import Folder, folder, set_up
 
 __all__ = ["folder"]
@@ -90,6 +91,21 @@ async def test_an_agent_of_another_file_is_edited_there(folder: Folder) -> None:
         kept = await site.ask("DELETE", "/api/setup/agents/coder")
         assert (kept.status, "hands over to coder" in kept.body["detail"]) == (422, True)
         assert "agents" in tomllib.loads(folder.file.read_text())
+
+
+async def test_an_agent_that_works_in_a_turn_is_not_removed(folder: Folder) -> None:
+    """T14 × P11: it is changed all the same, and removed when the turn is over."""
+    async with set_up(folder, reply=lambda _: calls("write_file", path="a.txt", text="x")) as site:
+        await site.ask("PUT", "/api/setup/providers/acme/key", {"key": "sk-open-sesame"})
+        turn = await site.say("go", agent="coder")
+        await site.until(f"/api/turns/{turn}/events", "call.asked")
+        refused = await site.ask("DELETE", "/api/setup/agents/coder")
+        assert (refused.status, "works in 1 turns that are not over" in refused.body["detail"]) == (422, True)
+        assert (await site.ask("PUT", "/api/setup/agents/coder", {"prompt": "You rest."})).status == 200
+        assert (await site.ask("POST", f"/api/turns/{turn}/cancel", {})).status == 200
+        await site.until(f"/api/turns/{turn}/events", "turn.end")
+        assert (await site.ask("DELETE", "/api/setup/agents/coder")).status == 204
+        assert "agents" not in tomllib.loads(folder.file.read_text())
 
 
 async def test_agents_that_are_written_at_the_same_time_are_all_there(folder: Folder) -> None:

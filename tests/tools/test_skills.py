@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import Skills
+from dragoman import Skills, allow_once
 from dragoman.messages.parts import CallState
 from dragoman.tools.skills import parse_skill
 from dragoman.wire.scripted import calls, says
-from tests.runtimes import model_of, only_call, runtime_with
+from tests.runtimes import add, model_of, only_call, runtime_with
 
 
 def skill(folder: Path, name: str, front: str = "", body: str = "Do it so.") -> Path:
@@ -47,6 +47,33 @@ async def test_a_new_skill_is_there_at_the_next_request(tmp_path: Path) -> None:
         skill(tmp_path / "s", "bake")
         await (await runtime.send("go")).result()
         assert "- bake: How to bake." in model_of(runtime).requests[-1].system
+
+
+@pytest.mark.parametrize("after", ["changed", "removed"])
+async def test_a_turn_that_runs_keeps_the_skills_it_began_with(tmp_path: Path, after: str) -> None:
+    """T14, C12: the index it was shown, and the text; the next turn has what is there then."""
+    file = skill(tmp_path / "s", "bake")
+    script = [calls("add", a=1, b=1), calls("load_skill", name="bake"), says("done"), says("next")]
+    tools = [add, Skills([tmp_path / "s"])]
+    async with runtime_with(tmp_path, script, tools=tools, allow=["skills"]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        if after == "changed":
+            skill(tmp_path / "s", "brew")
+            file.write_text("---\ndescription: Otherwise.\n---\nNever.\n", "utf-8")
+        else:
+            file.unlink()
+        await turn.answer(turn.question, allow_once())
+        result = await turn.result()
+        loaded = next(one for message in result.messages for one in message.calls if one.tool == "load_skill")
+        assert loaded.result is not None
+        assert loaded.result.text == "Do it so."
+        first, second, third = model_of(runtime).requests
+        assert first.system == second.system == third.system
+        await (await runtime.send("go")).result()
+        last = model_of(runtime).requests[-1]
+        assert ("- bake: Otherwise." in last.system) == ("- brew" in last.system) == (after == "changed")
+        assert ("load_skill" in [spec.name for spec in last.tools]) == (after == "changed")
 
 
 async def test_files_of_a_skill_are_read_and_nothing_beside_them(tmp_path: Path) -> None:

@@ -135,6 +135,26 @@ describe("Chinese", () => {
     expect(english).toEqual([]);
   });
 
+  it("says in Chinese what the server refuses of skills", () => {
+    const refused = [
+      ["the name of a skill is letters, digits, - and _, at most 64 of them", "技能的名称"],
+      ["NUL is a name that Windows keeps for itself: take another", "NUL 是 Windows 保留"],
+      ["skill bake is in ~/p/skills/bake: edit it there", "技能 bake 在 ~/p/skills/bake 中"],
+      ["there is ~/skills/Bake already: edit it there, or take another name", "已经有 ~/skills/Bake"],
+      ["there is a skill bake already: change that one, or take another name", "已经有技能 bake"],
+      ["skill bake was changed since it was read: read it again", "技能 bake 在读取之后"],
+      ["skill bake cannot be written: it has no description: the model could not know what it is for", "没有说明"],
+      ["skill bake cannot be written: it is too big: it has more than 200 kB", "超过 200 kB"],
+      ["skill bake cannot be written: it has half a character in it, which no file can hold", "半个字符"],
+      ["skill bake cannot be written: it is written in a way that cannot be changed safely here: edit it by hand", "请手动编辑"],
+      ["skill bake cannot be written: its front matter is too long: more than 16000 characters", "说明太长"],
+      ["this server looks for no skills in ~/skills", "不在 ~/skills 中查找"],
+      ["~/skills/bake/SKILL.md cannot be removed: Permission denied", "无法移除"],
+      ["there is no skill 'bake'", "没有找到 bake"],
+    ];
+    for (const [said, told] of refused) expect(zh.server(said ?? "")).toContain(told);
+  });
+
   it("has words for what the server says most", () => {
     expect(zh.server("10 rounds of tool calls")).toBe("10 轮工具调用");
     expect(zh.server("allow notes.write for 'a'")).toBe("notes.write：“a”（允许）");

@@ -268,6 +268,7 @@ class GrantView:
     rule: Rule
     words: str
     conversation: str | None
+    folder: str | None  # the name of the one in which it holds; None: in every one
     created: float
     expires: float | None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -18,7 +19,7 @@ from dragoman.tools.workspace import inside
 from dragoman.tools.yaml_text import load_yaml
 
 NAME = "SKILL.md"
-_BIGGEST = 200_000  # bytes of one file
+BIGGEST = 200_000  # bytes of one file
 
 
 @dataclass(slots=True, frozen=True)
@@ -31,6 +32,7 @@ class Skill:
     always: bool
     text: str
     folder: Path
+    version: str = ""  # another for every other file
 
     @property
     def line(self) -> str:
@@ -39,19 +41,21 @@ class Skill:
 
 
 class Skills:
-    """A source of tools that looks into its folders before each request: a new skill is there at once.
+    """A source of tools that looks into its folders: a new skill is there for turns that begin after it.
 
     Where two folders have a skill of the same name, the first counts. `warnings` says what could not be read.
     `accepts` says of a file, by its bytes, whether it may be used: it may be another than a person has seen.
     """
 
     name = "skills"
+    lasts_a_turn: ClassVar[bool] = True
 
     def __init__(
         self, folders: Sequence[Path], *, accepts: Callable[[Path, bytes], bool] | None = None
     ) -> None:
-        self._folders = tuple(folders)
+        self.folders = tuple(folders)
         self._accepts = accepts
+        self._looking = threading.Lock()  # an earlier look may not overwrite what a later one found
         self._seen: object = None
         self.skills: dict[str, Skill] = {}
         self.warnings: list[str] = []
@@ -62,16 +66,20 @@ class Skills:
         return self._group
 
     async def ready(self) -> None:
+        """Called before each request; a turn keeps what was there at its first."""
         await asyncio.to_thread(self._look)
 
     async def close(self) -> None:
         pass
 
     def _look(self) -> None:
-        files = [file for folder in self._folders for file in _files(folder)]
-        seen = [(file, stat.st_mtime_ns, stat.st_size) for file in files if (stat := _stat(file)) is not None]
-        if seen == self._seen:
-            return
+        with self._looking:
+            files = [file for folder in self.folders for file in _files(folder)]
+            if (seen := [mark for file in files if (mark := _mark(file)) is not None]) != self._seen:
+                self._load(files)
+                self._seen = seen
+
+    def _load(self, files: Sequence[Path]) -> None:
         skills: dict[str, Skill] = {}
         warnings: list[str] = []
         for file in files:
@@ -81,7 +89,7 @@ class Skills:
                 warnings.append(f"{file}: {error}")
             else:
                 skills.setdefault(skill.name, skill)
-        self._seen, self.skills, self.warnings = seen, skills, warnings
+        self.skills, self.warnings = skills, warnings
         self._group = (
             Group(self.name, (_load_skill(skills, self._accepts),), _rules(skills))
             if skills
@@ -109,24 +117,36 @@ def parse_skill(data: bytes, named: str, folder: Path = Path()) -> Skill:
         front.get("always") is True,
         body.strip(),
         folder,
+        hashlib.sha256(data).hexdigest(),
     )
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     """The front matter, between two lines of dashes, and the rest."""
+    _, head, _, body = cut_skill(text)
+    return read_front_matter(head), body
+
+
+def cut_skill(text: str) -> tuple[str, str, str, str]:
+    """The line of dashes, the front matter, the second line of dashes, and the rest; together, the text."""
     first, _, rest = text.partition("\n")
     if first.strip() != "---":
         raise ValueError("it begins with no front matter: a line of ---, name and description, a line of ---")
-    head, found, body = rest.partition("\n---")
+    head, found, after = rest.partition("\n---")
     if not found:
         raise ValueError("its front matter has no end: a second line of ---")
+    more, end, body = after.partition("\n")
+    return f"{first}\n", head, f"\n---{more}{end}", body
+
+
+def read_front_matter(head: str) -> dict[str, Any]:
     try:
         front = load_yaml(head)
     except ValueError as error:
         raise ValueError(f"its front matter {error}") from error
     if not isinstance(front, dict):
         raise ValueError("its front matter is no list of names and values")
-    return front, body.partition("\n")[2]
+    return front
 
 
 def _rules(skills: dict[str, Skill]) -> str:
@@ -171,11 +191,11 @@ def _read(file: Path, accepts: Callable[[Path, bytes], bool] | None = None) -> b
     """ValueError says why not. A file without end costs no more than another."""
     try:
         with file.open("rb") as opened:
-            data = opened.read(_BIGGEST + 1)
+            data = opened.read(BIGGEST + 1)
     except OSError as error:
         raise ValueError(f"it cannot be read: {error}") from error
-    if len(data) > _BIGGEST:
-        raise ValueError(f"it is too big: it has more than {_BIGGEST // 1000} kB")
+    if len(data) > BIGGEST:
+        raise ValueError(f"it is too big: it has more than {BIGGEST // 1000} kB")
     if accepts is not None and not accepts(file, data):
         raise ValueError("it is new or changed since its folder was trusted: see it with `dragoman trust`")
     return data
@@ -188,8 +208,10 @@ def _files(folder: Path) -> list[Path]:
         return []
 
 
-def _stat(file: Path) -> os.stat_result | None:
+def _mark(file: Path) -> tuple[object, ...] | None:
+    """Another one when the file is written; also by whoever puts another in its place in the same moment."""
     try:
-        return file.stat()
+        found = file.stat()
     except OSError:
         return None
+    return file, found.st_mtime_ns, found.st_size, found.st_ino

@@ -96,6 +96,10 @@ class Toolbox:
         if self.sources:
             await asyncio.gather(*(source.ready() for source in self.sources))
 
+    def lasting(self) -> dict[str, Group]:
+        """What a turn keeps as it is until its end: the groups of sources that say so of themselves."""
+        return {one.name: one.group() for one in self.sources if getattr(one, "lasts_a_turn", False)}
+
     async def close(self) -> None:
         await asyncio.gather(*(source.close() for source in self.sources))
 
@@ -104,14 +108,17 @@ class Toolbox:
         rules: Sequence[Rule] = (),
         switches: Mapping[str, bool] | None = None,
         only: Sequence[str] | None = None,
+        kept: Mapping[str, Group] | None = None,
     ) -> Offer:
         """What is on. `switches` says no to a group (`files`) or to one of its tools (`files.write_file`, or
-        just `write_file`); `only` names those that are meant in the same way, if not all are."""
+        just `write_file`); `only` names those that are meant in the same way, if not all are; groups that are
+        `kept` take the place of what their sources have by now."""
         off = {name for name, on in (switches or {}).items() if not on}
         tools: dict[str, Tool] = {}
         texts: list[str] = []
         any_but_helpers = False
-        for group in self.groups:
+        for known in self.groups:
+            group = (kept or {}).get(known.name, known)
             chosen = [
                 tool
                 for tool in group.tools

@@ -89,15 +89,20 @@ async def _past_calls(services: Services, user: str | None) -> list[tuple[str, P
 async def _waiting_calls(
     services: Services, user: str | None, answered: str | None
 ) -> list[tuple[str, PastCall]]:
-    """Those that a rule settles, each with the permission of its tool: where a question is to be answered,
-    those in its folder, since a rule that is kept holds there."""
-    folder = await _folder_of(services, await services.store.question(answered)) if answered else None
+    """Those that a rule settles, each with the permission of its tool: those in the folder of the question
+    that is to be answered, else in the runtime's own, since a rule that allows holds there."""
+    folder, main = None, services.workspaces.main
+    if answered:
+        folder = await _folder_of(services, await services.store.question(answered))
+    elif main is not None:
+        folder = main.path
+    anywhere = not answered and main is None
     found: list[tuple[str, PastCall]] = []
     for one in await services.store.questions(user=user):
         if one.because != "rule" or one.kind != "approve" or one.id == answered:
             continue
         tool = await waiting_tool(services, one)
-        if tool is not None and (not answered or await _folder_of(services, one) == folder):
+        if tool is not None and (anywhere or await _folder_of(services, one) == folder):
             found.append((tool.permission, PastCall(one.conversation, one.call, one.tool, one.patterns)))
     return found
 

@@ -36,6 +36,7 @@ from dragoman.turn.steps.prepare import (
     build_request,
     find_deps,
     hand_over,
+    look_for_tools,
     offer_of,
     start_plugins,
 )
@@ -140,7 +141,7 @@ class Runner:
         turn = self.log.turn
         settled = Settled(prepared, again=turn.state is not State.FINALIZING or not turn.finished)
         if turn.replied and not turn.finished:
-            await self.services.toolbox.ready()
+            await look_for_tools(prepared)
             offer = offer_of(prepared)
             await recover(self.log, offer)
             reply = next((message for message in self.log.path if message.id == turn.reply), None)

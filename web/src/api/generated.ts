@@ -70,8 +70,6 @@ export interface components {
             file: string;
             shared: boolean;
             agents: components["schemas"]["AgentSetup"][];
-            skills: components["schemas"]["SkillSetup"][];
-            left_out: string[];
         };
         AgentTool: {
             name: string;
@@ -824,6 +822,7 @@ export interface components {
             rule: components["schemas"]["Rule-Output"];
             words: string;
             conversation: string | null;
+            folder: string | null;
             created: number;
             expires: number | null;
         };
@@ -1765,6 +1764,25 @@ export interface components {
             description: string;
             for_resources: boolean;
         };
+        /** @description What a skill says, as its `SKILL.md` has it. What else stands in the front matter stays. */
+        SkillBody: {
+            /** @description what the model sees before it loads it */
+            description: string;
+            /**
+             * @description when it is to be used
+             * @default
+             */
+            when?: string;
+            /**
+             * @description its text is in the system prompt of every turn
+             * @default false
+             */
+            always?: boolean;
+            /** @description Markdown */
+            text: string;
+            /** @description of what is changed; a new one has none */
+            version?: string | null;
+        };
         SkillSetup: {
             name: string;
             description: string;
@@ -1772,6 +1790,13 @@ export interface components {
             always: boolean;
             text: string;
             origin: string;
+            own: boolean;
+            version: string;
+        };
+        SkillSetupList: {
+            folder: string;
+            items: components["schemas"]["SkillSetup"][];
+            left_out: string[];
         };
         /** @description Replies and calls that have these things in common. None: of all, or not known. */
         Spending: {
@@ -2359,7 +2384,9 @@ export type ServerPromptView = components['schemas']['ServerPromptView'];
 export type ServerSetup = components['schemas']['ServerSetup'];
 export type ServerSetupList = components['schemas']['ServerSetupList'];
 export type ServerTool = components['schemas']['ServerTool'];
+export type SkillBody = components['schemas']['SkillBody'];
 export type SkillSetup = components['schemas']['SkillSetup'];
+export type SkillSetupList = components['schemas']['SkillSetupList'];
 export type Spending = components['schemas']['Spending'];
 export type SteeringMessage = components['schemas']['SteeringMessage'];
 export type StepEnd = components['schemas']['StepEnd'];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -70,7 +71,8 @@ async def grants(context: TheContext, person: Person) -> shapes.GrantList:
 
 def _grant_view(one: Grant) -> shapes.GrantView:
     words = rules_in_words((one.rule,))
-    return shapes.GrantView(one.id, one.rule, words, one.conversation, one.created, one.expires)
+    folder = one.workspace and (Path(one.workspace).name or one.workspace)
+    return shapes.GrantView(one.id, one.rule, words, one.conversation, folder, one.created, one.expires)
 
 
 @router.post("/grants", status_code=201)
@@ -101,18 +103,23 @@ async def decision(
     pattern: Annotated[str, Query(max_length=2000, examples=["git push"])] = "",
     conversation: Annotated[str | None, Query(description="its grants count, too")] = None,
 ) -> shapes.RuleDecision:
-    """Which rule decides about this, and how: to try them out."""
-    if conversation is not None:
-        await context.conversation(conversation, person)
+    """Which rule decides about this, and how: to try them out. In the folder of the conversation, or in the
+    server's own."""
     services = context.runtime.services
-    now = services.clock()
+    place = services.workspaces.main
+    if conversation is not None:
+        name = (await context.conversation(conversation, person)).settings.get("workspace")
+        place = services.workspaces.find(name if isinstance(name, str) else None, conversation)
+    now, folders = services.clock(), (None, place.path if place is not None else None)
     granted = [
         one.rule
         for one in await context.runtime.grants(user=person)
-        if one.conversation in (None, conversation) and (one.expires is None or one.expires > now)
+        if one.conversation in (None, conversation)
+        and one.workspace in folders
+        and (one.expires is None or one.expires > now)
     ]
-    found = decide_with_grants(permission, (pattern,) if pattern else (), services.rules, granted)
-    return shapes.RuleDecision(found.action, found.rule)
+    decided = decide_with_grants(permission, (pattern,) if pattern else (), services.rules, granted)
+    return shapes.RuleDecision(decided.action, decided.rule)
 
 
 @router.get("/rules/covered")

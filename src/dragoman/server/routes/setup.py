@@ -17,6 +17,7 @@ from dragoman.server.setup.bodies import (
     NewProvider,
     NewServer,
     Returned,
+    SkillBody,
 )
 from dragoman.server.setup.providers import (
     add_provider,
@@ -26,6 +27,7 @@ from dragoman.server.setup.providers import (
     store_provider_key,
     test_provider,
 )
+from dragoman.server.setup.skills import list_skills, put_skill, remove_skill
 
 router = APIRouter(prefix="/setup", tags=["setup"])
 
@@ -124,12 +126,12 @@ async def drop_server(context: TheContext, own: TheOwnSettings, name: str) -> No
     await mcp.remove_server(context.runtime, own, name)
 
 
-# ── agents and skills ─────────────────────────────────────────────────────────────────────────────
+# ── agents, skills ────────────────────────────────────────────────────────────────────────────────
 
 
 @router.get("/agents")
-async def agents_and_skills(context: TheContext, own: TheOwnSettings) -> shapes.AgentSetupList:
-    """Each agent and each skill, whole, and the file it comes from."""
+async def agents(context: TheContext, own: TheOwnSettings) -> shapes.AgentSetupList:
+    """Each agent, whole, and the file it comes from."""
     return await list_agents(context.runtime, own)
 
 
@@ -145,3 +147,23 @@ async def set_agent(
 async def drop_agent(context: TheContext, own: TheOwnSettings, name: str) -> None:
     """One that stands in the file that the page writes, and works in no turn."""
     await remove_agent(context.runtime, own, name)
+
+
+@router.get("/skills")
+async def skills(context: TheContext, own: TheOwnSettings) -> shapes.SkillSetupList:
+    """Each skill, whole, and the file it comes from."""
+    return await list_skills(context.runtime, own)
+
+
+@router.put("/skills/{name}")
+async def set_skill(
+    context: TheContext, own: TheOwnSettings, name: str, body: SkillBody
+) -> shapes.SkillSetup:
+    """Written into the person's own folder of skills, for turns that begin after it."""
+    return await put_skill(context.runtime, own, name, body)
+
+
+@router.delete("/skills/{name}", status_code=204)
+async def drop_skill(context: TheContext, own: TheOwnSettings, name: str) -> None:
+    """One of the person's own folder: its `SKILL.md`, and the folder if nothing else is in it."""
+    await remove_skill(context.runtime, own, name)

@@ -15,8 +15,7 @@ from dragoman.errors import ConfigError, NotFound
 from dragoman.runtime import Runtime
 from dragoman.server.setup.bodies import AgentBody
 from dragoman.server.setup.own_settings import OwnSettings
-from dragoman.server.setup.shapes import AgentSetup, AgentSetupList, SkillSetup
-from dragoman.tools.skills import NAME, Skills
+from dragoman.server.setup.shapes import AgentSetup, AgentSetupList
 from dragoman.turn.agent import Agent
 from dragoman.turn.handoff import turns_of_agent
 
@@ -24,23 +23,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
 async def list_agents(runtime: Runtime, own: OwnSettings) -> AgentSetupList:
-    services = runtime.services
-    sources = [source for source in services.toolbox.sources if isinstance(source, Skills)]
-    skills = [
-        SkillSetup(
-            skill.name,
-            skill.description,
-            skill.when,
-            skill.always,
-            skill.text,
-            own.short(skill.folder / NAME),
-        )
-        for source in sources
-        for skill in source.skills.values()
-    ]
-    agents = [_view(own, agent) for agent in services.agents.values()]
-    left_out = [one for each in sources for one in each.warnings]
-    return AgentSetupList(own.short(own.file), own.is_shared, agents, skills, left_out)
+    agents = [_view(own, agent) for agent in runtime.services.agents.values()]
+    return AgentSetupList(own.short(own.file), own.is_shared, agents)
 
 
 async def put_agent(runtime: Runtime, own: OwnSettings, name: str, body: AgentBody) -> AgentSetup:

@@ -66,6 +66,19 @@ class AgentBody(Body):
     deny: _Rules = Field(default_factory=list)
 
 
+class SkillBody(Body):
+    """What a skill says, as its `SKILL.md` has it. What else stands in the front matter stays."""
+
+    description: Annotated[_Text, Field(min_length=1, description="what the model sees before it loads it")]
+    when: Annotated[_Text, Field(description="when it is to be used")] = ""
+    always: Annotated[bool, Field(description="its text is in the system prompt of every turn")] = False
+    text: Annotated[str, Field(min_length=1, max_length=200_000, description="Markdown")]
+    version: Annotated[
+        str | None,
+        Field(max_length=100, description="of what is changed; a new one has none"),
+    ] = None
+
+
 class Returned(Body):
     """What a browser came back with from where it signed in, as it stood in the address."""
 

@@ -14,7 +14,7 @@ from typing import Any
 from dragoman.config.build import servers_of, store_of
 from dragoman.config.catalog import catalog_from
 from dragoman.config.edits import parse_text, read_text, with_key, with_table, without_table, write_text
-from dragoman.config.settings import Settings, user_file
+from dragoman.config.settings import Settings, user_file, user_folder
 from dragoman.config.trust.contents import hash_of
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog
@@ -36,11 +36,17 @@ class OwnSettings:
     confirmations: Confirmations = field(default_factory=Confirmations)
     logins: ServerLogins = field(default_factory=ServerLogins)
     changing_agents: asyncio.Lock = field(default_factory=asyncio.Lock)
+    changing_skills: asyncio.Lock = field(default_factory=asyncio.Lock)
     _writing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def file(self) -> Path:
         return self.settings.sources.named or user_file()
+
+    @property
+    def skills(self) -> Path:
+        """Where the page writes skills: none into a folder that one works in."""
+        return user_folder() / "skills"
 
     @property
     def is_shared(self) -> bool:

@@ -130,6 +130,13 @@ class AgentSetup:
 
 
 @dataclass(slots=True)
+class AgentSetupList:
+    file: str
+    shared: bool
+    agents: list[AgentSetup]
+
+
+@dataclass(slots=True)
 class SkillSetup:
     name: str
     description: str
@@ -137,12 +144,12 @@ class SkillSetup:
     always: bool
     text: str
     origin: str
+    own: bool  # it is in the person's own folder, and can be changed there
+    version: str  # another for every other file
 
 
 @dataclass(slots=True)
-class AgentSetupList:
-    file: str
-    shared: bool
-    agents: list[AgentSetup]
-    skills: list[SkillSetup]
-    left_out: list[str]  # skills that could not be read, and why
+class SkillSetupList:
+    folder: str  # where a skill of one's own is written
+    items: list[SkillSetup]
+    left_out: list[str]  # those that could not be read, and why

@@ -19,7 +19,7 @@ from dragoman.messages.request import Request
 from dragoman.tools.permissions import hidden
 from dragoman.tools.review import review_of
 from dragoman.tools.tool import Review, Tool
-from dragoman.tools.toolbox import Offer
+from dragoman.tools.toolbox import Group, Offer
 from dragoman.turn.agent import Agent
 from dragoman.turn.authority import bounds_in
 from dragoman.turn.client_tools import client_tools_of
@@ -55,6 +55,7 @@ class PreparedTurn:
     mode: Mode
     workspace: Workspace | None = None
     outer: list[Sequence[Rule]] = field(default_factory=list)  # of the turns on whose behalf this one runs
+    kept: dict[str, Group] = field(default_factory=dict)  # of the toolbox, as it was at the first request
 
     def watch_events(self) -> None:
         """Let the plugins that want it see every event."""
@@ -168,11 +169,19 @@ async def start_plugins(prepared: PreparedTurn, cleanups: list[Cleanup]) -> None
             cleanups.append(cleanup)
 
 
+async def look_for_tools(prepared: PreparedTurn) -> None:
+    """Whatever is new, save for what a turn keeps until it is over (T14)."""
+    toolbox = prepared.services.toolbox
+    await toolbox.ready()
+    if not prepared.kept:
+        prepared.kept.update(toolbox.lasting())
+
+
 async def build_request(prepared: PreparedTurn) -> RequestReady:
     """The next request: history first, so that no placeholder of the answer is ever part of it."""
     log, hooks, view = prepared.log, prepared.hooks, prepared.view
     await take_in_steering(log, prepared.signals)
-    await prepared.services.toolbox.ready()
+    await look_for_tools(prepared)
     if log.turn.step == 0:
         _tell_of_missing_sources(prepared)
     offer, talks = offer_of(prepared), prepared.view.talks
@@ -239,7 +248,8 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     if prepared.mode == "off" or not prepared.view.talks:
         return Offer({})
     switches: dict[str, bool] = {**(_setting(prepared.log, "tools") or {}), **prepared.log.turn.options.tools}
-    offer = prepared.services.toolbox.offer(prepared.rules, switches, prepared.agent.tools)
+    toolbox = prepared.services.toolbox
+    offer = toolbox.offer(prepared.rules, switches, prepared.agent.tools, prepared.kept)
     brought = client_tools_of(prepared.log.turn.options, prepared.rules)
     named = {spec.name for spec in prepared.log.turn.options.client_tools}  # denied or not: ours is not meant
     own = {name: tool for name, tool in offer.tools.items() if name not in named}

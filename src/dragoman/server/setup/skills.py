@@ -1,0 +1,169 @@
+"""Skills that are written in the page: into the person's own folder, where turns look as they begin."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from dragoman.config.edits import write_text
+from dragoman.errors import ConfigError, NotFound
+from dragoman.runtime import Runtime
+from dragoman.server.setup.bodies import SkillBody
+from dragoman.server.setup.own_settings import OwnSettings
+from dragoman.server.setup.shapes import SkillSetup, SkillSetupList
+from dragoman.tools.skill_text import edit_skill, write_skill
+from dragoman.tools.skills import NAME, Skill, Skills, parse_skill
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_WINDOWS = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]", re.IGNORECASE)
+
+
+async def list_skills(runtime: Runtime, own: OwnSettings) -> SkillSetupList:
+    skills = await _look(runtime)
+    left_out = [one for source in _sources(runtime) for one in source.warnings]
+    items = [_view(own, skill) for skill in skills.values()]
+    return SkillSetupList(own.short(own.skills), items, left_out)
+
+
+async def put_skill(runtime: Runtime, own: OwnSettings, name: str, body: SkillBody) -> SkillSetup:
+    """A new one, or another text for one of the person's own. Files beside it, and what else its front matter
+    says, stay."""
+    async with own.changing_skills:
+        skill = (await _look(runtime)).get(name)
+        if skill is not None:
+            _check_own(own, skill)
+            await asyncio.to_thread(_change, own, skill, body)
+        elif body.version is not None:
+            raise NotFound("skill", name)
+        else:
+            _check_name(name)
+            _check_used(runtime, own)
+            await asyncio.to_thread(_add, own, _skill(name, own.skills / name, body))
+        made = (await _look(runtime)).get(name)
+        if made is None:  # by hand, in the same moment
+            raise NotFound("skill", name)
+        return _view(own, made)
+
+
+async def remove_skill(runtime: Runtime, own: OwnSettings, name: str) -> None:
+    """Turns that run keep it."""
+    async with own.changing_skills:
+        skill = (await _look(runtime)).get(name)
+        if skill is None:
+            raise NotFound("skill", name)
+        _check_own(own, skill)
+        await asyncio.to_thread(_remove, own, skill)
+        await _look(runtime)
+
+
+def _sources(runtime: Runtime) -> list[Skills]:
+    return [source for source in runtime.services.toolbox.sources if isinstance(source, Skills)]
+
+
+async def _look(runtime: Runtime) -> dict[str, Skill]:
+    """What is there now, by name."""
+    found: dict[str, Skill] = {}
+    for source in _sources(runtime):
+        await source.ready()
+        found = {**source.skills, **found}
+    return found
+
+
+# ── what may be ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_name(name: str) -> None:
+    """It becomes the name of a folder, on whatever system the folder is taken to."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError("the name of a skill is letters, digits, - and _, at most 64 of them")
+    if _WINDOWS.fullmatch(name):
+        raise ConfigError(f"{name} is a name that Windows keeps for itself: take another")
+
+
+def _check_used(runtime: Runtime, own: OwnSettings) -> None:
+    if not any(own.skills in source.folders for source in _sources(runtime)):
+        raise ConfigError(f"this server looks for no skills in {own.short(own.skills)}")
+
+
+def _is_own(own: OwnSettings, skill: Skill) -> bool:
+    """Whether it can be changed here: one whose name no address can hold is edited by hand."""
+    if "/" in skill.name or not skill.name.strip("."):
+        return False
+    return (skill.folder / NAME).resolve().is_relative_to(own.skills.resolve())
+
+
+def _check_own(own: OwnSettings, skill: Skill) -> None:
+    if not _is_own(own, skill):
+        raise ConfigError(f"skill {skill.name} is in {own.short(skill.folder)}: edit it there")
+
+
+def _check_free(own: OwnSettings, folder: Path) -> None:
+    """A folder that a person made may be there; not one with a skill that could not be read, nor one that
+    other systems would take for the same."""
+    try:
+        entries = [*folder.parent.iterdir()] if folder.parent.exists() else []
+    except OSError as error:
+        raise ConfigError(f"{own.short(folder.parent)} cannot be read: {error.strerror}") from error
+    for entry in entries:
+        alike = entry.name.casefold() == folder.name.casefold()
+        if alike and (entry != folder or entry.is_symlink() or os.path.lexists(folder / NAME)):
+            raise ConfigError(f"there is {own.short(entry)} already: edit it there, or take another name")
+
+
+# ── files ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _skill(name: str, folder: Path, body: SkillBody) -> Skill:
+    return Skill(name, body.description, body.when, body.always, body.text, folder)
+
+
+def _add(own: OwnSettings, skill: Skill) -> None:
+    _check_free(own, skill.folder)
+    try:
+        data = write_skill(skill)
+    except ValueError as error:
+        raise ConfigError(f"skill {skill.name} cannot be written: {error}") from error
+    write_text(skill.folder / NAME, data.decode())
+
+
+def _change(own: OwnSettings, skill: Skill, body: SkillBody) -> None:
+    """Only what the person has seen: the file may be another by now."""
+    if body.version is None:
+        raise ConfigError(f"there is a skill {skill.name} already: change that one, or take another name")
+    file = skill.folder / NAME
+    try:
+        before = file.read_bytes()
+        if parse_skill(before, skill.name).version != body.version:
+            raise ConfigError(f"skill {skill.name} was changed since it was read: read it again")
+        data = edit_skill(before, _skill(skill.name, skill.folder, body))
+    except OSError as error:
+        raise ConfigError(f"{own.short(file)} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"skill {skill.name} cannot be written: {error}") from error
+    write_text(file, data.decode())
+
+
+def _remove(own: OwnSettings, skill: Skill) -> None:
+    file = skill.folder / NAME
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{own.short(file)} cannot be removed: {error.strerror}") from error
+    with suppress(OSError):  # what else a person put there is theirs
+        skill.folder.rmdir()
+
+
+def _view(own: OwnSettings, skill: Skill) -> SkillSetup:
+    return SkillSetup(
+        skill.name,
+        skill.description,
+        skill.when,
+        skill.always,
+        skill.text,
+        own.short(skill.folder / NAME),
+        _is_own(own, skill),
+        skill.version,
+    )
