@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from copy import copy
 from typing import Annotated
 
 import typer
+from typer.main import get_command_name
+from typer.models import TyperInfo
 
 from dragoman.cli.flags import (
     config,
@@ -53,6 +56,23 @@ def options(
     """Conversations in which a language model calls tools."""
 
 
+def _app_with(name: str) -> typer.Typer:
+    """With the commands beside which the one of this name stands, since to describe all of them takes longer
+    than most run. Where there is none of that name, with all: for help, and to say what was meant."""
+    groups = [group for group in app.registered_groups if name in _names(group)]
+    narrowed = copy(app)
+    narrowed.registered_groups = groups or app.registered_groups
+    return narrowed
+
+
+def _names(group: TyperInfo) -> set[str]:
+    """Of a group that has a name, this; of one that has none, those of its commands."""
+    if isinstance(group.name, str):
+        return {group.name}
+    commands = group.typer_instance.registered_commands if group.typer_instance is not None else []
+    return {one.name or get_command_name(one.callback.__name__) for one in commands if one.callback}
+
+
 def run() -> None:
     """The entry point. An expected error becomes one line on standard error and an exit status."""
     import sqlite3
@@ -60,7 +80,7 @@ def run() -> None:
     from dragoman.cli.terminal.errors import describe_error, exit_status
 
     try:
-        app()
+        _app_with(sys.argv[1] if len(sys.argv) > 1 else "")()
     except BrokenPipeError:
         # Whoever read along has gone. What is still buffered must not raise it again at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
