@@ -275,6 +275,24 @@ async def test_d1_the_format_of_an_unknown_model_is_that_of_its_first_call(name:
     assert not [event for event in second if isinstance(event, CallInputEnd)]
 
 
+@pytest.mark.parametrize(
+    ("family", "text"),
+    [
+        ("llama-3.2-3b-instruct", "[add(a=1)]"),
+        ("llama-4-scout", '{"name": "add", "parameters": {"a": 1}}'),
+        ("qwen2.5-7b-instruct", WRITTEN["qwen_coder"]),
+        ("deepseek-v3-tuned", '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>'),
+        ("mistral-7b-tuned", WRITTEN["gemma"]),
+    ],
+)
+async def test_d1_a_model_of_a_known_family_may_write_another_format(family: str, text: str) -> None:
+    """D1: fine-tunes keep the name of the family, and not always its format."""
+    async with loopback(says(text)) as server, runtime_with(server.url, f"acme/{family}") as models:
+        events = await ask(models(), question(tools=(ADD,)))
+    assert [event.arguments for event in events if isinstance(event, CallInputEnd)] == [{"a": 1}]
+    assert text_of(events) == ""
+
+
 @pytest.mark.parametrize("reasoning", ["tags", "inside"])
 async def test_w4_a_call_in_a_thought_that_the_prompt_began_is_none(reasoning: str) -> None:
     """W4 × D1: whether the beginning of the thought was expected or not, no call in it counts."""

@@ -37,7 +37,11 @@ class AnyFormat(Dialect):
         )
         self.how = written.how
         self.ids = written.ids
-        self._owners: dict[str, Dialect] = {}
+        self.bare, self.sure = written.bare, written.sure
+        self._unmarked = (*written.begins, *((written.bare,) if written.bare else ()))
+        self._owners: dict[str, Dialect] = {
+            opener: written for opener in written.opens if opener not in written.thoughts
+        }
         for one in known.values():
             for opener in one.opens:
                 if opener not in one.thoughts and opener not in _LEFT_OUT:
@@ -52,6 +56,7 @@ class AnyFormat(Dialect):
         drops = dict.fromkeys(mark for one in known.values() for mark in one.drops)
         self.drops = (*(mark for mark in drops if mark not in self.opens and _TOKEN_LIKE.search(mark)),)
         self.begins = (
+            *written.begins,
             *self._channels.begins,
             *self._json.begins,
             self._json.bare,
@@ -72,6 +77,8 @@ class AnyFormat(Dialect):
             return (yield from one.read(cursor, opener, tools))
         if opener:
             return (yield from self._owners[opener].read(cursor, opener, tools))
+        if (yield from cursor.sees(*self._unmarked)):
+            return (yield from self._written.read(cursor, "", tools))
         if (yield from cursor.sees(*self._channels.begins)):
             return (yield from self._channels.read(cursor, "", tools))
         if (yield from cursor.sees(*LOOSE_BEGINS, *LOOSE_SUSPECTS)):

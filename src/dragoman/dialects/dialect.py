@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from pydantic import JsonValue
 
 from dragoman.dialects.action import Action
@@ -29,7 +31,18 @@ from dragoman.dialects.scanner import BadCall, TextCall, Tools
 from dragoman.dialects.xml_tag import XmlTag
 from dragoman.errors import ConfigError
 
-__all__ = ["ANY", "NAMES", "NATIVE", "BadCall", "Dialect", "Parsed", "TextCall", "dialect", "parse_report"]
+__all__ = [
+    "ANY",
+    "NAMES",
+    "NATIVE",
+    "BadCall",
+    "Dialect",
+    "Parsed",
+    "TextCall",
+    "any_format_beside",
+    "dialect",
+    "parse_report",
+]
 
 _ALL: tuple[Dialect, ...] = (
     JsonStrict(),
@@ -65,6 +78,13 @@ def dialect(name: str) -> Dialect:
         return _DIALECTS[name]
     except KeyError:
         raise ConfigError(f"there is no dialect {name!r}: choose one of {', '.join(NAMES)}") from None
+
+
+@cache
+def any_format_beside(name: str) -> AnyFormat:
+    """What reads a model's own format, and every other one it may have picked up: fine-tunes keep the name of
+    the family, and not always its format."""
+    return ANY if name == ANY.name else AnyFormat(dialect(name), _ALL)
 
 
 def parse_report(name: str, text: str, tools: Tools | None = None) -> dict[str, JsonValue]:

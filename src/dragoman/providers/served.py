@@ -13,7 +13,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from dragoman.dialects.dialect import ANY, NATIVE, Dialect, dialect
+from dragoman.dialects.dialect import ANY, NATIVE, Dialect, any_format_beside, dialect
 from dragoman.dialects.disguise import disguise
 from dragoman.dialects.reader import DialectReader, explain
 from dragoman.errors import BadRequest, ProviderError
@@ -51,6 +51,7 @@ class Habits:
     begins_inside: bool = False  # its replies begin inside reasoning
     unsure: bool = False  # some do, some do not
     spills: str = NONE  # the dialect in which calls slip into its text
+    has_spilled: bool = False  # they have, and it was this one
 
 
 class ServedModel:
@@ -237,7 +238,8 @@ class ServedModel:
             return dialect(name)
         if self._habits.spills == NONE or not (request.tools or _has_calls(request)):
             return None
-        return dialect(self._habits.spills)
+        habits = self._habits
+        return dialect(habits.spills) if habits.has_spilled else any_format_beside(habits.spills)
 
     def _calls_as(self, request: Request) -> str:
         """`native`, or the dialect in which this reply is to have its calls."""
@@ -267,8 +269,9 @@ class ServedModel:
         habits = self._habits
         habits.unsure = habits.unsure or reader.no_end
         habits.begins_inside = not habits.unsure and (habits.begins_inside or reader.lone_end)
-        if habits.spills == ANY.name and isinstance(reader, DialectReader) and reader.openers:
-            habits.spills = ANY.format_of(reader.openers[0])
+        if not habits.has_spilled and isinstance(reader, DialectReader) and reader.openers:
+            habits.spills = any_format_beside(habits.spills).format_of(reader.openers[0])
+            habits.has_spilled = habits.spills != ANY.name
 
 
 def output_prompt(wanted: OutputSpec) -> str:
