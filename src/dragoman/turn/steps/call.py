@@ -273,6 +273,13 @@ class CallRun:
             raise
         return failed(f"{tool.name} failed: it cancelled itself") if task.cancelled() else task.result()
 
+    async def keep_delivered(self) -> None:
+        """What a client delivered before its turn was stopped, unless a person is to see it first."""
+        received = await self._prepared.signals.result(self._id)
+        review = self._log.turn.calls[self._id].review
+        if review == "never" or (review == "on_error" and not received.value.get("failed")):
+            await self._await_client(self._log.call(self._id))
+
     async def _await_client(self, call: ToolCall) -> None:
         received = await self._prepared.signals.result(self._id)
         result = RESULT.from_json(received.value["result"])
