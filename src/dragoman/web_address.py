@@ -7,6 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 
 _REFERENCE = re.compile(r"\$\{[^}]*\}")  # what is filled in later
 _NO_HOST = re.compile(r"[\s\x00-\x1f\x7f\"<>\\^`{|}]")
+_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 
 WANTED = "an address begins with http:// or https://, then a host, and a port from 1 to 65535 if there is one"
 
@@ -22,6 +23,13 @@ def web_address(text: str, *, references: bool = False) -> SplitResult | None:
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
         return None
     return None if _NO_HOST.search(parts.netloc) else parts
+
+
+def parse_path(text: str) -> str | None:
+    """A path below which something is shown, as it stands before other paths: without a slash at its end.
+    None for what is no such path. It is written into pages: nothing but plain signs."""
+    path = text.strip().rstrip("/")
+    return path if _PATH.fullmatch(path) and not {".", ".."} & set(path.split("/")) else None
 
 
 def split_uri(uri: str) -> SplitResult:

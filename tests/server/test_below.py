@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from dragoman.config.tables import ServerTable
-from dragoman.server.below import parse_path
+from dragoman.web_address import parse_path
 from dragoman.wire.scripted import says
 from tests.server.proxy import shown_below
 from tests.server.site import served

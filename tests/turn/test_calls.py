@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Generator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from dragoman.messages.parts import CallState, File, ToolCall, ToolResult
 from dragoman.tools.tool import ToolOutput
 from dragoman.turn.facts import CallStarted
 from dragoman.wire.scripted import calls, calls_with, says
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.runtimes import add, calls_of, events_of, model_of, only_call, play, runtime_with
 
 
@@ -242,6 +243,84 @@ async def test_a_tool_may_ask_the_person(tmp_path: Path) -> None:
         await turn.answer(question, reply("tea"))
         call = only_call(await turn.result())
     assert call.result == ToolResult("one tea")
+
+
+async def test_who_waits_for_a_person_keeps_no_place_from_others(tmp_path: Path) -> None:
+    """C3 × C8: one at a time works; those that ask, also twice at once, and one that asks alone, let others
+    run. Whoever has its answers goes on when there is a place."""
+    working = most = 0
+
+    async def work() -> None:
+        nonlocal working, most
+        working += 1
+        most = max(most, working)
+        await asyncio.sleep(0.01)
+        working -= 1
+
+    @tool
+    async def asks(n: int, context: ToolContext) -> str:
+        """Asks."""
+        await work()
+        said = await asyncio.gather(context.ask(f"{n}, first?"), context.ask(f"{n}, second?"))
+        await work()
+        return " ".join(map(str, said))
+
+    @tool(sequential=True)
+    async def alone(context: ToolContext) -> str:
+        """Asks alone."""
+        said = await context.ask("Alone?")
+        await work()
+        return str(said)
+
+    @tool
+    async def gives_up(context: ToolContext) -> str:
+        """Asks, and does not wait."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(context.ask("Soon?"), 0.01)
+        return "gave up"
+
+    first = calls("asks", n=1) + calls("alone") + calls("asks", n=2)
+    script = [first + calls("gives_up") + calls("add", a=1, b=2)]
+    tools = [asks, alone, gives_up, add]
+    async with runtime_with(tmp_path, [*script, says("ok")], tools=tools, concurrency=1) as runtime:
+        turn = await runtime.send("go")
+        asked = ["1, first?", "1, second?", "2, first?", "2, second?", "Alone?"]
+        await eventually(lambda: sorted(question.text for question in turn.questions) == asked)
+        for question in turn.questions:
+            await turn.answer(question, reply("yes"))
+        said = [_said(call) for call in calls_of((await turn.result()).messages)]
+    assert said == ["yes yes", "yes", "yes yes", "gave up", "3"]
+    assert most == 1
+
+
+async def test_a_cancel_reaches_who_has_its_answer_and_no_place_yet(tmp_path: Path) -> None:
+    """T6 × C3: the one that has the place, and the one that waits for it, end as cancelled."""
+    begun, went_on = asyncio.Event(), list[str]()
+
+    @tool(cancellable=True)
+    async def asks(context: ToolContext) -> str:
+        """Asks."""
+        went_on.append(str(await context.ask("Well?")))
+        return "no"
+
+    @tool(cancellable=True)
+    async def busy() -> str:
+        """Never ends."""
+        begun.set()
+        await asyncio.Event().wait()
+        return "no"
+
+    script = [calls("asks") + calls("busy")]
+    async with runtime_with(tmp_path, script, tools=[asks, busy], concurrency=1) as runtime:
+        turn = await runtime.send("go")
+        async with asyncio.timeout(PATIENCE):
+            await begun.wait()
+        await turn.answer(turn.questions[0], reply("yes"))
+        await eventually(lambda: not turn.questions)
+        await turn.cancel()
+        result = await turn.result()
+    assert (result.state, went_on) == ("cancelled", [])
+    assert {call.state for call in calls_of(result.messages)} == {CallState.CANCELLED}
 
 
 # ── C10: the loop guard ───────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,9 @@ from dragoman import (
     AlreadyAnswered,
     BadRequest,
     ConfigError,
+    Runtime,
     ToolContext,
+    TurnEnded,
     allow_once,
     client_tool,
     reply,
@@ -143,3 +145,46 @@ async def test_an_answer_that_came_while_nobody_ran_the_turn_is_recorded(tmp_pat
         assert facts.count("question_answered") == 1
         await turn.cancel()
         await turn.result()
+
+
+@pytest.mark.parametrize("delivered_first", [True, False], ids=["delivered first", "cancelled first"])
+@pytest.mark.parametrize("where", ["here", "elsewhere", "while nobody runs it"])
+async def test_a_result_that_was_taken_is_kept_by_a_cancel(
+    tmp_path: Path, where: str, delivered_first: bool
+) -> None:
+    """T6 × C6 × S2: the turn ends once, as cancelled. What a client was told is stored stays the result of
+    its call; what comes after the cancel is refused."""
+
+    async def act(runtime: Runtime) -> None:
+        turn = runtime.turn(id)
+        if delivered_first:
+            await turn.deliver(call, "2")
+        await turn.cancel()
+        if not delivered_first:
+            with pytest.raises((AlreadyAnswered, TurnEnded)):
+                await turn.deliver(call, "2")
+
+    script = [calls("browser_js_eval", code="1+1") + calls("browser_js_eval", code="for ever")]
+    async with runtime_with(tmp_path, script, tools=[browser]) as first:
+        turn = await first.send("go")
+        id, call = turn.id, ""
+        async for event in turn.events():
+            if event.type == "call.start" and event.arguments == {"code": "1+1"}:
+                call = event.call
+                break
+        assert await turn.reached("waiting")
+        if where == "here":
+            await act(first)
+        elif where == "elsewhere":
+            async with runtime_with(tmp_path, [], tools=[browser], adopts=False) as other:
+                await act(other)
+            await turn.result()
+    if where == "while nobody runs it":
+        async with runtime_with(tmp_path, [], tools=[browser], adopts=False) as other:
+            await act(other)
+    async with runtime_with(tmp_path, [], tools=[browser]) as second:
+        result = await second.turn(id).result()
+        facts = [fact.type for fact in await second.turn(id).facts()]
+    assert (result.state, facts.count("call_finished")) == ("cancelled", 2)
+    state = CallState.COMPLETED if delivered_first else CallState.CANCELLED
+    assert [one.state for one in calls_of(result.messages)] == [state, CallState.CANCELLED]

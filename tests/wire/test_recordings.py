@@ -21,6 +21,7 @@ from dragoman.wire.wire import Wire
 from tests.sweeps import examples
 from tests.wire.cuts import cuts
 from tests.wire.replies import Reply, decode
+from tests.wire.wholes import WHOLE, frames_of, read_whole
 
 
 def plain_usage(usage: Usage) -> dict[str, int]:
@@ -91,3 +92,19 @@ def test_a_live_reply_cut_anywhere_gives_the_same_events(
     wire, _ = WIRES[recording["wire"]]
     whole = recording["sse"].encode()
     assert decode(wire, data.draw(cuts(whole))).events == decode(wire, [whole]).events
+
+
+@pytest.mark.parametrize("recording", recordings())
+def test_a_live_reply_that_comes_whole_is_the_same_message(recording: dict[str, Any]) -> None:
+    """W1: citations, signatures, items, usage and how it ended."""
+    wire, _ = WIRES[recording["wire"]]
+    stream = recording["sse"].encode()
+    streamed = decode(wire, [stream])
+    if streamed.error is not None:
+        return
+    whole = read_whole(wire, WHOLE[recording["wire"]](frames_of(stream)))
+    assert (whole.end, whole.finish_word) == (streamed.end, streamed.finish_word)
+    if (
+        recording["host"] != "openrouter.ai" or recording["wire"] != "openai_responses"
+    ):  # it ends a thought late
+        assert whole.parts == streamed.parts

@@ -18,6 +18,9 @@ from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import Retry
 from dragoman.wire.http_model import HttpModel
 from dragoman.wire.wire import Wire
+from tests.wire.anthropic_messages import bodies as claude
+from tests.wire.gemini import bodies as google
+from tests.wire.openai_chat.test_decode import REPLY as CHAT
 from tests.wire.provider import (
     KEY,
     answers,
@@ -28,6 +31,8 @@ from tests.wire.provider import (
     question,
     streams,
 )
+from tests.wire.replies import decode, sse
+from tests.wire.wholes import WHOLE, frames_of, read_whole
 
 pytestmark = pytest.mark.slow
 
@@ -154,6 +159,33 @@ async def test_a_reply_of_any_wire_may_come_whole_and_after_empty_lines(
     assert (message.text, message.reasoning, message.finish) == ("Hi", "hm", "tool_calls")
     assert [(call.tool, call.arguments) for call in message.calls] == [("clock", {"zone": "UTC"})]
     assert message.usage == Usage(input=3, output=2)
+
+
+_CITED = sse(
+    *claude.text_block("It says: "),
+    claude.start(1, "text", text="", citations=[]),
+    claude.delta(1, "citations_delta", citation={"type": "char_location", "cited_text": "rain"}),
+    claude.delta(1, "text_delta", text="rain"),
+    claude.stop(1),
+    claude.ended("end_turn"),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "wire", "stream"),
+    [
+        ("anthropic", anthropic_messages.WIRE(), claude.REPLY),
+        ("anthropic", anthropic_messages.WIRE(), _CITED),
+        ("gemini", gemini.WIRE(), google.REPLY),
+        ("openai_chat", openai_chat.WIRE(), CHAT),
+    ],
+    ids=["thoughts and calls", "citations", "gemini", "chat"],
+)
+def test_a_whole_reply_is_the_message_that_its_stream_is(name: str, wire: Wire, stream: bytes) -> None:
+    """W1: with citations, signatures, usage and how it ended."""
+    whole, streamed = read_whole(wire, WHOLE[name](frames_of(stream))), decode(wire, [stream])
+    assert whole.parts == streamed.parts
+    assert (whole.end, whole.finish_word) == (streamed.end, streamed.finish_word)
 
 
 REPORTS: list[dict[str, JsonValue]] = [

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.tools.builtin.edits import find_lines
 from dragoman.workspace.blame import blame
-from dragoman.workspace.diff import diff_of, diff_texts, joined, words
+from dragoman.workspace.diff import diff_of, diff_texts, joined, opcodes_of, words
 from tests.sweeps import examples
 from tests.workspace.folders import go_back, history_of, picture, record
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "\tc", "d\r"]), max_size=30).map("\n".join)
+LONG = st.lists(st.integers(0, 80).map(str), min_size=110, max_size=200)
 
 
 @given(old=LINES, new=LINES)
@@ -26,6 +28,18 @@ def test_a_diff_says_exactly_how_one_text_becomes_the_other(old: str, new: str) 
     diff = diff_texts("f", old.encode(), new.encode())
     assert _patched(old, diff.text) == new
     assert (diff.text.count("\n@@") > 0) == (old != new)
+
+
+@given(old=LONG, new=LONG, edits=st.sets(st.integers(0, 199)))
+@settings(max_examples=examples(20, 200), deadline=None)
+def test_so_does_one_of_longer_texts(old: list[str], new: list[str], edits: set[int]) -> None:
+    """B2: where lines are anchored before they are compared; also of two that are nearly the same."""
+    for other in (new, ["x" if n in edits else line for n, line in enumerate(old)]):
+        made, at = list[str](), 0
+        for tag, i1, i2, j1, j2 in opcodes_of(old, other):
+            assert i1 == at
+            made, at = made + (old[i1:i2] if tag == "equal" else other[j1:j2]), i2
+        assert (made, at) == (other, len(old))
 
 
 def _patched(old: str, diff: str) -> str:
@@ -114,6 +128,34 @@ def test_a_long_file_is_compared_in_no_time() -> None:
     assert everything.removed == 60_000
     assert everything.truncated
     assert time.monotonic() - began < 10
+
+
+class _Counted(str):
+    """A line that counts how often it is compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Counted.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_lines_that_recur_are_not_compared_over_and_over() -> None:
+    """B2: every other line of 6,000 changed, each there once, twice or a thousand times; and a hunk whose
+    first half is everywhere. Each line is looked at a few times, however many there are."""
+    for different in (3_000, 1_500, 3):
+        old = [_Counted(f"line {n % different}") for n in range(6_000)]
+        new = [_Counted(f"{line}!" if n % 2 else line) for n, line in enumerate(old)]
+        _Counted.compared = 0
+        changed = [code for code in opcodes_of(old, new) if code[0] != "equal"]
+        assert {line for _, _, _, j1, j2 in changed for line in new[j1:j2]} >= set(new[1::2])
+        assert _Counted.compared < 60 * len(old)
+    lines: list[str] = [_Counted("same") for _ in range(6_000)]
+    _Counted.compared = 0
+    assert find_lines(lines, [*lines[:3_000], _Counted("end")])[0] == []
+    assert _Counted.compared < 4 * len(lines)
 
 
 def test_names_that_would_break_a_line_are_quoted() -> None:

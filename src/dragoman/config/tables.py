@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import (
     Annotated,
     Literal,
@@ -18,7 +17,7 @@ from dragoman.errors import ConfigError
 from dragoman.providers.tables import ProviderTable, TraitsTable, Variable
 from dragoman.store.blobs.place import check_place
 from dragoman.tools.mcp.servers import McpServer
-from dragoman.web_address import web_address
+from dragoman.web_address import parse_path, web_address
 
 ReviewWord: TypeAlias = Literal["never", "on_error", "always"]
 ModeWord: TypeAlias = Literal["auto", "ask", "manual", "off"]
@@ -55,7 +54,7 @@ _OURS = ("/api", "/assets", "/c", "/callback", "/healthz", "/metrics", "/readyz"
 
 
 def _below(text: str) -> str:
-    if not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", text):
+    if parse_path(text) != text:
         raise ValueError("a path is written as /chat: a slash before it, none at its end, plain signs")
     if (first := f"/{text.split('/')[1]}") in _OURS:
         raise ValueError(f"{first} is a path of the server itself: take another")

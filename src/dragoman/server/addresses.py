@@ -11,7 +11,8 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from dragoman.errors import ConfigError
-from dragoman.server.below import parse_path, put_below
+from dragoman.server.below import put_below
+from dragoman.web_address import parse_path
 
 log = logging.getLogger("dragoman.server")
 

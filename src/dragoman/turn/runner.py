@@ -27,7 +27,7 @@ from dragoman.turn.machine import State
 from dragoman.turn.plugin import Cleanup
 from dragoman.turn.repeat import copy_steps
 from dragoman.turn.services import Services
-from dragoman.turn.steps.call import Lanes
+from dragoman.turn.steps.call import CallRun, Lanes
 from dragoman.turn.steps.calls import Settled, run_calls
 from dragoman.turn.steps.finalize import conclude, keep_what_came, one_error, torn_reply
 from dragoman.turn.steps.prepare import (
@@ -174,6 +174,8 @@ class Runner:
             torn = torn_reply(self.log, end, error)
             if torn is not None and prepared is not None and self.log.draft_seen is None:
                 errors += await self._hook(prepared.hooks.see_message(torn, prepared.view))
+            if prepared is not None and end == "cancelled":
+                errors += await self._hook(self._keep_delivered(prepared))
             await keep_what_came(self.log, self.signals, end, torn)
         await cancel_tasks(self.services, self.log, self._wake)
         if prepared is not None and end != "error":
@@ -191,6 +193,13 @@ class Runner:
         await conclude(self.log, self.signals, failure := one_error(errors))
         if failure is not None:
             raise failure
+
+    async def _keep_delivered(self, prepared: PreparedTurn) -> None:
+        """Results that clients were told are stored: they came before the cancel was heard."""
+        await self.signals.collect()
+        delivered = [id for id in self.log.turn.unsettled if self.signals.has_result(id)]
+        for id in delivered:
+            await CallRun(prepared, offer_of(prepared), self._lanes, id).keep_delivered()
 
     async def _on_turn_end(self, prepared: PreparedTurn) -> list[Exception]:
         """In order, each once. After an error the others run only where the turn is cancelled anyway."""

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
 
+from dragoman.workspace.line_matches import matching_lines
 from dragoman.workspace.states import FileChange, FileState
 
 Status: TypeAlias = Literal["added", "deleted", "modified", "renamed"]
 Opcode: TypeAlias = tuple[str, int, int, int, int]
 
 CONTEXT = 3  # lines around a change
-_MOST_LINES = 20_000  # on both sides: what is longer is shown as replaced
 _LONGEST = 400_000  # characters of one file's diff
 _ALIKE = 0.6  # of their lines: then a file that came is one that went
 _PAIRS = 2_500  # that are compared for it
@@ -189,23 +189,19 @@ def _line(mark: str, line: str) -> Iterator[str]:
 
 
 def opcodes_of(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
-    """How one list of lines becomes the other. What is equal at both ends is found first: of a long file
-    with one change, little is left to compare."""
-    start, most = 0, min(len(old), len(new))
-    while start < most and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < most - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    a, b = old[start : len(old) - end], new[start : len(new) - end]
-    found: list[Opcode] = [("equal", 0, start, 0, start)] if start else []
-    if len(a) + len(b) > _MOST_LINES and a and b:
-        found.append(("replace", start, start + len(a), start, start + len(b)))
-    elif a or b:
-        matched = SequenceMatcher(None, a, b, autojunk=len(a) + len(b) > 2000).get_opcodes()
-        found += [(tag, i1 + start, i2 + start, j1 + start, j2 + start) for tag, i1, i2, j1, j2 in matched]
-    if end:
-        found.append(("equal", len(old) - end, len(old), len(new) - end, len(new)))
+    """How one list of lines becomes the other: what is equal, and what lies between."""
+    found: list[Opcode] = []
+    i = j = 0
+    for a, b in [*matching_lines(old, new), (len(old), len(new))]:
+        if i < a or j < b:
+            found.append(("replace" if i < a and j < b else "delete" if i < a else "insert", i, a, j, b))
+        if a == len(old):
+            break
+        if found and found[-1][0] == "equal":
+            found[-1] = ("equal", found[-1][1], a + 1, found[-1][3], b + 1)
+        else:
+            found.append(("equal", a, a + 1, b, b + 1))
+        i, j = a + 1, b + 1
     return found
 
 

@@ -133,6 +133,26 @@ async def test_a_list_that_is_none_is_told_in_words() -> None:
         assert server.error.startswith("it sent what is no MCP: tools.0")
 
 
+async def test_an_answer_that_cannot_be_read_is_told_to_who_waits_for_it() -> None:
+    """C7: nested without measure, with a number that is none, or cut in the middle of a character."""
+    async with source(raw("deep"), ready=False) as server:
+        await server.ready()
+        assert server.state == "failed"
+        assert server.error.startswith("it sent what is no MCP: Invalid JSON: recursion limit")
+    async with source(raw("value")) as server:
+        for odd in ("[" * 300 + "]" * 300, "9" * 5000, "[" * 50_000 + "]" * 50_000):
+            outcome = await call(server, "echo", text=odd)
+            assert outcome.state is CallState.FAILED
+            assert outcome.result.text.startswith("it: it sent what is no MCP: Invalid JSON:")
+        assert (await call(server, "echo", text='"half \\ud83d"')).result.text == '{"it": "half \ufffd"}'
+        for odd in ('1}}, "result": [1], "x": {"y": {"z": 1', '1}}, "result": null, "x": {"y": {"z": 1'):
+            outcome = await call(server, "echo", text=odd)
+            assert outcome.result.text == (
+                "it: it sent what is no MCP: an answer that is neither a result nor an error"
+            )
+        assert server.state == "running"
+
+
 async def test_a_tool_that_cannot_be_offered_is_left_out_alone() -> None:
     async with source(raw("schema")) as server:
         assert [one.name for one in server.group().tools] == ["it_echo"]

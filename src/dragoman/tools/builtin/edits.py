@@ -66,10 +66,11 @@ def indented_like(found: list[str], wanted: list[str], new: list[str]) -> list[s
     for there, asked in zip(found, wanted, strict=True):
         if there.strip():
             meant.setdefault(_indent(asked), _indent(there))
+    longest_first = sorted(meant, key=len, reverse=True)
     moved = []
     for line in new:
         own = _indent(line)
-        known = next((one for one in sorted(meant, key=len, reverse=True) if own.startswith(one)), None)
+        known = next((one for one in longest_first if own.startswith(one)), None)
         moved.append(line if known is None or not line.strip() else meant[known] + line[len(known) :])
     return moved
 
@@ -95,15 +96,30 @@ def _replace_loosely(path: str, text: str, old: str, new: str, everywhere: bool)
 
 
 def _places(lines: list[str], wanted: list[str], start: int) -> list[int]:
-    found: list[int] = []
-    at, size = start, len(wanted)
-    while at <= len(lines) - size:
-        if lines[at : at + size] == wanted:
-            found.append(at)
-            at += max(size, 1)
-        else:
-            at += 1
+    """Those that do not overlap. No line is looked at twice: `falls` says how much of what fitted still does
+    where the next line does not (Knuth, Morris and Pratt)."""
+    if not wanted:
+        return list(range(start, len(lines) + 1))
+    falls, found, fits = _falls(wanted), list[int](), 0
+    for at in range(start, len(lines)):
+        while fits and lines[at] != wanted[fits]:
+            fits = falls[fits - 1]
+        fits += lines[at] == wanted[fits]
+        if fits == len(wanted):
+            found.append(at + 1 - fits)
+            fits = 0
     return found
+
+
+def _falls(wanted: list[str]) -> list[int]:
+    """For each beginning of the lines, the longest shorter one that it also ends with."""
+    falls = [0]
+    for line in wanted[1:]:
+        fits = falls[-1]
+        while fits and line != wanted[fits]:
+            fits = falls[fits - 1]
+        falls.append(fits + (line == wanted[fits]))
+    return falls
 
 
 def _occurrences(text: str, piece: str) -> int:

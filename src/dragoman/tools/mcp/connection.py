@@ -29,6 +29,7 @@ from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.elicitation import Elicitation
 from dragoman.tools.mcp.errors import describe
 from dragoman.tools.mcp.http import open_http
+from dragoman.tools.mcp.messages import NO_MCP
 from dragoman.tools.mcp.prompts import ServerPrompt, prompt_of, text_of
 from dragoman.tools.mcp.references import Find, resolve_references
 from dragoman.tools.mcp.reporting import Reporter
@@ -131,6 +132,8 @@ class Connection:
             if unseen or error.code == CONNECTION_CLOSED:
                 self.end()
                 raise ConnectionLost(error.message, ran=not unseen) from error
+            if error.message.startswith(NO_MCP):
+                raise ToolFailed(f"{self.name}: {error.message[:2000]}") from error
             raise ToolFailed(f"{self.name} says: {error.message[:2000]}") from error
         except ToolFailed:
             raise

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from dragoman.errors import ConfigError
 from dragoman.redaction import redact_text
 from dragoman.tools.mcp.diagnostics import Diagnostics
+from dragoman.tools.mcp.messages import NO_MCP
 
 
 class LoginNeeded(OAuthFlowError):
@@ -44,11 +45,13 @@ def describe(error: BaseException) -> str:
             return f"the login did not work: {cause}"
         case MCPError() if _closed(cause):
             return "it ended, or closed the connection"
+        case MCPError() if cause.message.startswith(NO_MCP):
+            return cause.message[:500]
         case MCPError():
             return f"it said: {cause.message[:500]}"
         case ValidationError():
             fault = cause.errors(include_url=False, include_input=False)[0]
-            return f"it sent what is no MCP: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+            return f"{NO_MCP}{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
         case httpx2.HTTPStatusError():
             return f"it answered with HTTP {cause.response.status_code}"
         case httpx2.TransportError():

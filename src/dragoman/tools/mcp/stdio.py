@@ -11,13 +11,13 @@ from contextlib import asynccontextmanager, suppress
 from subprocess import PIPE
 
 import anyio
-import mcp_types as types
 from anyio.abc import ByteReceiveStream, ByteSendStream, ObjectReceiveStream, ObjectSendStream, Process
 from mcp.client._transport import TransportStreams
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from dragoman.tools.mcp.diagnostics import Diagnostics
+from dragoman.tools.mcp.messages import read_message
 
 MOST_OF_A_LINE = 32 << 20  # an image of 20 MB, in base64
 MOST_NOISE = 4 << 20  # lines that are no messages: a greeting is fine, a flood is not
@@ -89,9 +89,8 @@ async def _read_messages(
 
 
 async def _forward(line: bytes, received: ObjectSendStream[SessionMessage | Exception]) -> bool:
-    try:
-        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValueError:
+    message = read_message(line)
+    if message is None:
         return False
     await received.send(SessionMessage(message))
     return True

@@ -115,6 +115,10 @@ class Signals:
         """Wait for a client that runs the call."""
         return await _slot(self._results, call)
 
+    def has_result(self, call: str) -> bool:
+        """Whether a client delivered it, and it is still to be recorded."""
+        return call in self._results and self._results[call].done() and not self._results[call].cancelled()
+
     async def _receive(self, signal: Signal) -> None:
         match signal.kind:
             case "answer":

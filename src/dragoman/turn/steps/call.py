@@ -37,6 +37,7 @@ from dragoman.turn.live.outcomes import log_call
 from dragoman.turn.live.signals import Received
 from dragoman.turn.steps.ask import question_about
 from dragoman.turn.steps.context import CallContext
+from dragoman.turn.steps.places import Place
 from dragoman.turn.steps.plan import Answered, Asking, Plan, Ready, plan, plan_answered, plan_repeated
 from dragoman.turn.steps.prepare import PreparedTurn
 
@@ -217,12 +218,13 @@ class CallRun:
         if tool.client:
             await self._began(call, tool, permit, decided)
             return await self._await_client(self._log.call(self._id))
+        place = Place(self._lanes.room)
         if tool.sequential:
-            async with self._lanes.alone, self._lanes.room:
-                outcome = await self._run(call, tool, permit, decided)
+            async with self._lanes.alone, place:
+                outcome = await self._run(call, tool, permit, decided, place)
         else:
-            async with self._lanes.room:
-                outcome = await self._run(call, tool, permit, decided)
+            async with place:
+                outcome = await self._run(call, tool, permit, decided, place)
         return await self._returned(self._log.call(self._id), tool, outcome)
 
     async def _began(self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided) -> None:
@@ -244,18 +246,20 @@ class CallRun:
         )
         self._log.publish(e.CallStart(call.id, call.tool, running.arguments, tool.client, running.started))
 
-    async def _run(self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided) -> Outcome:
+    async def _run(
+        self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided, place: Place
+    ) -> Outcome:
         await self._began(call, tool, permit, decided)
         hooks, view = self._prepared.hooks, self._prepared.view
         await hooks.see_start(call, tool, view)
         try:
-            return await self._execute(call, tool, permit)
+            return await self._execute(call, tool, permit, place)
         finally:
             await hooks.see_end(call, tool, view)
 
-    async def _execute(self, call: ToolCall, tool: Tool, permit: Permit) -> Outcome:
+    async def _execute(self, call: ToolCall, tool: Tool, permit: Permit, place: Place) -> Outcome:
         """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
-        context = CallContext(self._prepared, tool, self._id, self._grants)
+        context = CallContext(self._prepared, tool, self._id, self._grants, place=place)
         with within(self._log.trace, "call", self._id):
             task = asyncio.create_task(execute(tool, call, permit, context.for_tool()))
         self._lanes.detached.add(task)
@@ -268,6 +272,13 @@ class CallRun:
                 await asyncio.wait({task}, timeout=_GRACE)
             raise
         return failed(f"{tool.name} failed: it cancelled itself") if task.cancelled() else task.result()
+
+    async def keep_delivered(self) -> None:
+        """What a client delivered before its turn was stopped, unless a person is to see it first."""
+        received = await self._prepared.signals.result(self._id)
+        review = self._log.turn.calls[self._id].review
+        if review == "never" or (review == "on_error" and not received.value.get("failed")):
+            await self._await_client(self._log.call(self._id))
 
     async def _await_client(self, call: ToolCall) -> None:
         received = await self._prepared.signals.result(self._id)

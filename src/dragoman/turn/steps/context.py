@@ -26,6 +26,7 @@ from dragoman.turn.facts import ModelAsked, QuestionAnswered, QuestionWithdrawn,
 from dragoman.turn.live.signals import Received
 from dragoman.turn.steps.ask import question_of_tool, question_on_the_way
 from dragoman.turn.steps.media_request import ask_model, files_of_conversation
+from dragoman.turn.steps.places import Place
 from dragoman.turn.steps.prepare import PreparedTurn
 
 _OVER = "the call is over: nobody can be asked for it any more"
@@ -34,12 +35,15 @@ _OVER = "the call is over: nobody can be asked for it any more"
 class CallContext:
     """Made anew for each run of a call."""
 
-    def __init__(self, prepared: PreparedTurn, tool: Tool, call: str, grants: Sequence[Rule] = ()) -> None:
+    def __init__(
+        self, prepared: PreparedTurn, tool: Tool, call: str, grants: Sequence[Rule] = (), *, place: Place
+    ) -> None:
         self._prepared = prepared
         self._log = prepared.log
         self._tool = tool
         self._call = call
         self._grants = grants
+        self._place = place
         self._asked: Counter[str] = Counter()  # the tool's own questions, by their words
 
     def for_tool(self) -> ToolContext:
@@ -115,6 +119,10 @@ class CallContext:
         """Ask, and wait. Where nobody waits any more (`asyncio.wait_for`), the question is withdrawn. A tool
         that runs on after its call is over is told so: nobody would answer."""
         self._check_running()
+        async with self._place.freed():
+            return await self._ask_person(question)
+
+    async def _ask_person(self, question: Question) -> Answer:
         log = self._log
         new = [] if question.id in log.questions else [question]
         try:

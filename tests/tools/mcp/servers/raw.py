@@ -95,6 +95,11 @@ def answer(message: dict[str, Any]) -> None:
                 "instructions": "Be kind to it.",
             }
             send(id=id, result=result)
+        case "tools/list" if HOW == "deep":
+            inside = '{"properties": {"a": ' * 300 + "true" + "}}" * 300
+            listed = json.dumps({"tools": [tool("odd", inputSchema="?")]}).replace('"?"', inside)
+            sys.stdout.write(f'{{"result": {listed}, "jsonrpc": "2.0", "id": {id}}}\n')
+            sys.stdout.flush()
         case "tools/list" if HOW == "pages":
             page = int(params.get("cursor") or 0)
             send(id=id, result={"tools": [tool(f"tool_{page}")], "nextCursor": str(page + 1)})

@@ -1,0 +1,68 @@
+"""A call's place among those that may run at once: it is free while its tool waits for a person."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Self
+
+
+class Place:
+    """Held for as long as a block, but for the times when a question of the tool is open."""
+
+    def __init__(self, room: asyncio.Semaphore) -> None:
+        self._room = room
+        self._held = False
+        self._over = False
+        self._open = 0  # questions: a tool may ask several at once
+        self._returning: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._take()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over = True
+        if self._returning is not None:
+            self._returning.cancel()
+        self._leave()
+
+    @asynccontextmanager
+    async def freed(self) -> AsyncIterator[None]:
+        """Others may run meanwhile. Whoever has the last answer goes on when there is a place again; a tool
+        that waits no longer (`asyncio.wait_for`) goes on at once, and counts again as soon as that can be."""
+        self._open += 1
+        if self._returning is not None:
+            self._returning.cancel()
+        self._leave()
+        try:
+            yield
+        except asyncio.CancelledError:
+            self._open -= 1
+            if not self._open and not self._over:
+                self._returning = asyncio.create_task(self._take())
+            raise
+        except BaseException:
+            await self._return()
+            raise
+        await self._return()
+
+    async def _return(self) -> None:
+        self._open -= 1
+        if not self._open and not self._over:
+            await self._take()
+
+    async def _take(self) -> None:
+        await self._room.acquire()
+        self._held = True
+        if self._over or self._open:  # it is over meanwhile, or asks again
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._held:
+            self._held = False
+            self._room.release()
