@@ -167,3 +167,15 @@ async def test_a_question_is_reached_and_answered_from_the_message_field(
     id = await person.call.get_attribute("data-call")
     assert "use the other list" in (await person.told(f"/api/calls/{id}"))["result"]["text"]
     await expect(person.by("composer-text")).to_have_value("")
+
+
+async def test_keys_are_told_where_there_are_some(alone: Person, browser: Browser) -> None:
+    """P6: on a phone the first question comes first."""
+    await asked(alone, "note")
+    await alone.page.keyboard.press("Alt+i")
+    await expect(alone.by("inbox-keys")).to_be_visible()
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    async with at_the_page(browser, alone.server, **phone) as other:
+        await other.page.keyboard.press("Alt+i")
+        await expect(other.by("inbox-item")).to_have_count(1, timeout=60_000)
+        await expect(other.by("inbox-keys")).to_be_hidden()

@@ -50,3 +50,17 @@ async def test_what_is_to_steer_a_turn_is_called_off(person: Person) -> None:
     await expect(steering).to_have_count(0)
     await person.by("allow").click()
     await person.sees("The note is written.")
+
+
+async def test_what_a_stop_left_without_an_answer_is_answered(person: Person) -> None:
+    """T13, T6: what was to steer a turn stays when the turn is stopped, and gets its answer by a click."""
+    await person.say("note")
+    await expect(person.question).to_be_visible(timeout=60_000)
+    await person.say("and this", steer=True)
+    await expect(person.by("steering")).to_have_count(1)
+    await person.by("stop").click()
+    await expect(person.by("message").last).to_contain_text("and this", timeout=60_000)
+    await person.page.reload()
+    await person.by("answer-it").click()
+    await person.sees("You said: and this")
+    await expect(person.by("unanswered")).to_have_count(0)

@@ -211,6 +211,18 @@ async def test_an_agent_is_written_used_changed_and_removed(owner: Person) -> No
     await expect(owner.by("agent")).to_contain_text("No agent")
 
 
+async def test_who_comes_back_to_the_set_up_is_where_they_were(owner: Person) -> None:
+    """C12, U3: what was typed is seen at once. Where there is no skill yet, it is said what one is."""
+    await open_setup(owner, "agents")
+    await expect(owner.page.get_by_text("A skill tells the model how something is done.")).to_be_visible()
+    await owner.by("open-new-skill").click()
+    await owner.by("skill-text").fill("1. Knead.")
+    await owner.page.keyboard.press("Escape")
+    await owner.by("open-settings").click()
+    await owner.by("tab-setup").click()
+    await expect(owner.by("skill-text")).to_have_value("1. Knead.")
+
+
 async def test_a_skill_is_written_loaded_changed_and_removed(owner: Person, tmp_path: Path) -> None:
     """C12, P11: the model of the next turn loads it. Who edits what was changed meanwhile is told first."""
     file = tmp_path / "config" / "dragoman" / "skills" / "bake" / "SKILL.md"
@@ -242,6 +254,7 @@ async def test_a_skill_is_written_loaded_changed_and_removed(owner: Person, tmp_
     file.write_text(file.read_text("utf-8").replace("2. Wait.", "2. Sleep."), "utf-8")
     await owner.by("save-skill").click()
     await expect(owner.by("skill-changed")).to_contain_text("changed elsewhere")
+    await expect(owner.by("skill-problem")).to_have_count(0)  # it is said once
     assert await violations(owner) == []
     await owner.by("save-skill").click()
     await expect(owner.by("skill-form")).to_have_count(0)

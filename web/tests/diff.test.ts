@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { colour } from "../src/diff/colours";
 import { Kept } from "../src/calls/kept";
 import { madeHunks } from "../src/diff/made";
+import { withPlainNames } from "../src/diff/names";
 import { changesOf, headOf, differences, isToldBy, newSide, pairs, parseDiff, textOf, type Hunk } from "../src/diff/parse";
 import { HunkPicks } from "../src/diff/picks.svelte";
 
@@ -21,6 +22,18 @@ describe("a diff (B2)", () => {
     expect(f?.head).toHaveLength(3);
     expect(f?.hunks[0]?.rows.map((row) => row.kind)).toEqual(["same", "removed", "added", "note"]);
     expect([f, g].flatMap((file) => file?.hunks ?? []).map((one) => one.number)).toEqual([0, 1, 2]);
+  });
+
+  it("names files that git quotes as others, and hides nothing of their names", () => {
+    const quoted = (name: string): string => `diff --git "a/${name}" "b/${name}"\nnew file mode 100644\n--- /dev/null\n+++ "b/${name}"\n@@ -0,0 +1 @@\n+"b/x"\n`;
+    const shown = (diff: string): unknown => parseDiff(diff).map(withPlainNames).map((file) => [headOf(file)?.name, headOf(file)?.kind, headOf(file)?.rest]);
+    expect(shown(quoted(String.raw`secret\342\200\256gnp.txt`) + quoted(String.raw`a \"b\" \\302 é\t.txt`))).toEqual([
+      ["secret\\u202egnp.txt", "new", []],
+      ['a "b" \\302 é\\t.txt', "new", []],
+    ]);
+    const unquoted = 'diff --git a/say "hi".txt b/say "hi".txt\n--- a/say "hi".txt\n+++ b/say "hi".txt\n@@ -1 +1 @@\n-a\n+b\n';
+    for (const diff of [DIFF, unquoted]) expect(parseDiff(diff).map(withPlainNames)).toEqual(parseDiff(diff));
+    expect(withPlainNames(parseDiff('diff --git a/x "b/\\342\\200\\213y"\nrename from x\nrename to "\\342\\200\\213y"\n')[0] as never).name).toBe("\\u200by");
   });
 
   it("loses nothing of a line when its words are compared", () => {

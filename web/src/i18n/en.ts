@@ -203,6 +203,7 @@ export const en = {
   // messages
   you: "You",
   answer: "Answer",
+  unanswered: "There is no answer to this yet.",
   answerReady: "A new answer is here.",
   questionReady: (tool: string) => `${tool} waits for your decision.`,
   edit: "Edit",

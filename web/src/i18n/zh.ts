@@ -198,6 +198,7 @@ export const zh: Words = {
   severalAnswers: "正在回答…",
   you: "你",
   answer: "回答",
+  unanswered: "这条消息还没有回答。",
   answerReady: "有新的回答。",
   questionReady: (tool) => `${tool} 等待你的决定。`,
   edit: "编辑",
