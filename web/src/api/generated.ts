@@ -160,6 +160,8 @@ export interface components {
             diff: string;
             /** @default false */
             in_parts: boolean;
+            /** @default false */
+            free: boolean;
             /** @default 0 */
             seq: number;
             /**
@@ -1341,6 +1343,8 @@ export interface components {
             diff: string;
             /** @default false */
             in_parts: boolean;
+            /** @default false */
+            free: boolean;
             /** @default 0 */
             seq: number;
             /**

@@ -88,26 +88,43 @@ async def say(
     before: Sequence[Said],
     content: Sequence[Part],
     options: TurnOptions,
+    mark: str,
 ) -> TurnRow:
     """A message in the conversation of this name, and the turn that answers it: below the answer that stands
-    before it. Where nothing stands before it, it takes the place of the first one there was."""
+    before it. Where nothing stands before it, it takes the place of the first one there was. By its `mark` a
+    client that sends it again is known."""
+    metadata: dict[str, JsonValue] = {protocol: mark}
     conversation = await conversation_of(context, person, name, protocol)
     if conversation is None:
         conversation = await begin_conversation(context, person, name, protocol, before)
         try:
-            return await _send(context, conversation, content, None, options)
+            return await _send(context, conversation, content, None, options=options, metadata=metadata)
         except DragomanError:
             if not await context.runtime.store.turns(conversation):
                 await context.runtime.delete(conversation)  # nothing can be said in it
             raise
     await stop_what_was_left(context, conversation)
     if not before and (old := await _first_message(context, conversation)) is not None:
-        turn = await context.runtime.commands.edit(old, content, options=options)
+        turn = await context.runtime.commands.edit(old, content, options=options, metadata=metadata)
         context.publisher.changed(conversation)
         return await context.runtime.store.turn(turn)
-    answers = [said.id for said in before if said.role == "assistant"]
-    parent = await _last_known(context, person, conversation, answers)
-    return await _send(context, conversation, content, parent, options)
+    parent = await _last_known(context, person, conversation, before)
+    return await _send(context, conversation, content, parent, options=options, metadata=metadata)
+
+
+async def find_asked(
+    context: Context, person: str, conversation: str, before: Sequence[Said], content: Sequence[Part]
+) -> list[tuple[TurnRow, Message]]:
+    """The turns that answered just this, behind the same answer, and what they answered; the oldest first."""
+    parent = await _last_known(context, person, conversation, before)
+    stored, _ = await context.runtime.store.messages(conversation)
+    asked = {one.id: one for one in stored if parent is None or one.parent == parent}
+    if not before:
+        asked = {id: one for id, one in asked.items() if one.parent is None}
+    text = "".join(part.text for part in content if isinstance(part, Text))
+    turns = await context.runtime.store.turns(conversation)
+    found = [(turn, asked[turn.message]) for turn in turns if turn.message in asked]
+    return [(turn, message) for turn, message in found if message.text == text]
 
 
 async def stop_what_was_left(context: Context, conversation: str) -> None:
@@ -117,25 +134,34 @@ async def stop_what_was_left(context: Context, conversation: str) -> None:
 
 
 async def _send(
-    context: Context, conversation: str, content: Sequence[Part], parent: str | None, options: TurnOptions
+    context: Context,
+    conversation: str,
+    content: Sequence[Part],
+    parent: str | None,
+    *,
+    options: TurnOptions,
+    metadata: dict[str, JsonValue],
 ) -> TurnRow:
-    turn = await context.runtime.commands.send(conversation, content, parent=parent, options=options)
+    turn = await context.runtime.commands.send(
+        conversation, content, parent=parent, options=options, metadata=metadata
+    )
     context.publisher.changed(conversation)
     return await context.runtime.store.turn(turn)
 
 
-async def _last_known(context: Context, person: str, conversation: str, answers: Sequence[str]) -> str | None:
+async def _last_known(context: Context, person: str, conversation: str, before: Sequence[Said]) -> str | None:
     """The last message of the latest answer that is ours, by the id of its turn or of one of its messages."""
-    for id in reversed(answers):
+    for said in reversed([said for said in before if said.role == "assistant"]):
         with suppress(NotFound):
-            turn = await _turn_of(context, person, id)
+            turn = await turn_of(context, person, said.id)
             if turn.conversation == conversation:
-                said = (await context.runtime.turn(turn.id).snapshot()).messages
-                return said[-1].id if said else turn.message
+                messages = (await context.runtime.turn(turn.id).snapshot()).messages
+                return messages[-1].id if messages else turn.message
     return None
 
 
-async def _turn_of(context: Context, person: str, id: str) -> TurnRow:
+async def turn_of(context: Context, person: str, id: str) -> TurnRow:
+    """By its own id, or that of one of its messages."""
     with suppress(NotFound):
         return await context.turn(id, person)
     return await context.turn((await context.message(id, person)).turn or "", person)

@@ -16,6 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.runtime import Runtime
 
 GRACE = 10.0  # seconds in which a page that is loaded again comes back
+_MANY = 10_000  # turns after which those that are over are forgotten
 
 
 class TurnReaders:
@@ -28,6 +29,8 @@ class TurnReaders:
 
     def began(self, turn: str) -> None:
         """It was asked for here: who hangs up on it wants it no more."""
+        if len(self._begun) > _MANY:
+            self._begun = {one for one in self._begun if self._runtime.bus.here(one) is not None}
         self._begun.add(turn)
 
     @contextmanager
@@ -40,7 +43,8 @@ class TurnReaders:
         try:
             yield
             over = True
-            self._begun.discard(turn)
+            if (live := self._runtime.bus.here(turn)) is None or live.log.turn.state.ended:
+                self._begun.discard(turn)  # else it waits for who asked for it, and may be hung up on then
         finally:
             self._reading[turn] -= 1
             if not self._reading[turn]:
