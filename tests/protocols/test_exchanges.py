@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dragoman import Agent
 from dragoman.wire.scripted import calls, fails, says
 from tests.patience import PATIENCE
 from tests.protocols.openai.callers import waiting
@@ -184,3 +185,21 @@ async def test_something_new_beside_a_result_of_ag_ui_reaches_the_same_turn(tmp_
     ]
     assert (lost.status, deleted.status) == (422, 422)
     assert call in deleted.body["detail"]
+
+
+async def test_what_the_calls_of_a_task_ask_is_told(tmp_path: Path) -> None:
+    """F3 × P6: over both; who is told can answer, and the stream goes on."""
+    task = calls("task", agent="helper", request="Add.")
+    script = [task, calls("add", a=1, b=2), says("3."), says("Done.")]
+    helper = Agent(name="helper", description="Helps.")
+    message = {"id": "1", "role": "user", "content": "Go."}
+    for path, body in ((CHAT, {"id": "a", "messages": [user("1", "Go.")]}), (RUN, run([message], "1"))):
+        folder = tmp_path / path.rpartition("/")[2]
+        folder.mkdir()
+        async with served(folder, script, tools=[add], agents=[helper], allow=("task",)) as site:
+            told_it = asyncio.create_task(told(site, path, body))
+            question = await site.question()
+            await site.post(f"/api/questions/{question['id']}/answer", {"verdict": "allow"})
+            frames = await told_it
+        said = [one for one in frames if "question" in one.get("name", one["type"])]
+        assert question["id"] in [(one.get("data") or one["value"])["id"] for one in said]
