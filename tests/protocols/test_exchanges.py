@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoman import Agent
+from dragoman.messages.events import MessageAdded
+from dragoman.messages.parts import Text
+from dragoman.server.protocols.threads import events_after
 from dragoman.wire.scripted import calls, fails, says
 from tests.patience import PATIENCE
 from tests.protocols.openai.callers import waiting
 from tests.protocols.test_restarts import approval, told, written
-from tests.runtimes import add, model_of
+from tests.runtimes import add, model_of, runtime_with
 from tests.server.site import Site, served
 
 pytestmark = pytest.mark.slow
@@ -203,3 +207,17 @@ async def test_what_the_calls_of_a_task_ask_is_told(tmp_path: Path) -> None:
             frames = await told_it
         said = [one for one in frames if "question" in one.get("name", one["type"])]
         assert question["id"] in [(one.get("data") or one["value"])["id"] for one in said]
+
+
+async def test_of_a_turn_that_ended_between_two_looks_the_rest_is_told(tmp_path: Path) -> None:
+    """E2: what was known of it is not told again."""
+    async with runtime_with(tmp_path, [calls("add", a=1, b=2), says("Rome, rainy.")], tools=[add]) as first:
+        turn = await first.send("Where?")
+        await turn.result()
+    async with runtime_with(tmp_path, [], tools=[add]) as second:
+        whole = await second.turn(turn.id).snapshot()
+        *before, last = whole.messages
+        known = replace(whole, messages=(*before, replace(last, parts=(Text("Rome"),))))
+        rest = [event async for event in events_after(second.turn(turn.id), known)]
+    assert [event.message.text for event in rest if isinstance(event, MessageAdded)] == [", rainy."]
+    assert [event.type for event in rest][-1] == "turn.end"

@@ -6,7 +6,8 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -16,12 +17,15 @@ from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, DragomanError, NotFound
 from dragoman.messages.boundary import check_json
 from dragoman.messages.data_urls import data_in, is_media_type, parse_data_url
+from dragoman.messages.events import Event, MessageAdded
 from dragoman.messages.ids import derived_id, new_id
 from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.parts import File, Part, Reasoning, Text
 from dragoman.server.context import Context
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import TurnOptions
+from dragoman.turn.handles import TurnHandle
+from dragoman.turn.live.log import Snapshot
 
 LONGEST_NAME = 500
 _OURS = re.compile(r"/api/files/([0-9a-f]{64})")
@@ -170,6 +174,31 @@ async def turn_of(context: Context, person: str, id: str) -> TurnRow:
 async def _first_message(context: Context, conversation: str) -> str | None:
     stored, _ = await context.runtime.store.messages(conversation)
     return next((one.id for one in stored if one.parent is None and one.role == "user"), None)
+
+
+async def events_after(turn: TurnHandle, known: Snapshot) -> AsyncIterator[Event]:
+    """What came after it. Of a turn that has ended meanwhile, all that it said is told once more: of that,
+    what is not known."""
+    has = {message.id: message for message in known.messages}
+    async for event in turn.events(known.last):
+        if isinstance(event, MessageAdded) and not event.seq and event.message.id in has:
+            lacking = _lacking(event.message, has[event.message.id])
+            if lacking.parts:
+                yield MessageAdded(lacking)
+        else:
+            yield event
+
+
+def _lacking(said: Message, known: Message) -> Message:
+    parts: list[Part] = []
+    for part, before in zip_longest(said.parts, known.parts[: len(said.parts)]):
+        match part, before:
+            case (Text() | Reasoning(), Text() | Reasoning()) if part.text.startswith(before.text):
+                rest = part.text[len(before.text) :]
+                parts += [replace(part, text=rest)] if rest else []
+            case _ if part != before:
+                parts.append(part)
+    return replace(said, parts=tuple(parts))
 
 
 async def write(

@@ -11,6 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from weakref import WeakValueDictionary
 
 from dragoman.errors import DragomanError
 from dragoman.runtime import Runtime
@@ -25,7 +26,12 @@ class TurnReaders:
         self._grace = grace
         self._reading: Counter[str] = Counter()
         self._left: dict[str, asyncio.Task[None]] = {}
+        self._asking: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._begun: set[str] = set()  # turns that were asked for here: others have other readers
+
+    def one_by_one(self, person: str, name: str) -> asyncio.Lock:
+        """For requests in the conversation of this name: two that say the same begin one turn."""
+        return self._asking.setdefault((person, name), asyncio.Lock())
 
     def began(self, turn: str) -> None:
         """It was asked for here: who hangs up on it wants it no more."""

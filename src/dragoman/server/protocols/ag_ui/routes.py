@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import dropwhile, takewhile
+from typing import Literal
 
 from fastapi import APIRouter
 from pydantic import JsonValue
@@ -21,11 +22,12 @@ from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.protocols.ag_ui.bodies import AgentMessage, AgentPart, ResumeEntry, RunAgentInput
 from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
 from dragoman.server.protocols.ag_ui.state import UPDATE_STATE, check_state, state_in
-from dragoman.server.protocols.threads import Said, attach, conversation_of, say, write
+from dragoman.server.protocols.threads import Said, attach, conversation_of, events_after, say, write
 from dragoman.server.stream import EventStream
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.handles import TurnHandle
+from dragoman.turn.live.log import Snapshot
 
 router = APIRouter(tags=["AG-UI"])
 
@@ -38,13 +40,15 @@ _STREAM: dict[int | str, dict[str, object]] = {
 @router.post("/ag-ui", response_class=Response, responses=_STREAM)
 async def run(context: TheContext, person: Person, body: RunAgentInput) -> Response:
     """Something new, what a run waited for, or a run that is under way, once more."""
-    return await _run(context, person, body, None)
+    async with context.readers.one_by_one(person, body.thread):
+        return await _run(context, person, body, None)
 
 
 @router.post("/ag-ui/{agent}", response_class=Response, responses=_STREAM)
 async def run_agent(context: TheContext, person: Person, agent: str, body: RunAgentInput) -> Response:
     """The same of an agent of this name."""
-    return await _run(context, person, body, agent)
+    async with context.readers.one_by_one(person, body.thread):
+        return await _run(context, person, body, agent)
 
 
 async def _run(context: Context, person: str, body: RunAgentInput, agent: str | None) -> Response:
@@ -80,7 +84,7 @@ async def _go_on(context: Context, person: str, body: RunAgentInput, id: str) ->
     projection.state = body.state or projection.state  # it may have changed it since
     await _bring(context, person, body, projection, id)
     await context.runtime.driver.adopt(id)  # 409 where it cannot go on here
-    return _respond(context, turn, projection, after=snapshot.last)
+    return _respond(context, turn, projection, after=snapshot)
 
 
 async def _projection(context: Context, body: RunAgentInput, turn: str | None) -> AgentRun:
@@ -245,7 +249,7 @@ def _answer(asked: Question, entry: ResumeEntry) -> Answer:
 
 
 def _respond(
-    context: Context, turn: TurnHandle | None, projection: AgentRun, *, after: int | None
+    context: Context, turn: TurnHandle | None, projection: AgentRun, *, after: Snapshot | Literal[0] | None
 ) -> Response:
     if turn is None:
         chunks = write(context, "", _shown(projection))
@@ -260,7 +264,7 @@ async def _shown(projection: AgentRun) -> AsyncIterator[RunEvent]:
 
 
 async def _events(
-    context: Context, turn: TurnHandle, projection: AgentRun, after: int | None
+    context: Context, turn: TurnHandle, projection: AgentRun, after: Snapshot | Literal[0] | None
 ) -> AsyncIterator[RunEvent]:
     """Until the turn ends, or waits for somebody; where no place is named, from its beginning."""
     yield projection.begin()
@@ -268,9 +272,8 @@ async def _events(
         for told in projection.show_thread():
             yield told
     if after is None:
-        snapshot = await turn.snapshot()
-        after = snapshot.last
-        for told in projection.replay(snapshot):
+        after = await turn.snapshot()
+        for told in projection.replay(after):
             yield told
     if projection.waits:
         for told in projection.pause():
@@ -282,9 +285,9 @@ async def _events(
 
 
 async def _rest(
-    context: Context, turn: TurnHandle, projection: AgentRun, after: int
+    context: Context, turn: TurnHandle, projection: AgentRun, after: Snapshot | Literal[0]
 ) -> AsyncIterator[RunEvent]:
-    async for event in turn.events(after):
+    async for event in events_after(turn, after) if after else turn.events():
         for told in projection.events(event):
             yield told
         if (question := question_within(event)) is not None:

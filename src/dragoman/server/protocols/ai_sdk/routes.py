@@ -16,7 +16,6 @@ from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy, TurnEnded
 from dragoman.messages.call_events import question_within
-from dragoman.messages.events import TurnEnd
 from dragoman.messages.parts import Part, Text, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
@@ -29,6 +28,7 @@ from dragoman.server.protocols.threads import (
     Said,
     attach,
     conversation_of,
+    events_after,
     find_asked,
     say,
     stop_what_was_left,
@@ -55,13 +55,15 @@ _DONE = b"data: [DONE]\n\n"
 @router.post("/ai-sdk/chat", response_class=Response, responses=_STREAM)
 async def chat(context: TheContext, person: Person, body: UIChatBody) -> Response:
     """What `DefaultChatTransport` posts: something new, an answer once more, or what a call waited for."""
-    return await _chat(context, person, body, approvals=True)
+    async with context.readers.one_by_one(person, body.id):
+        return await _chat(context, person, body, approvals=True)
 
 
 @router.post("/ai-sdk/v5/chat", response_class=Response, responses=_STREAM)
 async def chat_v5(context: TheContext, person: Person, body: UIChatBody) -> Response:
     """The same for version 5, which knows no approvals."""
-    return await _chat(context, person, body, approvals=False)
+    async with context.readers.one_by_one(person, body.id):
+        return await _chat(context, person, body, approvals=False)
 
 
 @router.get("/ai-sdk/chat/{id}/stream", response_class=Response, responses=_REST)
@@ -333,9 +335,8 @@ async def _follow(
 async def _rest(
     context: Context, row: TurnRow, stream: UIMessageStream, known: Snapshot | None
 ) -> AsyncIterator[Chunk]:
-    async for event in context.runtime.turn(row.id).events(known.last if known is not None else 0):
-        if known is not None and known.state.ended and not isinstance(event, TurnEnd):
-            continue  # of one that is over, all that it said is told again
+    turn = context.runtime.turn(row.id)
+    async for event in turn.events() if known is None else events_after(turn, known):
         for chunk in stream.chunks(event):
             yield chunk
         if (question := question_within(event)) is not None:
