@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dragoman import ToolContext, tool
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState
-from dragoman.server.protocols.ai_sdk.chunks import Chunk, UIMessageStream
+from dragoman.server.protocols.ai_sdk.chunks import UIMessageStream
+from dragoman.server.protocols.ai_sdk.data_chunks import Chunk
 from dragoman.wire.scripted import calls, fails, says, thinks
 from tests.protocols.published import read_by_client, run_client
 from tests.protocols.turns import snapshot_of, text_after, turns
@@ -124,6 +127,26 @@ async def test_who_stops_and_says_something_else_gets_an_answer(tmp_path: Path, 
         (conversation,) = await site.runtime.conversations()
         turns = await site.runtime.store.turns(conversation.id)
     assert (text(shown), [turn.state for turn in turns]) == ("Gladly.", ["cancelled", "completed"])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_turn_that_is_cancelled_elsewhere_is_not_sent_in_again(tmp_path: Path, version: str) -> None:
+    """F2 × T6: pages send by themselves whatever ends in results of calls."""
+
+    @tool
+    async def leave(context: ToolContext) -> str:
+        """Cancel the turn that calls it."""
+        (conversation,) = await site.runtime.conversations()
+        (turn,) = await site.runtime.store.live_turns(conversation.id)
+        await site.runtime.commands.cancel(turn.id, "elsewhere")
+        await asyncio.Event().wait()
+        return ""
+
+    async with served(tmp_path, [calls("leave")], tools=[leave]) as site:
+        shown = await at_the_chat(site, version, "cancelled")
+    assert (shown["status"], shown["requests"]) == ("ready", 1)
+    (call,) = parts(shown, "dynamic-tool")
+    assert call["state"] == "output-error"
 
 
 @pytest.mark.parametrize("version", VERSIONS)

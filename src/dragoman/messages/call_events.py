@@ -28,14 +28,18 @@ def call_asked(question: Question) -> CallAsked:
         question.schema,
         question.diff,
         question.in_parts,
+        question.free,
     )
 
 
 def question_in(event: Event) -> str | None:
     """The id of what a person is asked, also by a call that works in a conversation of its own."""
+    return event.question if isinstance(event, CallAsked) else question_within(event)
+
+
+def question_within(event: Event) -> str | None:
+    """The id of what a person is asked by the calls of a task, which work in a conversation of their own."""
     match event:
-        case CallAsked(question=question):
-            return question
         case CallProgress(value={"asks": str(question)}):
             return question
         case _:

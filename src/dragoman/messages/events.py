@@ -298,6 +298,7 @@ class CallAsked:
     schema: dict[str, JsonValue] = field(default_factory=dict)  # what edited arguments, or a reply, must fit
     diff: str = ""  # what it would do to files, where the tool can tell
     in_parts: bool = False  # whether some hunks of that can be chosen
+    free: bool = False  # whether an answer in the person's own words does as well as one of the choices
     seq: int = 0
     type: Literal["call.asked"] = "call.asked"
 

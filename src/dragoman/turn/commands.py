@@ -92,13 +92,14 @@ class Commands:
         *,
         options: TurnOptions | None = None,
         inputs: TurnInputs = NO_INPUTS,
+        metadata: Mapping[str, JsonValue] | None = None,
     ) -> str:
         """A new version of a user message, and a turn that answers it. The old one stays. What is not said
         anew in `options` is as it was for the message it replaces."""
         old = await self._store.message(message)
         if old.role != "user" or old.author is not None:
             raise BadRequest(f"message {message} was not written by a person: rerun it instead")
-        new = self._user_message(old.conversation, said, old.parent)
+        new = user_message(old.conversation, said, old.parent, self._services.clock(), metadata)
         again = await self._as_before(old.turn, options, old.conversation)
         return await self._start(old.conversation, again, inputs, message=new, root=old.parent is None)
 
@@ -244,10 +245,12 @@ class Commands:
 
     # ── while it runs ─────────────────────────────────────────────────────────────────────────────
 
-    async def steer(self, turn: str, said: str | Sequence[Part]) -> None:
+    async def steer(
+        self, turn: str, said: str | Sequence[Part], *, metadata: Mapping[str, JsonValue] | None = None
+    ) -> None:
         """Say something to a running turn: its next request contains it."""
         row = await self._store.turn(turn)
-        message = self._user_message(row.conversation, said, None)
+        message = user_message(row.conversation, said, None, self._services.clock(), metadata)
         await check_added(self._services, turn, message)
         body = {"message": MESSAGE.to_json(message)}
         if not await self._store.post(turn, "steer", body):

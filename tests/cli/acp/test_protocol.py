@@ -225,3 +225,14 @@ async def test_a_tool_that_asks_is_answered_in_a_form_or_told_that_nobody_can(
     result = str(model.messages()[-1]["content"])
     assert ("Ada" in result) == forms
     assert ("no way to ask" in result) != forms
+
+
+async def test_who_is_asked_by_a_tool_may_answer_in_other_words(tmp_path: Path) -> None:
+    """F3: where the editor has forms; a choice opens one."""
+    asks = calls("ask_person", question="Which name?", choices=["Bob", "Eve"])
+    async with loopback(asks, says("Thanks.")) as model:
+        settings(tmp_path, model)
+        async with connected(tmp_path, forms=True) as here:
+            here.editor.choose = lambda options: "words" if "words" in options else None
+            await here.say(await here.session(), "ask")
+    assert "Ada" in str(model.messages()[-1]["content"])

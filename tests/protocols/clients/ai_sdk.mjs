@@ -27,7 +27,7 @@ class Chat extends AbstractChat {
   }
 }
 
-const seen = { data: [], errors: [], asked: 0, ran: [] };
+const seen = { data: [], errors: [], asked: 0, ran: [], requests: 0 };
 const tools = { where: { description: "Where the person is.", parameters: { type: "object", properties: {} } } };
 
 function open(messages) {
@@ -38,6 +38,10 @@ function open(messages) {
       api,
       headers: { authorization: `Bearer ${key}` },
       body: scene === "tool" ? { tools } : {},
+      fetch: (...request) => {
+        seen.requests++;
+        return fetch(...request);
+      },
     }),
     sendAutomaticallyWhen: (state) =>
       lastAssistantMessageIsCompleteWithToolCalls(state) ||
@@ -73,6 +77,11 @@ switch (scene) {
   case "tool":
     await chat.sendMessage({ text: "Hello" });
     await until(() => idle() && text().endsWith("."));
+    break;
+  case "cancelled": // elsewhere
+    void chat.sendMessage({ text: "Hello" });
+    await until(() => seen.requests > 5 || (parts().some((part) => part.state === "output-error") && idle()));
+    await chat.stop();
     break;
   case "two":
     await chat.sendMessage({ text: "Hello" });

@@ -70,6 +70,17 @@ async def test_what_no_rule_allows_is_asked_about(tmp_path: Path, mode: str) -> 
     assert (tmp_path / "a.txt").read_text() == "two\n"
 
 
+async def test_who_is_asked_by_a_tool_may_answer_in_other_words(tmp_path: Path) -> None:
+    """F3: a form has no word for it, so its choices stand beside the field."""
+    settings(tmp_path, 'allow = ["*"]')
+    person = PlayedPerson("Neither")
+    async with over_stdio(tmp_path, elicitation_callback=person) as client:
+        result = await client.call_tool("ask_person", {"question": "Which?", "choices": ["Ada", "Bob"]})
+    (form,) = person.asked
+    assert "Ada; Bob" in form.requested_schema["properties"]["answer"]["description"]
+    assert "Neither" in text_of(result)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("answer", ["Reject", None])
 async def test_a_no_is_a_no(tmp_path: Path, mode: str, answer: str | None) -> None:
@@ -99,7 +110,8 @@ async def test_where_nobody_can_be_asked_the_rule_is_named_that_would_allow_it(
 
 
 async def test_a_question_outlives_the_server(tmp_path: Path) -> None:
-    """S3, P6: made again with the answer, the call goes on in a new process, and is asked about no more."""
+    """S3, P6: made again with the answer, the call goes on in a new process, and is asked about no more. Who
+    lost the result, or was answered for elsewhere, gets it."""
     settings(tmp_path)
     arguments = {"path": "a.txt", "text": "one\n"}
     able = PlayedPerson("Allow once")
@@ -120,7 +132,11 @@ async def test_a_question_outlives_the_server(tmp_path: Path) -> None:
         result = await client.session.call_tool(
             "write_file", arguments, input_responses={question: answer}, request_state=parked.request_state
         )
+        again = await client.session.call_tool(
+            "write_file", arguments, input_responses={question: answer}, request_state=parked.request_state
+        )
     assert not result.is_error
+    assert again.content == result.content
     assert (tmp_path / "a.txt").read_text() == "one\n"
 
 

@@ -158,6 +158,8 @@ export interface components {
             diff: string;
             /** @default false */
             in_parts: boolean;
+            /** @default false */
+            free: boolean;
             /** @default 0 */
             seq: number;
             /**
@@ -1340,6 +1342,8 @@ export interface components {
             diff: string;
             /** @default false */
             in_parts: boolean;
+            /** @default false */
+            free: boolean;
             /** @default 0 */
             seq: number;
             /**

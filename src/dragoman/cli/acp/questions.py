@@ -18,6 +18,7 @@ from dragoman.runtime import Runtime
 from dragoman.tools.answer_choices import choices_for
 
 _BY = "editor"
+_OWN_WORDS = "words"
 _NO_FORM = "this editor has no way to ask for a text"
 
 
@@ -86,12 +87,16 @@ class EditorQuestions:
             return await self._fill_form(question)
         call = self._updates.tool_call(question.call, question.tool, question.arguments)
         contents = diff_contents(question.diff, self._updates.folder)
-        chosen = await self._ask(
-            "session/request_permission", permission_request(self._session, question, call, contents)
-        )
+        request = permission_request(self._session, question, call, contents)
+        if question.free and self._forms:
+            own = {"optionId": _OWN_WORDS, "name": "In your own words", "kind": "allow_once"}
+            request["options"].insert(len(question.choices), own)
+        chosen = await self._ask("session/request_permission", request)
         outcome = chosen.get("outcome") if isinstance(chosen, dict) else None
         if not isinstance(outcome, dict) or outcome.get("outcome") != "selected":
             return None
+        if outcome.get("optionId") == _OWN_WORDS and question.free and self._forms:
+            return await self._fill_form(question)
         choice = choices.get(str(outcome.get("optionId")))
         if choice is None:
             raise RpcError(0, f"it chose {outcome.get('optionId')!r}, which was not offered")

@@ -92,6 +92,8 @@ def list_questions(settings: Settings, *, as_json: bool) -> None:
             print(f"  {plain(question.tool)} {format_json(question.arguments)}")
         for choice in question.choices:
             print(f"  - {plain(choice)}")
+        if question.choices and question.free:
+            print("  or an answer in your own words")
         for number, rules in enumerate(rule_options(question), 1):
             print(f"  {number}  {plain(rules_in_words(rules))}")
         print(f"  {cause(question)}")
@@ -117,6 +119,7 @@ def _report(question: Question) -> JsonValue:
         "because": question.because,
         "rules": [rules_in_words(rules) for rules in rule_options(question)],
         "choices": [*question.choices],
+        "free": question.free,
         "asked": question.asked,
     }
 

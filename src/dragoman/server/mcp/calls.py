@@ -16,7 +16,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import AlreadyAnswered, BadRequest, DragomanError, NotFound, TurnBusy, TurnEnded
 from dragoman.messages import events as e
-from dragoman.messages.call_events import question_in
+from dragoman.messages.call_events import call_end, question_in
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, Text
@@ -266,10 +266,19 @@ class ToolCalls:
             elif isinstance(event, e.CallEnd):
                 ended = event
             elif isinstance(event, e.TurnEnd) and ended is None:
-                return failure(event.error or f"the call was {event.state}")
+                return await self.stored_result(turn)  # it was over before
         if ended is None:
             return failure("the call went on in another program")
         return await result_of(ended, self._runtime.store, remarks)
+
+    async def stored_result(self, turn: TurnHandle) -> types.CallToolResult:
+        """What came of a call whose turn is over."""
+        snapshot = await turn.snapshot()
+        made = [call for message in snapshot.messages for call in message.calls if call.result is not None]
+        if not made:
+            error = snapshot.turn.error
+            return failure(error.error if error is not None else f"the call was {snapshot.state}")
+        return await result_of(call_end(made[-1]), self._runtime.store)
 
     async def _ask(self, caller: Caller, question: Question) -> None:
         form = form_of(question)

@@ -31,6 +31,8 @@ def answer_in(question: Question, filled: types.ElicitResult) -> Answer:
         return reply(content if question.schema else content.get(_ANSWER))
     chosen = content.get(_ANSWER)
     found = next((one for one in choices.values() if one.name == chosen), None)
+    if found is None and question.free:
+        return reply(chosen)
     return found.answer if found is not None else no(question, f"{chosen!r} was not one of the answers")
 
 
@@ -72,6 +74,9 @@ def _schema(question: Question) -> dict[str, Any]:
     if question.kind == "tool" and question.schema:
         return dict(question.schema)
     field: dict[str, Any] = {"type": "string", "title": "Answer"}
-    if choices := choices_for(question):
-        field["enum"] = list(dict.fromkeys(choice.name for choice in choices.values()))
+    if choices := list(dict.fromkeys(choice.name for choice in choices_for(question).values())):
+        if question.free:  # forms have no word for choices beside which one may write
+            field["description"] = f"One of these, or your own words: {'; '.join(choices)}"
+        else:
+            field["enum"] = choices
     return {"type": "object", "properties": {_ANSWER: field}, "required": [_ANSWER]}

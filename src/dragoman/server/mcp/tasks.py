@@ -16,12 +16,10 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from dragoman.errors import NotFound
-from dragoman.messages.call_events import call_end
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.server.mcp.calls import TASKS, Caller, ToolCalls
 from dragoman.server.mcp.questions import form_of
-from dragoman.server.mcp.results import failure, result_of
 from dragoman.store.store import TurnRow
 from dragoman.turn.handles import TurnHandle
 
@@ -70,7 +68,9 @@ class CallTasks:
         if not row.live:
             if row.state == "cancelled":
                 return _task(row, "cancelled")
-            result = (await self._result(turn)).model_dump(mode="json", by_alias=True, exclude_none=True)
+            result = (await self._calls.stored_result(turn)).model_dump(
+                mode="json", by_alias=True, exclude_none=True
+            )
             return {**_task(row, "completed"), "result": result}
         asked = await self._open_questions(turn)
         if asked and not caller.can_ask:
@@ -80,10 +80,10 @@ class CallTasks:
         if not asked:
             return _task(row, "working")
         forms = {one.id: types.ElicitRequest(params=form_of(one)) for one in asked}
-        shown = {
+        requests = {
             id: form.model_dump(mode="json", by_alias=True, exclude_none=True) for id, form in forms.items()
         }
-        return {**_task(row, "input_required"), "inputRequests": shown}
+        return {**_task(row, "input_required"), "inputRequests": requests}
 
     async def _update(self, context: ServerRequestContext[Any], params: TaskAnswers) -> dict[str, Any]:
         """What is not asked, or not any more, is left alone."""
@@ -116,13 +116,6 @@ class CallTasks:
         store = self._runtime.store
         owner = await store.owner_of((await store.turn(turn.id)).conversation)
         return [one for one in await store.questions(user=owner) if one.turn in turns and one.open]
-
-    async def _result(self, turn: TurnHandle) -> types.CallToolResult:
-        snapshot = await turn.snapshot()
-        made = [call for message in snapshot.messages for call in message.calls if call.result is not None]
-        if not made:
-            return failure(str(snapshot.turn.error or "nothing came of the call"))
-        return await result_of(call_end(made[-1]), self._runtime.store)
 
 
 def _task(row: TurnRow, status: TaskStatus) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -16,12 +17,15 @@ from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, DragomanError, NotFound
 from dragoman.messages.boundary import check_json
 from dragoman.messages.data_urls import data_in, is_media_type, parse_data_url
+from dragoman.messages.events import Event, MessageAdded
 from dragoman.messages.ids import derived_id, new_id
 from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.parts import File, Part, Reasoning, Text
 from dragoman.server.context import Context
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import TurnOptions
+from dragoman.turn.handles import TurnHandle
+from dragoman.turn.live.log import Snapshot
 
 LONGEST_NAME = 500
 _OURS = re.compile(r"/api/files/([0-9a-f]{64})")
@@ -88,26 +92,43 @@ async def say(
     before: Sequence[Said],
     content: Sequence[Part],
     options: TurnOptions,
+    mark: str,
 ) -> TurnRow:
     """A message in the conversation of this name, and the turn that answers it: below the answer that stands
-    before it. Where nothing stands before it, it takes the place of the first one there was."""
+    before it. Where nothing stands before it, it takes the place of the first one there was. By its `mark` a
+    client that sends it again is known."""
+    metadata: dict[str, JsonValue] = {protocol: mark}
     conversation = await conversation_of(context, person, name, protocol)
     if conversation is None:
         conversation = await begin_conversation(context, person, name, protocol, before)
         try:
-            return await _send(context, conversation, content, None, options)
+            return await _send(context, conversation, content, None, options=options, metadata=metadata)
         except DragomanError:
             if not await context.runtime.store.turns(conversation):
                 await context.runtime.delete(conversation)  # nothing can be said in it
             raise
     await stop_what_was_left(context, conversation)
     if not before and (old := await _first_message(context, conversation)) is not None:
-        turn = await context.runtime.commands.edit(old, content, options=options)
+        turn = await context.runtime.commands.edit(old, content, options=options, metadata=metadata)
         context.publisher.changed(conversation)
         return await context.runtime.store.turn(turn)
-    answers = [said.id for said in before if said.role == "assistant"]
-    parent = await _last_known(context, person, conversation, answers)
-    return await _send(context, conversation, content, parent, options)
+    parent = await _last_known(context, person, conversation, before)
+    return await _send(context, conversation, content, parent, options=options, metadata=metadata)
+
+
+async def find_asked(
+    context: Context, person: str, conversation: str, before: Sequence[Said], content: Sequence[Part]
+) -> list[tuple[TurnRow, Message]]:
+    """The turns that answered just this, behind the same answer, and what they answered; the oldest first."""
+    parent = await _last_known(context, person, conversation, before)
+    stored, _ = await context.runtime.store.messages(conversation)
+    asked = {one.id: one for one in stored if parent is None or one.parent == parent}
+    if not before:
+        asked = {id: one for id, one in asked.items() if one.parent is None}
+    text = "".join(part.text for part in content if isinstance(part, Text))
+    turns = await context.runtime.store.turns(conversation)
+    found = [(turn, asked[turn.message]) for turn in turns if turn.message in asked]
+    return [(turn, message) for turn, message in found if message.text == text]
 
 
 async def stop_what_was_left(context: Context, conversation: str) -> None:
@@ -117,25 +138,34 @@ async def stop_what_was_left(context: Context, conversation: str) -> None:
 
 
 async def _send(
-    context: Context, conversation: str, content: Sequence[Part], parent: str | None, options: TurnOptions
+    context: Context,
+    conversation: str,
+    content: Sequence[Part],
+    parent: str | None,
+    *,
+    options: TurnOptions,
+    metadata: dict[str, JsonValue],
 ) -> TurnRow:
-    turn = await context.runtime.commands.send(conversation, content, parent=parent, options=options)
+    turn = await context.runtime.commands.send(
+        conversation, content, parent=parent, options=options, metadata=metadata
+    )
     context.publisher.changed(conversation)
     return await context.runtime.store.turn(turn)
 
 
-async def _last_known(context: Context, person: str, conversation: str, answers: Sequence[str]) -> str | None:
+async def _last_known(context: Context, person: str, conversation: str, before: Sequence[Said]) -> str | None:
     """The last message of the latest answer that is ours, by the id of its turn or of one of its messages."""
-    for id in reversed(answers):
+    for said in reversed([said for said in before if said.role == "assistant"]):
         with suppress(NotFound):
-            turn = await _turn_of(context, person, id)
+            turn = await turn_of(context, person, said.id)
             if turn.conversation == conversation:
-                said = (await context.runtime.turn(turn.id).snapshot()).messages
-                return said[-1].id if said else turn.message
+                messages = (await context.runtime.turn(turn.id).snapshot()).messages
+                return messages[-1].id if messages else turn.message
     return None
 
 
-async def _turn_of(context: Context, person: str, id: str) -> TurnRow:
+async def turn_of(context: Context, person: str, id: str) -> TurnRow:
+    """By its own id, or that of one of its messages."""
     with suppress(NotFound):
         return await context.turn(id, person)
     return await context.turn((await context.message(id, person)).turn or "", person)
@@ -144,6 +174,31 @@ async def _turn_of(context: Context, person: str, id: str) -> TurnRow:
 async def _first_message(context: Context, conversation: str) -> str | None:
     stored, _ = await context.runtime.store.messages(conversation)
     return next((one.id for one in stored if one.parent is None and one.role == "user"), None)
+
+
+async def events_after(turn: TurnHandle, known: Snapshot) -> AsyncIterator[Event]:
+    """What came after it. Of a turn that has ended meanwhile, all that it said is told once more: of that,
+    what is not known."""
+    has = {message.id: message for message in known.messages}
+    async for event in turn.events(known.last):
+        if isinstance(event, MessageAdded) and not event.seq and event.message.id in has:
+            lacking = _lacking(event.message, has[event.message.id])
+            if lacking.parts:
+                yield MessageAdded(lacking)
+        else:
+            yield event
+
+
+def _lacking(said: Message, known: Message) -> Message:
+    parts: list[Part] = []
+    for part, before in zip_longest(said.parts, known.parts[: len(said.parts)]):
+        match part, before:
+            case (Text() | Reasoning(), Text() | Reasoning()) if part.text.startswith(before.text):
+                rest = part.text[len(before.text) :]
+                parts += [replace(part, text=rest)] if rest else []
+            case _ if part != before:
+                parts.append(part)
+    return replace(said, parts=tuple(parts))
 
 
 async def write(

@@ -11,11 +11,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from weakref import WeakValueDictionary
 
 from dragoman.errors import DragomanError
 from dragoman.runtime import Runtime
 
 GRACE = 10.0  # seconds in which a page that is loaded again comes back
+_MANY = 10_000  # turns after which those that are over are forgotten
 
 
 class TurnReaders:
@@ -24,10 +26,17 @@ class TurnReaders:
         self._grace = grace
         self._reading: Counter[str] = Counter()
         self._left: dict[str, asyncio.Task[None]] = {}
+        self._asking: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._begun: set[str] = set()  # turns that were asked for here: others have other readers
+
+    def one_by_one(self, person: str, name: str) -> asyncio.Lock:
+        """For requests in the conversation of this name: two that say the same begin one turn."""
+        return self._asking.setdefault((person, name), asyncio.Lock())
 
     def began(self, turn: str) -> None:
         """It was asked for here: who hangs up on it wants it no more."""
+        if len(self._begun) > _MANY:
+            self._begun = {one for one in self._begun if self._runtime.bus.here(one) is not None}
         self._begun.add(turn)
 
     @contextmanager
@@ -40,7 +49,8 @@ class TurnReaders:
         try:
             yield
             over = True
-            self._begun.discard(turn)
+            if (live := self._runtime.bus.here(turn)) is None or live.log.turn.state.ended:
+                self._begun.discard(turn)  # else it waits for who asked for it, and may be hung up on then
         finally:
             self._reading[turn] -= 1
             if not self._reading[turn]:

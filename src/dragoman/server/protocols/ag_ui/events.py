@@ -63,6 +63,7 @@ class AgentRun:
         self._all_outcomes = bool(version)
         self.state = state
         self.history: Sequence[Message] = ()
+        self.end: e.TurnEnd | None = None  # of the turn that has answered already
         self.updates: dict[str, Arguments] = {}  # calls that change the state, and wait for their result
         self._named: RunEvent = {"threadId": thread, "runId": run}
         self._message = ""  # the reply that is being written
@@ -90,6 +91,9 @@ class AgentRun:
 
     def finish(self) -> Iterator[RunEvent]:
         """Nothing is being written in this thread."""
+        if self.end is not None:
+            yield from self._end(self.end)
+            return
         yield {"type": "RUN_FINISHED", **self._named, "outcome": {"type": "success"}}
 
     @property
@@ -207,6 +211,11 @@ class AgentRun:
                 yield from self._settle(call, tool, arguments, state, result)
             case _:
                 pass
+
+    def ask_within(self, question: Question) -> Iterator[RunEvent]:
+        """By the calls of a task, which stand in a conversation of their own: the run goes on."""
+        if question.open:
+            yield _custom("question", _interrupt(question.id, question))
 
     def pause(self) -> Iterator[RunEvent]:
         """The run is over, and the turn is not."""
@@ -332,7 +341,7 @@ def _opening(kind: str, id: str) -> Iterator[RunEvent]:
 
 
 def _interrupt(id: str, asked: Question | e.CallAsked) -> JsonValue:
-    schemas = {"tool": asked.schema or {}, "review": _RELEASE}
+    schemas = {"tool": asked.schema or _words(asked), "review": _RELEASE}
     return {
         "id": id,
         "reason": asked.kind,
@@ -344,9 +353,17 @@ def _interrupt(id: str, asked: Question | e.CallAsked) -> JsonValue:
             "arguments": asked.arguments,
             "because": asked.because,
             "choices": [*asked.choices],
+            "free": asked.free,
             "diff": asked.diff,
         },
     }
+
+
+def _words(asked: Question | e.CallAsked) -> JsonValue:
+    """A reply to a tool that has no schema for it."""
+    if asked.choices and not asked.free:
+        return {"type": "string", "enum": [*asked.choices]}
+    return {"type": "string", "examples": [*asked.choices]} if asked.choices else {}
 
 
 def _custom(name: str, value: JsonValue) -> RunEvent:

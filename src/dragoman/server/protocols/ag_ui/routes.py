@@ -6,24 +6,28 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import takewhile
+from itertools import dropwhile, takewhile
+from typing import Literal
 
 from fastapi import APIRouter
 from pydantic import JsonValue
 from starlette.responses import Response
 
-from dragoman.errors import AlreadyAnswered, BadRequest, NotFound
+from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnEnded
+from dragoman.messages.call_events import question_within
+from dragoman.messages.events import TurnEnd
 from dragoman.messages.parts import Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.protocols.ag_ui.bodies import AgentMessage, AgentPart, ResumeEntry, RunAgentInput
 from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
 from dragoman.server.protocols.ag_ui.state import UPDATE_STATE, check_state, state_in
-from dragoman.server.protocols.threads import Said, attach, conversation_of, say, write
+from dragoman.server.protocols.threads import Said, attach, conversation_of, events_after, say, write
 from dragoman.server.stream import EventStream
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.handles import TurnHandle
+from dragoman.turn.live.log import Snapshot
 
 router = APIRouter(tags=["AG-UI"])
 
@@ -36,41 +40,51 @@ _STREAM: dict[int | str, dict[str, object]] = {
 @router.post("/ag-ui", response_class=Response, responses=_STREAM)
 async def run(context: TheContext, person: Person, body: RunAgentInput) -> Response:
     """Something new, what a run waited for, or a run that is under way, once more."""
-    return await _run(context, person, body, None)
+    async with context.readers.one_by_one(person, body.thread):
+        return await _run(context, person, body, None)
 
 
 @router.post("/ag-ui/{agent}", response_class=Response, responses=_STREAM)
 async def run_agent(context: TheContext, person: Person, agent: str, body: RunAgentInput) -> Response:
     """The same of an agent of this name."""
-    return await _run(context, person, body, agent)
+    async with context.readers.one_by_one(person, body.thread):
+        return await _run(context, person, body, agent)
 
 
 async def _run(context: Context, person: str, body: RunAgentInput, agent: str | None) -> Response:
     check_state(body.state)
     conversation = await conversation_of(context, person, body.thread, PROTOCOL)
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
-    if conversation is not None and await _is_behind(context, person, body):
-        return await _show(context, body, conversation, live)
-    if live and (body.resume or any(_results(body))):
-        turn = context.runtime.turn(live[-1].id)
-        projection, snapshot = await _projection(context, body, turn.id), await turn.snapshot()
-        for _ in projection.replay(snapshot):
-            pass  # the client has these events
-        projection.state = body.state or projection.state  # it may have changed it since
-        await _bring(context, person, body, projection)
-        return _respond(context, turn, projection, after=snapshot.last)
+    if conversation is not None and (known := await _known_run(context, person, body, conversation)):
+        return await _show(context, body, conversation, live, known)
+    if live and (turn := await _waiting_turn(context, person, body, live)) is not None:
+        return await _go_on(context, person, body, turn)
     if live and _last_said(body.messages) == await _question_of(context, live[-1]):
         await context.runtime.driver.adopt(live[-1].id)
         projection = await _projection(context, body, live[-1].id)
         return _respond(context, context.runtime.turn(live[-1].id), projection, after=None)
     if body.resume:
         raise BadRequest("nothing waits in this thread: what is resumed is over")
+    if (lost := next(_results(body), None)) is not None:
+        raise BadRequest(f"there is no call {lost.call!r} in this thread that waits for a result")
     if conversation is not None and _last_said(body.messages) is None:
         return await _show(context, body, conversation, live)
     row = await _start(context, person, body, agent, body.state or await state_in(context, conversation))
     context.readers.began(row.id)
     projection = await _projection(context, body, row.id)
     return _respond(context, context.runtime.turn(row.id), projection, after=0)
+
+
+async def _go_on(context: Context, person: str, body: RunAgentInput, id: str) -> Response:
+    """With a turn that waits for what is brought."""
+    turn = context.runtime.turn(id)
+    projection, snapshot = await _projection(context, body, id), await turn.snapshot()
+    for _ in projection.replay(snapshot):
+        pass  # the client has these events
+    projection.state = body.state or projection.state  # it may have changed it since
+    await _bring(context, person, body, projection, id)
+    await context.runtime.driver.adopt(id)  # 409 where it cannot go on here
+    return _respond(context, turn, projection, after=snapshot)
 
 
 async def _projection(context: Context, body: RunAgentInput, turn: str | None) -> AgentRun:
@@ -81,9 +95,14 @@ async def _projection(context: Context, body: RunAgentInput, turn: str | None) -
 
 
 async def _show(
-    context: Context, body: RunAgentInput, conversation: str, live: Sequence[TurnRow]
+    context: Context,
+    body: RunAgentInput,
+    conversation: str,
+    live: Sequence[TurnRow],
+    known: str | None = None,
 ) -> Response:
-    """A thread that the client has nothing of: what was said in it, its state, and what is being written."""
+    """A thread that the client has nothing of, or not all: what was said in it, its state, and what is being
+    written; else how the turn ended that is `known` to have answered."""
     path = await (await context.runtime.conversation(conversation)).messages()
     if live:
         projection = await _projection(context, body, live[-1].id)
@@ -92,6 +111,8 @@ async def _show(
         return _respond(context, context.runtime.turn(live[-1].id), projection, after=None)
     projection = await _projection(context, body, None)
     projection.history, projection.state = path, await state_in(context, conversation)
+    end = [event async for event in context.runtime.turn(known).events()][-1] if known is not None else None
+    projection.end = end if isinstance(end, TurnEnd) else None
     return _respond(context, None, projection, after=None)
 
 
@@ -115,7 +136,16 @@ async def _start(
         for one in dialogue[:place]
     ]
     content, options = await _content(context, person, dialogue[place]), body.turn_options(agent, state)
-    return await say(context, person, body.thread, PROTOCOL, before=before, content=content, options=options)
+    return await say(
+        context,
+        person,
+        body.thread,
+        PROTOCOL,
+        before=before,
+        content=content,
+        options=options,
+        mark=body.run,
+    )
 
 
 async def _content(context: Context, person: str, message: AgentMessage) -> tuple[Part, ...]:
@@ -133,27 +163,58 @@ async def _part(context: Context, person: str, part: AgentPart) -> Part:
 # ── what a run waited for ─────────────────────────────────────────────────────────────────────────
 
 
-async def _is_behind(context: Context, person: str, body: RunAgentInput) -> bool:
-    """All that it brings is settled already: elsewhere, or by a request whose response was lost."""
+async def _known_run(context: Context, person: str, body: RunAgentInput, conversation: str) -> str | None:
+    """The turn of a run that was asked for already, or for which all that is brought is settled: elsewhere,
+    or by a request whose response was lost."""
+    stored, _ = await context.runtime.store.messages(conversation)
+    for said in stored:
+        same = said.metadata.get(PROTOCOL) == body.run and said.text == _last_said(body.messages)
+        if same and said.turn is not None and not body.resume and not any(_results(body)):
+            row = await context.runtime.store.turn(said.turn)
+            if not row.live or row.message != said.id:
+                return row.id
     try:
         asked = [await context.question(entry.interrupt, person) for entry in body.resume]
         calls = [await context.call(message.call, person) for message in _results(body)]
     except NotFound:
-        return False
-    open = any(one.open for one in asked) or any(not call.state.settled for call in calls)
-    return bool(asked or calls) and not open
+        return None
+    if not asked and not calls:
+        return None
+    if any(one.open for one in asked) or any(not call.state.settled for call in calls):
+        return None
+    return asked[0].turn if asked else (await context.runtime.store.turn_of_call(calls[0].id)).id
 
 
-async def _bring(context: Context, person: str, body: RunAgentInput, projection: AgentRun) -> None:
-    """Answers to interrupts, and results of calls. What is settled already, is."""
+async def _waiting_turn(
+    context: Context, person: str, body: RunAgentInput, live: Sequence[TurnRow]
+) -> str | None:
+    """The turn that waits for what is brought, alone or beside something new; else the last one."""
+    results = [*_results(body)]
+    found = {(await context.question(entry.interrupt, person)).turn for entry in body.resume}
+    for message in results or _results(body, beside=True):
+        with suppress(NotFound):
+            call = await context.call(message.call, person)
+            if results or not call.state.settled:
+                found.add((await context.runtime.store.turn_of_call(call.id)).id)
+    waiting = [row.id for row in live if row.id in found]
+    return waiting[-1] if waiting else live[-1].id if body.resume else None
+
+
+async def _bring(context: Context, person: str, body: RunAgentInput, projection: AgentRun, turn: str) -> None:
+    """Answers to interrupts, results of calls, and what is said beside them. What is settled already, is."""
     for entry in body.resume:
         asked = await context.question(entry.interrupt, person)
         given = replace(_answer(asked, entry), by=context.user(person))
-        with suppress(AlreadyAnswered):
+        with suppress(AlreadyAnswered, TurnEnded):
             await context.runtime.answer(asked.id, given)
         projection.was_brought(asked.id)
-    for message in _results(body):
-        with suppress(AlreadyAnswered, NotFound):
+    results = [*_results(body)]
+    if not results and (beside := [*_results(body, beside=True)]):
+        results = beside
+        said = await _content(context, person, body.messages[-1])
+        await context.runtime.commands.steer(turn, said, metadata={PROTOCOL: body.run})
+    for message in results:
+        with suppress(AlreadyAnswered, NotFound, TurnEnded):
             call = await context.call(message.call, person)
             if not call.state.settled:
                 failed = message.error is not None
@@ -162,9 +223,12 @@ async def _bring(context: Context, person: str, body: RunAgentInput, projection:
         projection.was_brought(message.call)
 
 
-def _results(body: RunAgentInput) -> Iterator[AgentMessage]:
-    """Of calls that the client has run since the last reply."""
-    return takewhile(lambda message: message.role == "tool", reversed(body.messages))
+def _results(body: RunAgentInput, *, beside: bool = False) -> Iterator[AgentMessage]:
+    """Of calls that the client has run since the last reply; `beside`: and behind which a person speaks."""
+    newest = reversed(body.messages)
+    if beside:
+        newest = dropwhile(lambda message: message.role == "user", newest)
+    return takewhile(lambda message: message.role == "tool", newest)
 
 
 def _answer(asked: Question, entry: ResumeEntry) -> Answer:
@@ -185,12 +249,12 @@ def _answer(asked: Question, entry: ResumeEntry) -> Answer:
 
 
 def _respond(
-    context: Context, turn: TurnHandle | None, projection: AgentRun, *, after: int | None
+    context: Context, turn: TurnHandle | None, projection: AgentRun, *, after: Snapshot | Literal[0] | None
 ) -> Response:
     if turn is None:
         chunks = write(context, "", _shown(projection))
     else:
-        chunks = write(context, turn.id, _events(turn, projection, after))
+        chunks = write(context, turn.id, _events(context, turn, projection, after))
     return EventStream(chunks, context.publisher.streams)
 
 
@@ -199,30 +263,36 @@ async def _shown(projection: AgentRun) -> AsyncIterator[RunEvent]:
         yield told
 
 
-async def _events(turn: TurnHandle, projection: AgentRun, after: int | None) -> AsyncIterator[RunEvent]:
+async def _events(
+    context: Context, turn: TurnHandle, projection: AgentRun, after: Snapshot | Literal[0] | None
+) -> AsyncIterator[RunEvent]:
     """Until the turn ends, or waits for somebody; where no place is named, from its beginning."""
     yield projection.begin()
     if not after:  # else the client has them
         for told in projection.show_thread():
             yield told
     if after is None:
-        snapshot = await turn.snapshot()
-        after = snapshot.last
-        for told in projection.replay(snapshot):
+        after = await turn.snapshot()
+        for told in projection.replay(after):
             yield told
     if projection.waits:
         for told in projection.pause():
             yield told
         return
     await _update_state(turn, projection)
-    async for told in _rest(turn, projection, after):
+    async for told in _rest(context, turn, projection, after):
         yield told
 
 
-async def _rest(turn: TurnHandle, projection: AgentRun, after: int) -> AsyncIterator[RunEvent]:
-    async for event in turn.events(after):
+async def _rest(
+    context: Context, turn: TurnHandle, projection: AgentRun, after: Snapshot | Literal[0]
+) -> AsyncIterator[RunEvent]:
+    async for event in events_after(turn, after) if after else turn.events():
         for told in projection.events(event):
             yield told
+        if (question := question_within(event)) is not None:
+            for told in projection.ask_within(await context.runtime.store.question(question)):
+                yield told
         await _update_state(turn, projection)
         if projection.waits:
             for told in projection.pause():

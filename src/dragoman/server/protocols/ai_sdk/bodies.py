@@ -77,6 +77,14 @@ class UIChatBody(_Loose):
     options: dict[str, JsonValue] = {}
     tools: Annotated[dict[str, ClientTool], Field(max_length=512)] = {}
 
+    @property
+    def gone_on_with(self) -> UIMessage | None:
+        """The answer that this request brings something for: the last message, or one that it names."""
+        if self.trigger != "submit-message":
+            return None
+        named = [one for one in self.messages if one.id == self.message] or self.messages[-1:]
+        return named[-1] if named[-1].role == "assistant" else None
+
     def turn_options(self) -> TurnOptions:
         brought = [
             ToolSpec(name, tool.description, tool.parameters or tool.schema_ or {})

@@ -7,8 +7,6 @@ that sent them; all others are dynamic ones, since no page knows them beforehand
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict
-from typing import TypeAlias
 
 from pydantic import JsonValue
 
@@ -26,12 +24,16 @@ from dragoman.messages.parts import (
     ToolResult,
 )
 from dragoman.messages.questions import Question
-from dragoman.messages.usage import Usage
 from dragoman.server.protocols.ai_sdk.bodies import UIMessage, UIPart
+from dragoman.server.protocols.ai_sdk.data_chunks import (
+    Chunk,
+    data_chunk,
+    file_chunk,
+    question_chunk,
+    usage_data,
+)
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.machine import State
-
-Chunk: TypeAlias = dict[str, JsonValue]
 
 APPROVALS = frozenset({"approve", "run", "loop", "interrupted"})  # questions that a yes or no answers
 _FINISH = {
@@ -48,10 +50,20 @@ _FINISH = {
 
 
 class UIMessageStream:
-    """`brought` are the tools of the request; `approvals`: the client knows the word for them (from 6 on)."""
+    """`brought` are the tools of the request; `approvals`: the client knows the word for them (from 6 on);
+    `message`: the id under which it has the answer, or will have it."""
 
-    def __init__(self, turn: str, conversation: str, *, brought: Collection[str], approvals: bool) -> None:
+    def __init__(
+        self,
+        turn: str,
+        conversation: str,
+        *,
+        brought: Collection[str],
+        approvals: bool,
+        message: str | None = None,
+    ) -> None:
         self._turn = turn
+        self._message = message or turn
         self._conversation = conversation
         self._brought = brought
         self._has_approvals = approvals
@@ -61,12 +73,31 @@ class UIMessageStream:
         self._unsettled: set[str] = set()  # calls without a result
         self._asked: dict[str, tuple[str, str]] = {}  # open questions → their calls and kinds
         self._handed_out: set[str] = set()  # calls that the client is to run
+        self._earlier: set[str] = set()  # calls of a message that the client goes on behind
+        self._said = ""  # what stands between that and this one
+        self._ends_in_calls = False  # the last step, as far as the client has it
         self._state = ""  # of the turn
         self._model = ""
 
     def begin(self) -> Chunk:
         about: JsonValue = {"turn": self._turn, "conversation": self._conversation}
-        return {"type": "start", "messageId": self._turn, "messageMetadata": about}
+        return {"type": "start", "messageId": self._message, "messageMetadata": about}
+
+    def go_on_behind(self, snapshot: Snapshot, place: int, said: str) -> Iterator[Chunk]:
+        """What was said up to this place stands in an earlier message of the client's, with this of the
+        person's behind it. What came after it, and follows, is in a message of its own."""
+        self._state, self._said = snapshot.state, said
+        for message in snapshot.messages[:place]:
+            for _ in self._replay_message(message):
+                pass
+            self._earlier |= {call.id for call in message.calls}
+        self._open.clear()
+        self._ends_in_calls = False
+        for message in snapshot.messages[place:]:
+            yield from self._replay_message(message)
+        for question in snapshot.questions:
+            asked = [*self._ask(question.id, question)]
+            yield from asked if question.call not in self._earlier else ()
 
     @property
     def waits_for_client(self) -> bool:
@@ -107,6 +138,7 @@ class UIMessageStream:
 
     def _results(self, message: Message, has: Mapping[str, UIPart]) -> Iterator[Chunk]:
         """Of a reply that the client has: results of calls, and with which arguments they ran."""
+        self._ends_in_calls = bool(message.calls) if message.role == "assistant" else self._ends_in_calls
         for part in message.parts if message.role == "assistant" else ():
             chunks = [*self._replay_part(part)]
             self._open.clear()
@@ -117,7 +149,7 @@ class UIMessageStream:
     def _replay_message(self, message: Message) -> Iterator[Chunk]:
         if message.role != "assistant":
             return
-        yield {"type": "start-step"}
+        yield self._start_step()
         for part in message.parts:
             yield from self._close()
             yield from self._replay_part(part)
@@ -136,7 +168,7 @@ class UIMessageStream:
             case File():
                 yield file_chunk(part)
             case ProviderItem(kind=kind, text=text):
-                yield _data("item", {"kind": kind, "text": text})
+                yield data_chunk("item", {"kind": kind, "text": text})
             case Error(message=message):
                 yield {"type": "error", "errorText": message}
 
@@ -156,13 +188,18 @@ class UIMessageStream:
     # ── what happens ──────────────────────────────────────────────────────────────────────────────
 
     def chunks(self, event: e.Event) -> Iterator[Chunk]:
+        """Of an event. What is about a call stands where the call does: with the client, if that is in an
+        earlier message."""
+        return (one for one in self._chunks(event) if one.get("toolCallId") not in self._earlier)
+
+    def _chunks(self, event: e.Event) -> Iterator[Chunk]:
         match event:
             case e.StepStart(attempt=attempt, model=model):
                 self._model = model
                 yield from self._close()
                 if attempt > 1:
-                    yield _data("retry", {"attempt": attempt}, transient=True)
-                yield {"type": "start-step"}
+                    yield data_chunk("retry", {"attempt": attempt}, transient=True)
+                yield self._start_step()
             case e.StepModel(model=model):
                 self._model = model
             case e.StepEnd():
@@ -182,11 +219,11 @@ class UIMessageStream:
                 yield from self._close()
                 yield file_chunk(file)
             case e.ItemAdded(kind=kind, text=text):
-                yield _data("item", {"kind": kind, "text": text})
+                yield data_chunk("item", {"kind": kind, "text": text})
             case e.MessageAdded(message=message):
                 yield from self._add(message)
             case e.Notice(text=text, kind=kind):
-                yield _data("notice", {"kind": kind, "text": text}, transient=True)
+                yield data_chunk("notice", {"kind": kind, "text": text}, transient=True)
             case e.TurnState(state=state):
                 self._state = state
             case e.TurnEnd():
@@ -209,17 +246,22 @@ class UIMessageStream:
                 yield from self._ask(question, event)
             case e.CallAnswered(question=question, verdict=verdict):
                 self._asked.pop(question, None)
-                yield _data("question", {"id": question, "verdict": verdict}, id=question)
+                yield data_chunk("question", {"id": question, "verdict": verdict}, id=question)
             case e.CallStart(call=call, tool=tool, arguments=arguments, client=client):
                 yield from self._show_input(call, tool, arguments)
                 if client:
                     self._handed_out.add(call)
             case e.CallProgress(call=call, value=value):
-                yield _data("progress", {"call": call, "value": value}, transient=True)
+                yield data_chunk("progress", {"call": call, "value": value}, transient=True)
             case e.CallEnd(call=call, tool=tool, arguments=arguments, state=state, result=result):
                 yield from self._end_call(call, tool, arguments, state, result)
             case _:
                 pass
+
+    def ask_within(self, question: Question) -> Iterator[Chunk]:
+        """By the calls of a task, which stand in a conversation of their own: the stream stays open."""
+        if question.open:
+            yield question_chunk(question.id, question)
 
     def pause(self) -> Iterator[Chunk]:
         """The turn waits for the client: this response is over, and the turn is not."""
@@ -228,16 +270,23 @@ class UIMessageStream:
 
     def end(self, end: e.TurnEnd) -> Iterator[Chunk]:
         yield from self._close()
+        if self._ends_in_calls:  # a client whose last step has but results sends them in, again and again
+            yield self._start_step()
+            yield {"type": "message-metadata", "messageMetadata": {"turn": self._turn}}  # now it is shown
         if end.state == "cancelled":
             yield {"type": "abort"}
             return
         if end.limit is not None:
-            yield _data("notice", {"kind": "limit", "text": end.limit})
+            yield data_chunk("notice", {"kind": "limit", "text": end.limit})
         if end.error is not None:
             yield {"type": "error", "errorText": end.error}
         reason = "error" if end.error is not None else _FINISH.get(end.finish, "other")
-        about: JsonValue = {"usage": _usage(end.usage), "model": self._model}
+        about: JsonValue = {"usage": usage_data(end.usage), "model": self._model}
         yield {"type": "finish", "finishReason": reason, "messageMetadata": about}
+
+    def _start_step(self) -> Chunk:
+        self._ends_in_calls = False
+        return {"type": "start-step"}
 
     # ── parts ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -273,8 +322,8 @@ class UIMessageStream:
             for part in message.parts:
                 yield from self._replay_part(part)
                 yield from self._close()
-        elif message.author is None and message.turn == self._turn and message.text:
-            yield _data("steered", {"text": message.text})
+        elif message.author is None and message.turn == self._turn and message.text not in ("", self._said):
+            yield data_chunk("steered", {"text": message.text})
 
     def _start_input(self, call: str, tool: str) -> Iterator[Chunk]:
         if call not in self._shown:
@@ -290,7 +339,7 @@ class UIMessageStream:
         return {} if tool in self._brought else {"dynamic": True}
 
     def _ask(self, question: str, asked: Question | e.CallAsked) -> Iterator[Chunk]:
-        yield _data("question", _about(question, asked), id=question)
+        yield question_chunk(question, asked)
         if asked.tool not in self._brought:
             yield from self._show_input(asked.call, asked.tool, asked.arguments)
         self._asked[question] = (asked.call, asked.kind)
@@ -302,6 +351,7 @@ class UIMessageStream:
     ) -> Iterator[Chunk]:
         self._handed_out.discard(call)
         self._unsettled.discard(call)
+        self._ends_in_calls = call not in self._earlier
         if tool in self._brought and call not in self._shown and state is not CallState.COMPLETED:
             refused: Chunk = {"toolCallId": call, "toolName": tool, "input": arguments}
             yield {"type": "tool-input-error", **refused, "errorText": result.text}  # nobody is to run it
@@ -318,38 +368,3 @@ class UIMessageStream:
         else:
             failed: Chunk = {"toolCallId": call, "errorText": result.text}
             yield {"type": "tool-output-error", **failed, **self._dynamic(tool)}
-
-
-def file_chunk(file: File) -> Chunk:
-    """By its address here: `useChat` takes any."""
-    url = file.url or f"/api/files/{file.blob}?type={file.media_type}"
-    return {"type": "file", "url": url, "mediaType": file.media_type}
-
-
-def _about(id: str, asked: Question | e.CallAsked) -> Chunk:
-    return {
-        "id": id,
-        "call": asked.call,
-        "kind": asked.kind,
-        "tool": asked.tool,
-        "arguments": asked.arguments,
-        "text": asked.text,
-        "because": asked.because,
-        "choices": [*asked.choices],
-        "schema": asked.schema,
-        "diff": asked.diff,
-    }
-
-
-def _data(name: str, data: JsonValue, *, id: str | None = None, transient: bool = False) -> Chunk:
-    """What the protocol has no word for."""
-    chunk: Chunk = {"type": f"data-{name}", "data": data}
-    if id is not None:
-        chunk["id"] = id
-    if transient:
-        chunk["transient"] = True
-    return chunk
-
-
-def _usage(usage: Usage) -> JsonValue:
-    return {key: value for key, value in asdict(usage).items() if value is not None}

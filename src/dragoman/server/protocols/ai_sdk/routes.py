@@ -8,25 +8,36 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy
-from dragoman.messages.events import TurnEnd
+from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy, TurnEnded
+from dragoman.messages.call_events import question_within
 from dragoman.messages.parts import Part, Text, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.protocols.ai_sdk.bodies import UIChatBody, UIMessage
-from dragoman.server.protocols.ai_sdk.chunks import Chunk, UIMessageStream
-from dragoman.server.protocols.threads import Said, attach, conversation_of, say, stop_what_was_left, write
+from dragoman.server.protocols.ai_sdk.chunks import UIMessageStream
+from dragoman.server.protocols.ai_sdk.data_chunks import Chunk
+from dragoman.server.protocols.threads import (
+    LONGEST_NAME,
+    Said,
+    attach,
+    conversation_of,
+    events_after,
+    find_asked,
+    say,
+    stop_what_was_left,
+    turn_of,
+    write,
+)
 from dragoman.server.stream import EventStream
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import options_in
-from dragoman.turn.handles import TurnHandle
 from dragoman.turn.live.log import Snapshot
 
 router = APIRouter(tags=["AI SDK"])
@@ -44,13 +55,15 @@ _DONE = b"data: [DONE]\n\n"
 @router.post("/ai-sdk/chat", response_class=Response, responses=_STREAM)
 async def chat(context: TheContext, person: Person, body: UIChatBody) -> Response:
     """What `DefaultChatTransport` posts: something new, an answer once more, or what a call waited for."""
-    return await _chat(context, person, body, approvals=True)
+    async with context.readers.one_by_one(person, body.id):
+        return await _chat(context, person, body, approvals=True)
 
 
 @router.post("/ai-sdk/v5/chat", response_class=Response, responses=_STREAM)
 async def chat_v5(context: TheContext, person: Person, body: UIChatBody) -> Response:
     """The same for version 5, which knows no approvals."""
-    return await _chat(context, person, body, approvals=False)
+    async with context.readers.one_by_one(person, body.id):
+        return await _chat(context, person, body, approvals=False)
 
 
 @router.get("/ai-sdk/chat/{id}/stream", response_class=Response, responses=_REST)
@@ -75,32 +88,57 @@ async def stop(context: TheContext, person: Person, id: str) -> shapes.Cancelled
 
 
 async def _chat(context: Context, person: str, body: UIChatBody, *, approvals: bool) -> Response:
-    last = body.messages[-1]
-    if body.trigger == "submit-message" and last.role == "assistant":
-        row = await context.turn(last.id, person)
-        turn = context.runtime.turn(row.id)
-        snapshot = await turn.snapshot()
-        brought = await _brought(context, row.id)
-        stream = UIMessageStream(row.id, row.conversation, brought=brought, approvals=approvals)
-        lacking = [*stream.catch_up(snapshot, last)]
-        await _bring(context, person, last, stream)
-        return _respond(context, row, _follow(turn, stream, lacking, snapshot))
-    row = await _start(context, person, body)
-    brought = await _brought(context, row.id)
-    stream = UIMessageStream(row.id, row.conversation, brought=brought, approvals=approvals)
+    if (answer := body.gone_on_with) is not None:
+        return await _go_on(context, person, answer, approvals=approvals)
+    said = await _said_now(context, person, body)
+    if body.trigger == "submit-message":
+        if (joined := await _join(context, person, said, approvals=approvals)) is not None:
+            return joined
+        if (again := await _asked_already(context, person, body, said)) is not None:
+            return await _tell(context, again, approvals=approvals)
+    try:
+        row = await _start(context, person, body, said)
+    except TurnBusy:  # perhaps by the same message, in this moment
+        again = await _asked_already(context, person, body, said)
+        if again is None or body.trigger != "submit-message":
+            raise
+        return await _tell(context, again, approvals=approvals)
+    stream = await _stream(context, row, approvals=approvals)
     context.readers.began(row.id)
-    return _respond(context, row, _follow(context.runtime.turn(row.id), stream))
+    return _respond(context, row, _follow(context, row, stream))
+
+
+async def _go_on(context: Context, person: str, answer: UIMessage, *, approvals: bool) -> Response:
+    """With the turn of an answer, which the client brings something for."""
+    row = await turn_of(context, person, answer.id)
+    snapshot = await context.runtime.turn(row.id).snapshot()
+    stream = await _stream(context, row, approvals=approvals, message=answer.id)
+    lacking = [*stream.catch_up(snapshot, answer)]
+    await _bring(context, person, answer, stream)
+    await context.runtime.driver.adopt(row.id)  # 409 where it cannot go on here
+    return _respond(context, row, _follow(context, row, stream, lacking, snapshot))
+
+
+async def _tell(context: Context, row: TurnRow, *, approvals: bool) -> Response:
+    """A turn from its beginning."""
+    await context.runtime.driver.adopt(row.id)  # 409 where it cannot go on here
+    stream = await _stream(context, row, approvals=approvals)
+    return _respond(context, row, _from_the_start(context, row, stream))
+
+
+async def _stream(
+    context: Context, row: TurnRow, *, approvals: bool, message: str | None = None
+) -> UIMessageStream:
+    options = options_in(await context.runtime.store.facts(row.id))
+    brought = {spec.name for spec in options.client_tools}
+    return UIMessageStream(row.id, row.conversation, brought=brought, approvals=approvals, message=message)
 
 
 async def _resume(context: Context, person: str, id: str, *, approvals: bool) -> Response:
     row = await _live_turn(context, person, id)
     if row is None:
         return Response(status_code=204)
-    await context.runtime.driver.adopt(row.id)  # 409 where it cannot go on here
-    stream = UIMessageStream(
-        row.id, row.conversation, brought=await _brought(context, row.id), approvals=approvals
-    )
-    return _respond(context, row, _from_the_start(context.runtime.turn(row.id), stream))
+    return await _tell(context, row, approvals=approvals)
 
 
 async def _live_turn(context: Context, person: str, name: str) -> TurnRow | None:
@@ -109,45 +147,81 @@ async def _live_turn(context: Context, person: str, name: str) -> TurnRow | None
     return live[-1] if live else None
 
 
-async def _brought(context: Context, turn: str) -> set[str]:
-    options = options_in(await context.runtime.store.facts(turn))
-    return {spec.name for spec in options.client_tools}
-
-
 # ── something new ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def _start(context: Context, person: str, body: UIChatBody) -> TurnRow:
-    """The turn that answers the last message, or answers it once more."""
+@dataclass(slots=True, frozen=True)
+class _SaidNow:
+    """What a person says, and what stands before it."""
+
+    mark: str  # the client's own id of it
+    content: tuple[Part, ...]
+    before: list[Said]
+    answer: UIMessage | None  # the last one before it
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.content if isinstance(part, Text))
+
+
+async def _said_now(context: Context, person: str, body: UIChatBody) -> _SaidNow:
     dialogue = [one for one in body.messages if one.role != "system"]
     place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
     if place is None:
         raise BadRequest("there is no message of a person to answer")
-    options = body.turn_options()
-    if body.trigger == "regenerate-message":
-        again = await _turn_to_repeat(context, person, body)
-        if again is not None:
-            turn = await context.runtime.commands.rerun(again.message, options=options)
-            context.publisher.changed(again.conversation)
-            return await context.runtime.store.turn(turn)
     before = [
         Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, person, one))
         for one in dialogue[:place]
     ]
+    answers = [one for one in dialogue[:place] if one.role == "assistant"]
     content = await _content(context, person, dialogue[place])
-    return await say(context, person, body.id, PROTOCOL, before=before, content=content, options=options)
+    return _SaidNow(dialogue[place].id[:LONGEST_NAME], content, before, answers[-1] if answers else None)
 
 
-async def _turn_to_repeat(context: Context, person: str, body: UIChatBody) -> TurnRow | None:
+async def _start(context: Context, person: str, body: UIChatBody, said: _SaidNow) -> TurnRow:
+    """The turn that answers the last message, or answers it once more."""
+    options = body.turn_options()
+    if body.trigger == "regenerate-message":
+        again = await _turn_to_repeat(context, person, body, said)
+        if again is not None:
+            turn = await context.runtime.commands.rerun(again.message, options=options)
+            context.publisher.changed(again.conversation)
+            return await context.runtime.store.turn(turn)
+    return await say(
+        context,
+        person,
+        body.id,
+        PROTOCOL,
+        before=said.before,
+        content=said.content,
+        options=options,
+        mark=said.mark,
+    )
+
+
+async def _turn_to_repeat(context: Context, person: str, body: UIChatBody, said: _SaidNow) -> TurnRow | None:
+    """The one that is named, else the last that answered this message. None where that never arrived."""
     conversation = await conversation_of(context, person, body.id, PROTOCOL)
     if conversation is None:
         return None
     await stop_what_was_left(context, conversation)
     turns = await context.runtime.store.turns(conversation)
-    named = [turn for turn in turns if turn.id == body.message] or turns[-1:]
-    if named and named[0].live:
-        raise TurnBusy(named[0].id)
-    return named[0] if named else None
+    asked = await find_asked(context, person, conversation, said.before, said.content)
+    found = [turn for turn in turns if turn.id == body.message] or [turn for turn, _ in asked[-1:]]
+    if found and found[0].live:
+        raise TurnBusy(found[0].id)
+    return found[0] if found else None
+
+
+async def _asked_already(context: Context, person: str, body: UIChatBody, said: _SaidNow) -> TurnRow | None:
+    """The turn that answers this very message: it is sent again by who lost the response, or by a second tab.
+    What was edited, broke off or failed is said anew."""
+    conversation = await conversation_of(context, person, body.id, PROTOCOL)
+    if conversation is None or body.message is not None or not said.mark:
+        return None
+    asked = await find_asked(context, person, conversation, said.before, said.content)
+    turns = [turn for turn, message in asked if message.metadata.get(PROTOCOL) == said.mark]
+    return turns[-1] if turns and turns[-1].state not in ("cancelled", "error") else None
 
 
 async def _content(context: Context, person: str, message: UIMessage) -> tuple[Part, ...]:
@@ -163,11 +237,47 @@ async def _content(context: Context, person: str, message: UIMessage) -> tuple[P
 # ── what a call was waiting for ───────────────────────────────────────────────────────────────────
 
 
+async def _join(context: Context, person: str, said: _SaidNow, *, approvals: bool) -> Response | None:
+    """Something new beside what the last answer's calls waited for: its turn goes on with both, in a message
+    of its own. None where it waits for nothing that is brought here."""
+    try:
+        row = await turn_of(context, person, said.answer.id if said.answer is not None else "")
+    except NotFound:
+        return None
+    assert said.answer is not None
+    snapshot = await context.runtime.turn(row.id).snapshot()
+    marks = [message.metadata.get(PROTOCOL) for message in snapshot.messages if message.id != row.message]
+    known = bool(said.mark) and said.mark in marks  # it is sent again
+    if not known:
+        if not row.live or not _brings(said.answer, snapshot):
+            return None
+        await context.runtime.commands.steer(row.id, said.content, metadata={PROTOCOL: said.mark})
+    own = [message.metadata.get(PROTOCOL) == said.mark for message in snapshot.messages]
+    place = own.index(True) if known else len(own)
+    id = snapshot.messages[place - 1].id
+    stream = await _stream(context, row, approvals=approvals, message=id)
+    lacking = [*stream.go_on_behind(snapshot, place, said.text)]
+    await _bring(context, person, said.answer, stream)
+    await context.runtime.driver.adopt(row.id)
+    return _respond(context, row, _follow(context, row, stream, lacking, snapshot))
+
+
+def _brings(answer: UIMessage, snapshot: Snapshot) -> bool:
+    """Whether something that the turn waits for is in this message."""
+    open = {question.id for question in snapshot.questions}
+    calls = {call.id for message in snapshot.messages for call in message.calls if not call.state.settled}
+    return any(
+        (part.settled and part.call in calls)
+        or (part.state == "approval-responded" and part.approval is not None and part.approval.id in open)
+        for part in answer.calls
+    )
+
+
 async def _bring(context: Context, person: str, message: UIMessage, stream: UIMessageStream) -> None:
     """Answers and results in a message that the client has gone on with. What is settled already, is."""
     commands = context.runtime.commands
     for part in message.calls:
-        with suppress(AlreadyAnswered, NotFound):
+        with suppress(AlreadyAnswered, NotFound, TurnEnded):
             approval = part.approval
             if part.state == "approval-responded" and approval is not None and approval.approved is not None:
                 await context.question(approval.id, person)
@@ -196,15 +306,19 @@ def _respond(context: Context, turn: TurnRow, chunks: AsyncIterator[Chunk]) -> R
     return response
 
 
-async def _from_the_start(turn: TurnHandle, stream: UIMessageStream) -> AsyncIterator[Chunk]:
+async def _from_the_start(context: Context, row: TurnRow, stream: UIMessageStream) -> AsyncIterator[Chunk]:
     """All that was said in it, then the rest."""
-    snapshot = await turn.snapshot()
-    async for chunk in _follow(turn, stream, stream.replay(snapshot), snapshot):
+    snapshot = await context.runtime.turn(row.id).snapshot()
+    async for chunk in _follow(context, row, stream, stream.replay(snapshot), snapshot):
         yield chunk
 
 
 async def _follow(
-    turn: TurnHandle, stream: UIMessageStream, lacking: Iterable[Chunk] = (), known: Snapshot | None = None
+    context: Context,
+    row: TurnRow,
+    stream: UIMessageStream,
+    lacking: Iterable[Chunk] = (),
+    known: Snapshot | None = None,
 ) -> AsyncIterator[Chunk]:
     """What the client lacks of what is known, then the rest: until the turn ends, or waits for it."""
     yield stream.begin()
@@ -214,16 +328,20 @@ async def _follow(
         for chunk in stream.pause():
             yield chunk
         return
-    async for chunk in _rest(turn, stream, known):
+    async for chunk in _rest(context, row, stream, known):
         yield chunk
 
 
-async def _rest(turn: TurnHandle, stream: UIMessageStream, known: Snapshot | None) -> AsyncIterator[Chunk]:
-    async for event in turn.events(known.last if known is not None else 0):
-        if known is not None and known.state.ended and not isinstance(event, TurnEnd):
-            continue  # of one that is over, all that it said is told again
+async def _rest(
+    context: Context, row: TurnRow, stream: UIMessageStream, known: Snapshot | None
+) -> AsyncIterator[Chunk]:
+    turn = context.runtime.turn(row.id)
+    async for event in turn.events() if known is None else events_after(turn, known):
         for chunk in stream.chunks(event):
             yield chunk
+        if (question := question_within(event)) is not None:
+            for chunk in stream.ask_within(await context.runtime.store.question(question)):
+                yield chunk
         if stream.waits_for_client:
             for chunk in stream.pause():
                 yield chunk
