@@ -37,9 +37,9 @@ from dragoman.turn.live.outcomes import log_call
 from dragoman.turn.live.signals import Received
 from dragoman.turn.steps.ask import question_about
 from dragoman.turn.steps.context import CallContext
-from dragoman.turn.steps.places import Place
 from dragoman.turn.steps.plan import Answered, Asking, Plan, Ready, plan, plan_answered, plan_repeated
 from dragoman.turn.steps.prepare import PreparedTurn
+from dragoman.turn.steps.slots import Slot
 
 REJECTED = "A person did not let this call run."
 STOPPED = "A person stopped the calls of this turn: answer with what there is."
@@ -218,13 +218,13 @@ class CallRun:
         if tool.client:
             await self._began(call, tool, permit, decided)
             return await self._await_client(self._log.call(self._id))
-        place = Place(self._lanes.room)
+        slot = Slot(self._lanes.room)
         if tool.sequential:
-            async with self._lanes.alone, place:
-                outcome = await self._run(call, tool, permit, decided, place)
+            async with self._lanes.alone, slot:
+                outcome = await self._run(call, tool, permit, decided, slot)
         else:
-            async with place:
-                outcome = await self._run(call, tool, permit, decided, place)
+            async with slot:
+                outcome = await self._run(call, tool, permit, decided, slot)
         return await self._returned(self._log.call(self._id), tool, outcome)
 
     async def _began(self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided) -> None:
@@ -247,19 +247,19 @@ class CallRun:
         self._log.publish(e.CallStart(call.id, call.tool, running.arguments, tool.client, running.started))
 
     async def _run(
-        self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided, place: Place
+        self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided, slot: Slot
     ) -> Outcome:
         await self._began(call, tool, permit, decided)
         hooks, view = self._prepared.hooks, self._prepared.view
         await hooks.see_start(call, tool, view)
         try:
-            return await self._execute(call, tool, permit, place)
+            return await self._execute(call, tool, permit, slot)
         finally:
             await hooks.see_end(call, tool, view)
 
-    async def _execute(self, call: ToolCall, tool: Tool, permit: Permit, place: Place) -> Outcome:
+    async def _execute(self, call: ToolCall, tool: Tool, permit: Permit, slot: Slot) -> Outcome:
         """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
-        context = CallContext(self._prepared, tool, self._id, self._grants, place=place)
+        context = CallContext(self._prepared, tool, self._id, self._grants, slot=slot)
         with within(self._log.trace, "call", self._id):
             task = asyncio.create_task(execute(tool, call, permit, context.for_tool()))
         self._lanes.detached.add(task)

@@ -26,8 +26,8 @@ from dragoman.turn.facts import ModelAsked, QuestionAnswered, QuestionWithdrawn,
 from dragoman.turn.live.signals import Received
 from dragoman.turn.steps.ask import question_of_tool, question_on_the_way
 from dragoman.turn.steps.media_request import ask_model, files_of_conversation
-from dragoman.turn.steps.places import Place
 from dragoman.turn.steps.prepare import PreparedTurn
+from dragoman.turn.steps.slots import Slot
 
 _OVER = "the call is over: nobody can be asked for it any more"
 
@@ -36,14 +36,14 @@ class CallContext:
     """Made anew for each run of a call."""
 
     def __init__(
-        self, prepared: PreparedTurn, tool: Tool, call: str, grants: Sequence[Rule] = (), *, place: Place
+        self, prepared: PreparedTurn, tool: Tool, call: str, grants: Sequence[Rule] = (), *, slot: Slot
     ) -> None:
         self._prepared = prepared
         self._log = prepared.log
         self._tool = tool
         self._call = call
         self._grants = grants
-        self._place = place
+        self._slot = slot
         self._asked: Counter[str] = Counter()  # the tool's own questions, by their words
 
     def for_tool(self) -> ToolContext:
@@ -119,7 +119,7 @@ class CallContext:
         """Ask, and wait. Where nobody waits any more (`asyncio.wait_for`), the question is withdrawn. A tool
         that runs on after its call is over is told so: nobody would answer."""
         self._check_running()
-        async with self._place.freed():
+        async with self._slot.freed():
             return await self._ask_person(question)
 
     async def _ask_person(self, question: Question) -> Answer:

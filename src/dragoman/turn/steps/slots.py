@@ -1,4 +1,4 @@
-"""A call's place among those that may run at once: it is free while its tool waits for a person."""
+"""A call's place among those that may run at once: free while its tool waits for a person."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 
-class Place:
+class Slot:
     """Held for as long as a block, but for the times when a question of the tool is open."""
 
     def __init__(self, room: asyncio.Semaphore) -> None:
