@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import BadRequest, DragomanError, NotFound
+from dragoman.errors import BadRequest, DragomanError, NotFound, Unreadable
 from dragoman.messages.boundary import check_json
 from dragoman.messages.data_urls import data_in, is_media_type, parse_data_url
 from dragoman.messages.events import Event, MessageAdded
@@ -28,6 +28,7 @@ from dragoman.turn.handles import TurnHandle
 from dragoman.turn.live.log import Snapshot
 
 LONGEST_NAME = 500
+_LATELY = 3  # turns among which is looked for what is sent again
 _OURS = re.compile(r"/api/files/([0-9a-f]{64})")
 
 
@@ -119,16 +120,29 @@ async def say(
 async def find_asked(
     context: Context, person: str, conversation: str, before: Sequence[Said], content: Sequence[Part]
 ) -> list[tuple[TurnRow, Message]]:
-    """The turns that answered just this, behind the same answer, and what they answered; the oldest first."""
+    """Of the last turns those that answer just this, behind the same answer, and what they answer."""
     parent = await _last_known(context, person, conversation, before)
-    stored, _ = await context.runtime.store.messages(conversation)
-    asked = {one.id: one for one in stored if parent is None or one.parent == parent}
-    if not before:
-        asked = {id: one for id, one in asked.items() if one.parent is None}
     text = "".join(part.text for part in content if isinstance(part, Text))
-    turns = await context.runtime.store.turns(conversation)
-    found = [(turn, asked[turn.message]) for turn in turns if turn.message in asked]
-    return [(turn, message) for turn, message in found if message.text == text]
+    return [
+        (turn, message)
+        for turn, message in await said_lately(context, conversation)
+        if message.id == turn.message
+        and message.text == text
+        and (message.parent == parent or (parent is None and before))
+    ]
+
+
+async def said_lately(context: Context, conversation: str) -> list[tuple[TurnRow, Message]]:
+    """What people said that the last turns answer, or took in as they ran; the oldest first. Who sends
+    something again means one of these: a long conversation is not read for that."""
+    found: list[tuple[TurnRow, Message]] = []
+    for turn in (await context.runtime.store.turns(conversation))[-_LATELY:]:
+        with suppress(NotFound, Unreadable):
+            asked = await context.runtime.store.message(turn.message)
+            during = (await context.runtime.turn(turn.id).snapshot()).messages
+            said = {one.id: one for one in (asked, *during) if one.role == "user"}
+            found += [(turn, message) for message in said.values()]
+    return found
 
 
 async def stop_what_was_left(context: Context, conversation: str) -> None:

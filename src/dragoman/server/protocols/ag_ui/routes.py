@@ -22,7 +22,15 @@ from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.protocols.ag_ui.bodies import AgentMessage, AgentPart, ResumeEntry, RunAgentInput
 from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
 from dragoman.server.protocols.ag_ui.state import UPDATE_STATE, check_state, state_in
-from dragoman.server.protocols.threads import Said, attach, conversation_of, events_after, say, write
+from dragoman.server.protocols.threads import (
+    Said,
+    attach,
+    conversation_of,
+    events_after,
+    said_lately,
+    say,
+    write,
+)
 from dragoman.server.stream import EventStream
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import TurnOptions, options_in
@@ -166,23 +174,24 @@ async def _part(context: Context, person: str, part: AgentPart) -> Part:
 async def _known_run(context: Context, person: str, body: RunAgentInput, conversation: str) -> str | None:
     """The turn of a run that was asked for already, or for which all that is brought is settled: elsewhere,
     or by a request whose response was lost."""
-    stored, _ = await context.runtime.store.messages(conversation)
-    for said in stored:
-        same = said.metadata.get(PROTOCOL) == body.run and said.text == _last_said(body.messages)
-        if same and said.turn is not None and not body.resume and not any(_results(body)):
-            row = await context.runtime.store.turn(said.turn)
-            if not row.live or row.message != said.id:
-                return row.id
+    if not body.resume and not any(_results(body)):
+        return await _asked_already(context, body, conversation)
     try:
         asked = [await context.question(entry.interrupt, person) for entry in body.resume]
         calls = [await context.call(message.call, person) for message in _results(body)]
     except NotFound:
         return None
-    if not asked and not calls:
-        return None
     if any(one.open for one in asked) or any(not call.state.settled for call in calls):
         return None
     return asked[0].turn if asked else (await context.runtime.store.turn_of_call(calls[0].id)).id
+
+
+async def _asked_already(context: Context, body: RunAgentInput, conversation: str) -> str | None:
+    for turn, said in await said_lately(context, conversation):
+        same = said.metadata.get(PROTOCOL) == body.run and said.text == _last_said(body.messages)
+        if same and (not turn.live or turn.message != said.id):
+            return turn.id
+    return None
 
 
 async def _waiting_turn(
