@@ -33,8 +33,9 @@ async def window(browser: Browser) -> AsyncIterator[BrowserContext]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def person(window: BrowserContext, server: Server) -> AsyncIterator[Person]:
+    page = window.pages[0] if window.pages else await window.new_page()
     try:
-        async with signed_in(window, server) as person:
+        async with signed_in(page, server) as person:
             yield person
     finally:
-        await forget(window, server)
+        await forget(page, server)

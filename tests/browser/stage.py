@@ -16,7 +16,16 @@ from typing import Any
 
 import aiohttp
 import pytest
-from playwright.async_api import Browser, BrowserContext, Locator, Page, async_playwright, expect
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    Error,
+    Locator,
+    Page,
+    ViewportSize,
+    async_playwright,
+    expect,
+)
 
 from dragoman.server.links import running_servers
 from tests.browser.plays import furnish, obey
@@ -35,6 +44,7 @@ MARKS = [
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: as root, `make test` installs it"),
 ]
+WINDOW: ViewportSize = {"width": 1200, "height": 800}
 _LINK = re.compile(r"http://\S+token=\S+")
 # The first two are pages of the browser's own, in each window, and took a third of all time. The others are
 # what Playwright turns off: of two such flags Chromium hears the last.
@@ -208,42 +218,49 @@ async def at_the_page(browser: Browser, server: Server, **options: Any) -> Async
     """A person with a browser of their own, signed in. Errors of the page's own scripts fail the test."""
     context = await new_context(browser, **options)
     try:
-        async with signed_in(context, server) as person:
+        async with signed_in(await context.new_page(), server) as person:
             yield person
     finally:
         await context.close()
 
 
 async def new_context(browser: Browser, **options: Any) -> BrowserContext:
-    context = await browser.new_context(
-        **{"viewport": {"width": 1200, "height": 800}, "locale": "en-GB", **options}
-    )
+    context = await browser.new_context(**{"viewport": WINDOW, "locale": "en-GB", **options})
     context.set_default_timeout(60_000)
     return context
 
 
 @asynccontextmanager
-async def signed_in(context: BrowserContext, server: Server) -> AsyncIterator[Person]:
-    page = await context.new_page()
+async def signed_in(page: Page, server: Server) -> AsyncIterator[Person]:
     broken: list[str] = []
-    page.on("pageerror", lambda error: broken.append(str(error)))
+
+    def note(error: Error) -> None:
+        broken.append(str(error))
+
+    page.on("pageerror", note)
     await page.goto(await server.new_link())
     await expect(page.get_by_test_id("composer-text")).to_be_visible(timeout=60_000)
     yield Person(page, server)
+    page.remove_listener("pageerror", note)
     assert not broken, broken
 
 
-async def forget(context: BrowserContext, server: Server) -> None:
-    """Whoever was here: all that a page can leave behind, but for the page's own files, which are the same
-    for everybody and are a fifth of the work of a short visit."""
-    for page in context.pages[1:]:
-        await page.close()
-    for page in context.pages:
-        await page.goto("about:blank")
-        storage = await context.new_cdp_session(page)
-        await storage.send("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "all"})
-        await page.close()
-    await context.clear_cookies()
+async def forget(page: Page, server: Server) -> None:
+    """Whoever was here: all that a person can leave behind. What the browser has read and compiled of the
+    page stays: it is the same for everybody, and nearly half of the work of a short visit. It would be gone
+    with the process that shows the page, which ends where another site is visited, or none."""
+    for other in page.context.pages:
+        if other is not page:
+            await other.close()
+    await page.unroute_all(behavior="ignoreErrors")
+    await page.goto(f"{server.url}/healthz")
+    storage = await page.context.new_cdp_session(page)
+    await storage.send("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "all"})
+    await storage.detach()
+    await page.context.clear_cookies()
+    await page.context.clear_permissions()
+    await page.set_viewport_size(WINDOW)
+    await page.emulate_media(color_scheme="light")
 
 
 def free_port() -> int:
