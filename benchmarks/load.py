@@ -251,6 +251,13 @@ async def streams(who: str, clients: int, pieces: int = PIECES) -> dict[str, flo
     }
 
 
+async def _run(*arguments: str) -> None:
+    """This program, beside the one that measures: who reads a long conversation in this one would hold up the
+    clients whose pieces are timed."""
+    process = await asyncio.create_subprocess_exec(sys.executable, __file__, *arguments)
+    assert await process.wait() == 0, f"{' '.join(arguments)} failed"
+
+
 async def lateness(clients: int, *, disturbed: bool) -> tuple[float, float, float]:
     """Seconds by which pieces were late while all clients heard something: the latest, that of one in a
     thousand, and that of one in a hundred."""
@@ -261,7 +268,7 @@ async def lateness(clients: int, *, disturbed: bool) -> tuple[float, float, floa
             await asyncio.sleep(0.01)
         begin = time.perf_counter()
         if disturbed:
-            await _disturb(served.port)
+            await _run("--disturb", "--port", str(served.port))
         await asyncio.gather(*listening)
     end = min(one.times[-1] for one in heard)
     late = sorted(gap - PAUSE for one in heard for gap in one.gaps(begin, end))
@@ -328,11 +335,14 @@ def _allow_files(clients: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--serve", choices=["dragoman", "bare"])
+    parser.add_argument("--disturb", action="store_true")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--pieces", type=int, default=PIECES)
     parser.add_argument("--clients", type=int, default=500)
     order = parser.parse_args()
     if order.serve:
         asyncio.run({"dragoman": dragoman, "bare": bare}[order.serve](order.port, order.pieces))
+    elif order.disturb:
+        asyncio.run(_disturb(order.port))
     else:
         main(order.clients)
