@@ -54,7 +54,7 @@ page: $(PAGE)    ## build the page, if its sources are newer
 run: $(RUNS)     ## the page, on the best model there is: the one in the box if there is no other
 	@$(BIN)/dragoman serve
 
-test: $(READY) $(NPM) $(PAGE) browser postgres    ## every check and every test
+test: $(READY) $(NPM) $(PAGE) browser postgres    ## every check, and every test but the longest
 	@$(MAKE) --no-print-directory lint imports
 	@$(MAKE) --no-print-directory --jobs=2 pytest types-and-page
 
@@ -89,7 +89,7 @@ postgres:
 unit: $(READY)   ## the fast tests alone
 	@$(PYTEST) -n 2 -m "not slow"
 
-sweep: $(READY) $(NPM) $(PAGE) browser postgres   ## all that `make test` takes a sample of: about half an hour
+sweep: $(READY) $(NPM) $(PAGE) browser postgres   ## every test, and all cases of which `make test` takes a sample: an hour
 	@SWEEP=1 $(PYTEST) -n $(WORKERS)
 
 matrix:          ## the fast tests on every Python from 3.11 to 3.14 that is here

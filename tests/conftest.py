@@ -34,6 +34,7 @@ _CACHE = Path(__file__).parents[1] / ".cache"
 _MEMORY = Path("/dev/shm")
 _ENOUGH = 2 << 30  # bytes
 _ALL_SLOW = "\npytestmark = pytest.mark.slow\n"
+_LEFT_OUT = pytest.mark.skip(reason="takes long: `make sweep` runs it, and `pytest -m long`")
 
 
 def pytest_configure() -> None:
@@ -50,6 +51,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr != "not slow" or not collection_path.name.startswith("test_"):
         return None
     return _ALL_SLOW in collection_path.read_text("utf-8") or None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What takes long is left to a sweep, unless it is asked for."""
+    config = item.config
+    if WHOLE or "long" in config.option.markexpr or any("::" in asked for asked in config.args):
+        return
+    if item.get_closest_marker("long"):
+        item.add_marker(_LEFT_OUT)
 
 
 @pytest.hookimpl(trylast=True)

@@ -14,6 +14,7 @@ PROGRAMS = runpy.run_path(str(COMPARED / "expected.py"))["PROGRAMS"]
 SERVE: Any = runpy.run_path(str(COMPARED / "loopback_model.py"))["serve"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 async def test_a_program_answers_what_it_must(

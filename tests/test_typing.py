@@ -32,6 +32,7 @@ def test_there_are_twenty_mistakes_at_least() -> None:
     assert len(WRONG) >= 20
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_mypy_finds_each_mistake_and_nothing_else(snippets: Path) -> None:
     command = ["-m", "mypy", "--strict", "--config-file=", f"--cache-dir={ROOT / '.mypy_cache' / 'misuse'}"]
@@ -40,6 +41,7 @@ def test_mypy_finds_each_mistake_and_nothing_else(snippets: Path) -> None:
     assert found == WRONG, lines
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(PYRIGHT is None, reason="there is no basedpyright")
 def test_pyright_finds_each_mistake_and_nothing_else(snippets: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Browser, expect
 
 from dragoman.wire.scripted import calls, says
@@ -15,6 +16,7 @@ from tests.server.site import served
 pytestmark = MARKS
 
 
+@pytest.mark.long
 async def test_a_conversation_is_held_below_a_path(browser: Browser, tmp_path: Path) -> None:
     """U1: loaded, asked, answered, reloaded at its own address, and nothing asked for outside."""
     script = [calls("add", a=1, b=2), says("It is **noted**: ![x](/api/files/none)")]

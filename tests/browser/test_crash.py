@@ -59,6 +59,7 @@ async def test_a_question_is_still_there_after_the_server_was_killed(
         await person.sees("The note is written.")
 
 
+@pytest.mark.long
 async def test_a_call_that_ran_when_the_server_was_killed_is_marked(browser: Browser, mortal: Server) -> None:
     """S3: nobody knows how far it got, and it is not run again by itself."""
     async with at_the_page(browser, mortal) as person:
@@ -70,6 +71,7 @@ async def test_a_call_that_ran_when_the_server_was_killed_is_marked(browser: Bro
         await person.sees("I have slept.")
 
 
+@pytest.mark.long
 async def test_an_orderly_stop_stores_what_runs_and_the_next_start_goes_on(
     browser: Browser, mortal: Server
 ) -> None:
@@ -85,6 +87,7 @@ async def test_an_orderly_stop_stores_what_runs_and_the_next_start_goes_on(
         await expect(person.answer).to_contain_text("Paragraph 39", timeout=60_000)
 
 
+@pytest.mark.long
 async def test_a_sign_in_holds_after_a_restart(browser: Browser, mortal: Server) -> None:
     """U2"""
     async with at_the_page(browser, mortal) as person:
@@ -104,6 +107,7 @@ async def test_a_sign_in_holds_after_a_restart(browser: Browser, mortal: Server)
         await expect(person.by("sign-in")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_a_turn_that_nobody_can_go_on_with_is_shown_and_closed(
     browser: Browser, mortal: Server
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
+import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser.stage import MARKS, Person, Server, at_the_page
@@ -62,6 +63,7 @@ async def test_nothing_in_a_diagram_acts_or_fetches(person: Person) -> None:
     assert await person.answer.locator("svg foreignObject, iframe, script, style").count() == 0
 
 
+@pytest.mark.long
 async def test_it_is_loaded_only_where_there_is_one(person: Person) -> None:
     asked: list[str] = []
     person.page.on("request", lambda request: asked.append(request.url))
@@ -73,6 +75,7 @@ async def test_it_is_loaded_only_where_there_is_one(person: Person) -> None:
     assert [url for url in asked if "mermaid" in url]
 
 
+@pytest.mark.long
 async def test_it_follows_light_and_dark(browser: Browser, server: Server) -> None:
     async with at_the_page(browser, server) as person:
         await person.say("diagrams")

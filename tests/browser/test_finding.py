@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Browser, FilePayload, expect
 
 from tests.browser.stage import MARKS, Person, at_the_page, staged
@@ -64,6 +65,7 @@ async def test_a_long_conversation_opens_at_its_end_with_what_is_seen(person: Pe
     assert await pane.evaluate("e => e.scrollTop") > 0  # what was read is still there
 
 
+@pytest.mark.long
 async def test_what_grows_while_the_end_is_followed_does_not_take_the_reader_away_from_it(
     person: Person,
 ) -> None:
@@ -104,6 +106,7 @@ async def test_a_model_is_found_named_and_kept_for_the_next_conversation(person:
     await expect(person.by("model")).to_contain_text("stage/other")
 
 
+@pytest.mark.long
 async def test_a_setting_names_the_model_of_new_conversations(person: Person) -> None:
     """R1: whatever was chosen last in another one; and after a reload."""
     await person.by("model").click()
@@ -146,6 +149,7 @@ async def test_commands_are_found_by_what_they_do(person: Person) -> None:
     await expect(person.by("palette-none")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_rules_are_listed_with_their_place_and_tried(person: Person) -> None:
     """P11"""
     await person.by("open-settings").first.click()
@@ -188,6 +192,7 @@ async def test_a_rule_is_tried_given_and_taken_back(person: Person) -> None:
     await person.by("reject").click()
 
 
+@pytest.mark.long
 async def test_tools_are_found_with_what_the_rules_say_of_them(person: Person) -> None:
     """P11"""
     await person.by("open-tools").click()
@@ -198,6 +203,7 @@ async def test_tools_are_found_with_what_the_rules_say_of_them(person: Person) -
     await expect(person.by("ruled")).to_have_text("asks first")
 
 
+@pytest.mark.long
 async def test_an_export_is_named_after_its_conversation_and_a_wrong_file_is_told(person: Person) -> None:
     """S7"""
     await person.say("hello")
@@ -211,6 +217,7 @@ async def test_an_export_is_named_after_its_conversation_and_a_wrong_file_is_tol
     await expect(person.by("toast")).to_contain_text("no export of a conversation")
 
 
+@pytest.mark.long
 async def test_the_page_of_a_conversation_that_is_gone_leads_on(person: Person) -> None:
     await person.page.goto(f"{person.server.url}/c/conv_nowhere")
     await person.by("gone-new").click()
@@ -284,6 +291,7 @@ MANY = """async (count) => {
 FOCUSED = "document.activeElement?.closest('[data-testid=conversation]')?.textContent.trim() ?? ''"
 
 
+@pytest.mark.long
 async def test_the_list_is_one_stop_of_the_tab_key_however_long_it_is(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -326,6 +334,7 @@ async def test_the_list_is_one_stop_of_the_tab_key_however_long_it_is(
         assert await violations(person) == []
 
 
+@pytest.mark.long
 async def test_from_the_search_field_the_keyboard_leads_to_what_was_found(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ async def say(page: FirefoxPage, text: str) -> None:
     await page.type(text + ENTER)
 
 
+@pytest.mark.long
 async def test_the_main_way(server: Server, tmp_path: Path) -> None:
     """U3, U4: with real keys and clicks; no script of the page complains."""
     async with firefox(tmp_path / "profile") as page:

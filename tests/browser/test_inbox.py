@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
@@ -74,6 +75,7 @@ AGAIN = """() => { const list = document.querySelector("[data-testid=inbox]");
   watch.observe(list, {childList: true, subtree: true}) }"""
 
 
+@pytest.mark.long
 async def test_the_one_after_an_answered_question_is_selected(alone: Person) -> None:
     """P6: none that was passed over; and a second quick key answers nothing."""
     await asked(alone, "two")
@@ -97,6 +99,7 @@ async def test_the_one_after_an_answered_question_is_selected(alone: Person) -> 
     assert [item["id"] for item in (await alone.told("/api/questions"))["items"]] == ids[:2]
 
 
+@pytest.mark.long
 async def test_all_of_a_kind_are_answered_at_once(alone: Person) -> None:
     """P6: what has not been on the screen only when that was said. Which keys there are is always seen."""
     await asked(alone, "two")
@@ -115,6 +118,7 @@ async def test_all_of_a_kind_are_answered_at_once(alone: Person) -> None:
     await alone.sees("Both are written.")
 
 
+@pytest.mark.long
 async def test_a_question_of_a_conversation_that_is_not_in_the_list_is_told_of(alone: Person) -> None:
     """P6: however many are newer."""
     await asked(alone, "note")
@@ -132,6 +136,7 @@ async def test_a_question_of_a_conversation_that_is_not_in_the_list_is_told_of(a
     await alone.sees("The note is written.")
 
 
+@pytest.mark.long
 async def test_the_question_of_a_task_is_answered_in_its_card(alone: Person) -> None:
     """P6: its calls are seen there, and the turn says that it waits."""
     await alone.say("task")
@@ -169,6 +174,7 @@ async def test_a_question_is_reached_and_answered_from_the_message_field(
     await expect(person.by("composer-text")).to_have_value("")
 
 
+@pytest.mark.long
 async def test_keys_are_told_where_there_are_some(alone: Person, browser: Browser) -> None:
     """P6: on a phone the first question comes first."""
     await asked(alone, "note")

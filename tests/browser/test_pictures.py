@@ -71,6 +71,7 @@ async def test_a_picture_is_seen_while_it_is_made_and_the_whole_takes_its_place(
     await expect(painter.answer.locator("img")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_a_picture_is_enlarged_saved_and_copied(painter: Person) -> None:
     """M5: by the keyboard, too; and Escape closes it alone."""
     await choose(painter, "gpt-image-1")
@@ -96,6 +97,7 @@ async def test_a_picture_is_enlarged_saved_and_copied(painter: Person) -> None:
     assert await faults(painter) == []
 
 
+@pytest.mark.long
 async def test_options_go_along_and_several_pictures_are_a_grid(painter: Person, media: MediaServer) -> None:
     """M5, M1: what the model is, what it costs, and what can be said of its pictures."""
     await painter.by("model").click()
@@ -128,6 +130,7 @@ async def test_options_go_along_and_several_pictures_are_a_grid(painter: Person,
     assert "quality" not in media.fields
 
 
+@pytest.mark.long
 async def test_a_picture_is_changed_where_it_was_painted_and_versions_are_compared(
     painter: Person, media: MediaServer
 ) -> None:
@@ -185,6 +188,7 @@ CLEAR_SHARE = """async data => {
 }"""
 
 
+@pytest.mark.long
 async def test_what_is_missing_is_said_while_one_types_and_mended_by_a_click(
     painter: Person, media: MediaServer
 ) -> None:
@@ -207,6 +211,7 @@ async def test_what_is_missing_is_said_while_one_types_and_mended_by_a_click(
     await expect(painter.by("message").first.locator("img")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_a_picture_for_a_model_that_reads_only_is_offered_one_that_sees(painter: Person) -> None:
     """M2"""
     await choose(painter, "reader")

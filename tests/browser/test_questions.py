@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Browser, Route, expect
 
 from dragoman import Plugin, TurnView, tool
@@ -35,6 +36,7 @@ async def test_a_question_tells_why_it_is_asked(person: Person) -> None:
     await person.sees("It is 5.")
 
 
+@pytest.mark.long
 async def test_the_reason_is_told_in_the_language_of_the_page(browser: Browser, server: Server) -> None:
     """P9"""
     async with at_the_page(browser, server, locale="zh-CN") as person:
@@ -67,6 +69,7 @@ async def test_a_small_change_is_little_to_read(person: Person) -> None:
     await person.sees("It is written.")
 
 
+@pytest.mark.long
 async def test_what_was_begun_stands_there_again(person: Person) -> None:
     """U2: a reply, a reason, arguments, a message: after another conversation, and after a reload."""
     await person.say("note")
@@ -99,6 +102,7 @@ async def test_what_was_begun_stands_there_again(person: Person) -> None:
     await expect(person.by("edit-send")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_what_was_typed_into_a_question_that_was_closed_elsewhere_is_not_kept(person: Person) -> None:
     """U3 × P6: what stands in one that is still open is."""
     begun = "() => Object.keys(sessionStorage).filter(key => key.startsWith('dragoman.draft.ask.')).length"
@@ -138,6 +142,7 @@ async def test_a_tools_question_is_answered_in_ones_own_words(person: Person) ->
     await expect(person.by("steering")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_what_is_typed_while_an_answer_is_on_its_way_is_not_lost(person: Person) -> None:
     """C8 × P6: nor is an answer that came too late; one key pressed twice is one answer."""
     field, sent, held = person.by("composer-text"), list[str](), asyncio.Event()
@@ -171,6 +176,7 @@ async def test_what_is_typed_while_an_answer_is_on_its_way_is_not_lost(person: P
     await expect(field).to_have_value("green")
 
 
+@pytest.mark.long
 async def test_what_was_being_written_is_not_lost_where_another_tab_answers(person: Person) -> None:
     """P9 × U2: it is said, and can be copied."""
     await person.say("note")

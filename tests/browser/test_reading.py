@@ -66,6 +66,7 @@ FRAMES = """async () => {
 }"""
 
 
+@pytest.mark.long
 async def test_five_hundred_messages_stay_smooth(person: Person) -> None:
     """Frame times are loose bounds against a freeze: this machine may be busy."""
     made = await person.page.evaluate(
@@ -83,6 +84,7 @@ async def test_five_hundred_messages_stay_smooth(person: Person) -> None:
     assert frames["median"] < 1000, frames
 
 
+@pytest.mark.long
 async def test_a_megabyte_of_output_is_shown_on_demand_and_stays_smooth(person: Person) -> None:
     """C9"""
     await person.say("big")
@@ -134,6 +136,7 @@ async def test_it_speaks_chinese(browser: Browser, server: Server) -> None:
         assert "对话" in await person.page.inner_text("body")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("colours", ["light", "dark"])
 async def test_nothing_serious_bars_the_way(browser: Browser, server: Server, colours: str) -> None:
     """axe-core's rules, with a question open and a long answer."""
@@ -147,7 +150,13 @@ async def test_nothing_serious_bars_the_way(browser: Browser, server: Server, co
         assert await faults(person) == []
 
 
-@pytest.mark.parametrize(("colours", "width"), [("light", 1200), ("dark", 390)], ids=["light", "dark phone"])
+@pytest.mark.parametrize(
+    ("colours", "width"),
+    [
+        pytest.param("light", 1200, id="light"),
+        pytest.param("dark", 390, id="dark phone", marks=pytest.mark.long),
+    ],
+)
 async def test_nothing_serious_bars_the_way_in_any_view(
     browser: Browser, server: Server, colours: str, width: int
 ) -> None:

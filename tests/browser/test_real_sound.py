@@ -44,6 +44,7 @@ async def spoken_to(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[t
         yield person, media
 
 
+@pytest.mark.long
 async def test_a_spoken_question_is_understood_answered_and_read_aloud(
     spoken_to: tuple[Person, SpeechServer],
 ) -> None:
@@ -64,6 +65,7 @@ async def test_a_spoken_question_is_understood_answered_and_read_aloud(
     await expect(person.by("toast")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_what_a_model_speaks_is_heard_from_its_answer(
     spoken_to: tuple[Person, SpeechServer],
 ) -> None:

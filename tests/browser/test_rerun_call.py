@@ -81,6 +81,7 @@ async def test_with_other_arguments_which_are_asked_about(browser: Browser, tmp_
         await person.sees("It rains in Oslo.")
 
 
+@pytest.mark.long
 async def test_with_another_result_nothing_runs(browser: Browser, tmp_path: Path) -> None:
     """T10"""
     async with rained(browser, tmp_path, says("Then the sun shines.")) as person:
@@ -98,6 +99,7 @@ async def test_with_another_result_nothing_runs(browser: Browser, tmp_path: Path
         await expect(person.by("compared").last).to_contain_text("Then the sun shines.")
 
 
+@pytest.mark.long
 async def test_as_it_was_it_runs_once_more_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     """T10: and what a form adds by itself is no other argument."""
     async with rained(browser, tmp_path, says("Still.")) as person:
@@ -119,6 +121,7 @@ async def test_as_it_was_it_runs_once_more_by_keyboard(browser: Browser, tmp_pat
         await expect(person.by("original")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_what_does_not_fit_is_told_at_the_form_and_stays(browser: Browser, tmp_path: Path) -> None:
     """T10: by the page where it can know, else by the server; what was typed is not lost."""
     async with rained(browser, tmp_path, says("One day.")) as person:
@@ -137,6 +140,7 @@ async def test_what_does_not_fit_is_told_at_the_form_and_stays(browser: Browser,
         assert RAN[1:] == [(1, "Narvik")]
 
 
+@pytest.mark.long
 async def test_it_is_chinese_fits_a_phone_and_has_no_faults(browser: Browser, tmp_path: Path) -> None:
     phone = {"viewport": {"width": 380, "height": 740}, "locale": "zh-CN"}
     async with rained(browser, tmp_path, **phone) as person:
@@ -149,6 +153,7 @@ async def test_it_is_chinese_fits_a_phone_and_has_no_faults(browser: Browser, tm
         assert width <= 380
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("back", [True, False], ids=["taken back", "left"])
 async def test_what_it_did_to_the_files_is_taken_back_first(
     browser: Browser, tmp_path: Path, back: bool

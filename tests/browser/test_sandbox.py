@@ -65,7 +65,7 @@ async def test_an_error_is_a_failed_call(person: Person) -> None:
     assert "no such luck" in call["result"]["text"]
 
 
-@pytest.mark.parametrize("play", ["play:endless", "play:bomb"])
+@pytest.mark.parametrize("play", ["play:endless", pytest.param("play:bomb", marks=pytest.mark.long)])
 async def test_what_does_not_end_is_ended_and_the_page_lives(person: Person, play: str) -> None:
     call = await run(person, play)
     assert call["state"] == "failed"
@@ -108,6 +108,7 @@ async def test_there_is_no_way_out(person: Person, evil: Listener) -> None:
         assert await person.page.evaluate("localStorage.getItem('a')") is None, name
 
 
+@pytest.mark.long
 async def test_files_of_the_browser_are_written_listed_read_and_shown(person: Person) -> None:
     written = await run(person, "play:write")
     assert written["state"] == "completed"

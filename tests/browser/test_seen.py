@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.async_api import expect
 
 from tests.browser.stage import MARKS, Person, Server
@@ -27,6 +28,7 @@ async def test_no_argument_is_hidden_without_a_word(person: Person) -> None:
     await person.by("reject").click()
 
 
+@pytest.mark.long
 async def test_the_first_card_that_asks_is_seen_from_its_head(person: Person) -> None:
     """P9: not the buttons of a question whose arguments are above."""
     await person.say("long")
@@ -122,6 +124,7 @@ async def test_many_calls_are_one_line_and_errors_are_read_on_the_card(person: P
     await expect(person.by("call-error")).to_contain_text("the disk is full")
 
 
+@pytest.mark.long
 async def test_results_are_tables_trees_markdown_or_text(person: Person) -> None:
     """C9"""
     await person.say("people")
@@ -141,6 +144,7 @@ async def test_results_are_tables_trees_markdown_or_text(person: Person) -> None
     await expect(person.call.get_by_role("heading", name="A title")).to_be_visible(timeout=60_000)
 
 
+@pytest.mark.long
 async def test_a_picture_is_seen_without_a_click(person: Person) -> None:
     """C6"""
     await person.say("picture")
@@ -148,6 +152,7 @@ async def test_a_picture_is_seen_without_a_click(person: Person) -> None:
     await expect(person.call.locator("img")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_each_report_of_a_tool_is_a_line(person: Person, server: Server) -> None:
     """C6"""
     seen = server.config.with_name("seen.txt")
@@ -169,6 +174,7 @@ async def test_an_answer_that_went_on_is_one_answer(person: Person) -> None:
     await expect(person.answer).not_to_contain_text("cut off")
 
 
+@pytest.mark.long
 async def test_the_list_of_tasks_stays_in_view_and_ticks(person: Person) -> None:
     """C5"""
     await person.say("tasks")

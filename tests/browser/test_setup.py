@@ -84,6 +84,7 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
     assert KEY not in owner.server.printed
 
 
+@pytest.mark.long
 async def test_a_servers_prompt_is_filled_in_and_stands_where_one_types(owner: Person) -> None:
     """F1: it is read before it is sent; what it needs to know is asked for first."""
     await open_setup(owner, "servers")
@@ -138,6 +139,7 @@ async def test_a_server_is_added_breaks_and_says_why(owner: Person, tmp_path: Pa
     assert KEY not in owner.server.printed
 
 
+@pytest.mark.long
 async def test_one_signs_in_to_a_server_that_wants_to_know_who_one_is(owner: Person) -> None:
     """P11: the page says so, leads there, follows what becomes of it, calls it off; no token gets to it."""
     async with guarded() as server:
@@ -176,6 +178,7 @@ async def test_one_signs_in_to_a_server_that_wants_to_know_who_one_is(owner: Per
         assert not any(secret in shown + owner.server.printed for secret in (*server.valid, "the-code"))
 
 
+@pytest.mark.long
 async def test_an_agent_is_written_used_changed_and_removed(owner: Person) -> None:
     """P11, U2: what was typed and not saved is there again; what is wrong is told and loses nothing."""
     await open_setup(owner, "agents")
@@ -211,6 +214,7 @@ async def test_an_agent_is_written_used_changed_and_removed(owner: Person) -> No
     await expect(owner.by("agent")).to_contain_text("No agent")
 
 
+@pytest.mark.long
 async def test_who_comes_back_to_the_set_up_is_where_they_were(owner: Person) -> None:
     """C12, U3: what was typed is seen at once. Where there is no skill yet, it is said what one is."""
     await open_setup(owner, "agents")
@@ -274,6 +278,7 @@ async def test_a_skill_is_written_loaded_changed_and_removed(owner: Person, tmp_
     assert not file.parent.exists()
 
 
+@pytest.mark.long
 async def test_the_set_up_is_chinese_where_the_page_is(owner: Person, browser: Browser) -> None:
     async with at_the_page(browser, owner.server, locale="zh-CN") as person:
         await open_setup(person, "agents")
@@ -320,6 +325,7 @@ async def test_options_and_limits_are_set_for_one_conversation(owner: Person) ->
     await eventually_set(owner, id, {**wanted, "options": {"top_p": 0.9}})
 
 
+@pytest.mark.long
 async def test_what_cannot_be_saved_stays_in_its_field_and_says_why(owner: Person) -> None:
     """U3: also when the dialog was closed with Escape; what can be saved is."""
     await owner.say("hello")

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Browser, expect
 
 from dragoman.wire.scripted import calls, says
@@ -65,6 +66,7 @@ async def choose(person: Person, *models: str) -> None:
     await person.by("ask-several").click()
 
 
+@pytest.mark.long
 async def test_any_name_of_a_provider_may_be_asked(browser: Browser, tmp_path: Path) -> None:
     """T10: nobody lists all models."""
     async with asked(browser, tmp_path) as person:
@@ -97,6 +99,7 @@ async def test_each_makes_a_version_and_they_are_compared(browser: Browser, tmp_
         await expect(person.by("versions")).to_contain_text("1/4")
 
 
+@pytest.mark.long
 async def test_they_answer_at_once_and_each_can_be_stopped(browser: Browser, tmp_path: Path) -> None:
     """T6 × T10: one that takes long holds no other up, and is stopped alone."""
     async with asked(browser, tmp_path) as person:
@@ -111,6 +114,7 @@ async def test_they_answer_at_once_and_each_can_be_stopped(browser: Browser, tmp
         await expect(person.by("versions")).to_contain_text("/3")
 
 
+@pytest.mark.long
 async def test_a_stop_is_for_all(browser: Browser, tmp_path: Path) -> None:
     """T6 × T10"""
     async with asked(browser, tmp_path) as person:
@@ -127,6 +131,7 @@ async def test_a_stop_is_for_all(browser: Browser, tmp_path: Path) -> None:
             await expect(side).to_have_attribute("data-live", "false")
 
 
+@pytest.mark.long
 async def test_the_choice_is_chinese_and_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
     phone = {"viewport": {"width": 380, "height": 740}, "locale": "zh-CN"}
     async with asked(browser, tmp_path, **phone) as person:

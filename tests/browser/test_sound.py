@@ -74,6 +74,7 @@ async def test_what_is_recorded_is_attached_and_written_down(speaker: Person, me
     assert await faults(speaker) == []
 
 
+@pytest.mark.long
 async def test_dictation_writes_into_the_field_and_leaves_no_conversation_behind(
     speaker: Person, media: MediaServer
 ) -> None:
@@ -90,6 +91,7 @@ async def test_dictation_writes_into_the_field_and_leaves_no_conversation_behind
     await expect(speaker.by("message")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_a_spoken_answer_is_played_sought_in_and_sped_up(speaker: Person, media: MediaServer) -> None:
     """M5"""
     media.sound = wav(8.0)
@@ -130,6 +132,7 @@ async def test_an_answer_is_read_aloud_by_the_model_that_speaks(speaker: Person,
     await expect(speaker.by("toast")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_a_spoken_answer_is_heard_while_it_comes_and_goes_on_in_its_player(
     speaker: Person, media: MediaServer
 ) -> None:
@@ -150,6 +153,7 @@ async def test_a_spoken_answer_is_heard_while_it_comes_and_goes_on_in_its_player
     assert await faults(speaker) == []
 
 
+@pytest.mark.long
 async def test_an_answer_is_read_aloud_before_the_model_has_spoken_all_of_it(
     speaker: Person, media: MediaServer
 ) -> None:
@@ -169,6 +173,7 @@ async def test_an_answer_is_read_aloud_before_the_model_has_spoken_all_of_it(
     await expect(speaker.by("toast")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_sound_is_dropped_into_the_message(speaker: Person) -> None:
     """M5: and pasted, by the same way."""
     drop = """bytes => {
@@ -196,6 +201,7 @@ window.webkitSpeechRecognition = window.SpeechRecognition = class {
 """
 
 
+@pytest.mark.long
 async def test_without_models_the_browser_itself_listens_and_reads(browser: Browser, server: Server) -> None:
     """M5: its own speech, which is not in a browser without a screen: another stands in for it."""
     async with at_the_page(browser, server) as person:
@@ -214,6 +220,7 @@ async def test_without_models_the_browser_itself_listens_and_reads(browser: Brow
         await person.page.wait_for_function("() => window.spoken.join(' ') === 'Hello! How can I help?'")
 
 
+@pytest.mark.long
 async def test_a_film_is_no_sound(speaker: Person) -> None:
     """M2: what nobody here takes leads to the list of models."""
     await choose(speaker, "reader")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.async_api import Browser, FilePayload, expect
 
 from tests.browser.plays import LONG, TORN
@@ -88,6 +89,7 @@ async def test_a_reload_in_the_middle_of_a_stream_loses_and_doubles_nothing(pers
     assert [int(n) for n in re.findall(r"Paragraph (\d+)", shown)] == list(range(LONG.count("Paragraph")))
 
 
+@pytest.mark.long
 async def test_two_tabs_show_the_same(person: Person) -> None:
     """E2"""
     await person.say("hello")
@@ -152,6 +154,7 @@ async def test_a_running_turn_is_steered(person: Person) -> None:
     await expect(person.by("messages").get_by_text("hurry up")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_conversations_are_found_by_what_was_said(browser: Browser, server: Server) -> None:
     """S1"""
     async with at_the_page(browser, server) as person:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser.plays import furnish, obey
@@ -34,6 +35,7 @@ async def test_a_turn_of_forty_calls_and_two_waits_is_shown_as_a_waterfall(perso
     await expect(person.by("trace-totals")).to_contain_text("Waited for a person")
 
 
+@pytest.mark.long
 async def test_the_waterfall_fits_on_a_phone_in_either_light(person: Person) -> None:
     """O3, U8: nothing is cut off at the side, and every bar can be told from the ground."""
     await person.say("add")
@@ -50,6 +52,7 @@ async def test_the_waterfall_fits_on_a_phone_in_either_light(person: Person) -> 
     await expect(person.by("trace")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_what_fills_the_context_is_told(browser: Browser, tmp_path: Path) -> None:
     """O3: by who brought it, the largest first, where it is known what the model takes."""
     async with loopback(obey) as model:

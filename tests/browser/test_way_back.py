@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from playwright.async_api import expect
 
 from tests.browser.plays import POEM
@@ -50,6 +51,7 @@ async def test_a_write_is_seen_allowed_taken_back_and_done_again(person: Person,
     await eventually(lambda: file.exists() and file.read_text("utf-8") == "mine")
 
 
+@pytest.mark.long
 async def test_the_steps_of_a_turn_are_looked_at_one_by_one(person: Person, server: Server) -> None:
     """B2"""
     for name in ("one.txt", "two.txt"):
@@ -68,6 +70,7 @@ async def test_the_steps_of_a_turn_are_looked_at_one_by_one(person: Person, serv
     await expect(person.by("revert")).to_be_hidden()
 
 
+@pytest.mark.long
 async def test_a_fork_gets_a_folder_of_its_own(person: Person, server: Server) -> None:
     """B3: offered where files were written; what it does afterwards is done to its copy."""
     file = nothing_at(server.config.with_name("draft.txt"))
@@ -127,6 +130,7 @@ async def test_one_change_of_three_is_refused_and_another_edited(person: Person,
     await eventually(lambda: file.read_text("utf-8") == made)
 
 
+@pytest.mark.long
 async def test_a_diff_is_said_to_be_the_models_while_the_arguments_are_others(
     person: Person, server: Server
 ) -> None:

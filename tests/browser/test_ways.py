@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser.stage import MARKS, Person, Server, at_the_page
@@ -117,6 +118,7 @@ async def views(person: Person) -> AsyncIterator[str]:
     yield "the answers to a question"
 
 
+@pytest.mark.long
 async def test_from_right_to_left_the_page_is_its_own_mirror(browser: Browser, server: Server) -> None:
     async with at_the_page(browser, server) as person:
         await person.say("hello")
@@ -144,6 +146,7 @@ async def test_from_right_to_left_the_page_is_its_own_mirror(browser: Browser, s
         await person.by("reject").first.click()
 
 
+@pytest.mark.long
 async def test_from_right_to_left_a_phone_has_its_drawer_on_the_other_side(
     browser: Browser, server: Server
 ) -> None:
@@ -160,6 +163,7 @@ async def test_from_right_to_left_a_phone_has_its_drawer_on_the_other_side(
         assert await faults(person) == []
 
 
+@pytest.mark.long
 async def test_at_twice_the_size_everything_is_reached_and_nothing_is_cut_off(
     browser: Browser, server: Server
 ) -> None:

@@ -83,6 +83,7 @@ async def test_a_home_that_cannot_be_written_is_named(stage: Path) -> None:
     assert "cannot open the store" in complaint(await program("people", "add", "anna", folder=stage), 2)
 
 
+@pytest.mark.long
 async def test_a_full_disk_is_told(stage: Path) -> None:
     def limit_file_size() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, 16_384))
@@ -117,6 +118,7 @@ def test_a_chat_survives_a_full_disk(stage: Path, cli: Cli) -> None:
     assert somebody.ended() == 0
 
 
+@pytest.mark.long
 async def test_answers_can_be_piped_into_other_programs(stage: Path) -> None:
     run = " ".join((*PROGRAM, "run", "--json", "add"))
     last = "import json, sys; print(json.loads(sys.stdin.readlines()[-1])['text'])"

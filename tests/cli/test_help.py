@@ -16,6 +16,7 @@ from tests.patience import PATIENCE
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 def test_the_shell_completes_conversations_and_models(stage: Path) -> None:
     installed = Path(sys.executable).with_name("dragoman")
     subprocess.run(

@@ -9,7 +9,7 @@ import pytest
 from tests.postgres import use_postgres
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
         use_postgres(tmp_path, request.getfixturevalue("postgres"))

@@ -117,6 +117,7 @@ def _fill(disk: Path) -> Path:
             return filler
 
 
+@pytest.mark.long
 async def test_a_turn_outlives_a_store_that_is_locked_for_longer_than_anybody_waits(tmp_path: Path) -> None:
     """S3: the watch fails again and again meanwhile, and lives."""
     scene = Scene(tmp_path / "chat.db")
@@ -130,6 +131,7 @@ async def test_a_turn_outlives_a_store_that_is_locked_for_longer_than_anybody_wa
         await scene.goes_on(turn)
 
 
+@pytest.mark.long
 async def test_a_turn_outlives_a_store_that_is_read_only_for_a_while(tmp_path: Path) -> None:
     """S3: as after an error of the disk, when the system allows no more writes."""
     scene = Scene(tmp_path / "chat.db")

@@ -92,6 +92,7 @@ def ended(store: Path) -> bool:
         db.close()
 
 
+@pytest.mark.long
 async def test_a_formatter_dies_with_the_program_and_the_turn_goes_on(tmp_path: Path) -> None:
     """B2 × S1 × B3: nothing runs on alone; the call is repeated, and finds that its file is another one by
     now; what the turn did goes back to what was there before."""

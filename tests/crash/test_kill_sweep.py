@@ -83,10 +83,12 @@ async def _survives_noted(folder: Path, name: str, *moments: Moment) -> None:
 # One write in so many is struck, in one of three ways, the same in every run; in a sweep each, in all three.
 EVERY = {"sqlite": 4, "postgres": 8}
 SWEEPS = [(name, kind) for name in STORIES for kind in (KINDS if WHOLE else ("write", "tool"))]
-TOLD = [("sqlite", *sweep) for sweep in SWEEPS]
-TOLD += [("postgres", *sweep) for sweep in (SWEEPS if WHOLE else SWEEPS[:1])]
-TWICE = [("sqlite", name) for name in STORIES]
-TWICE += [("postgres", name) for name in (STORIES if WHOLE else [*STORIES][:1])]
+ON_POSTGRES = [*STORIES] if WHOLE else [*STORIES][:1]
+LONG = pytest.mark.long
+TOLD = [pytest.param("sqlite", *sweep) for sweep in SWEEPS]
+TOLD += [pytest.param("postgres", *sweep, marks=LONG) for sweep in SWEEPS if sweep[0] in ON_POSTGRES]
+TWICE = [pytest.param("sqlite", name) for name in STORIES]
+TWICE += [pytest.param("postgres", name, marks=LONG) for name in ON_POSTGRES]
 
 
 def _moment(name: str, kind: str, number: int) -> Moment:

@@ -24,6 +24,7 @@ async def _text_of(runtime: Runtime, turn: object) -> str:
         return (await runtime.turn(str(turn)).result()).text
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("engine")
 async def test_a_child_that_a_tool_forked_does_not_keep_its_dead_parents_turn(tmp_path: Path) -> None:
     """S3: the child outlives the owner, and the turn is adopted while it does."""
@@ -76,6 +77,7 @@ async def test_a_stopped_owner_is_replaced_and_can_do_nothing_when_it_wakes(
     assert wrote(tmp_path, "pid")[-1] == os.getpid()
 
 
+@pytest.mark.long
 async def test_a_machine_that_slept_as_a_whole_loses_no_turns(tmp_path: Path) -> None:
     """N2: for longer than any lease; who wakes first finds the others' leases old, and waits for them. Of a
     database on another machine this is not asked: that did not sleep, and knows how long they were away."""
@@ -94,6 +96,7 @@ async def test_a_machine_that_slept_as_a_whole_loses_no_turns(tmp_path: Path) ->
     assert len(wrote(tmp_path, "ran")) == 2
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("engine")
 async def test_an_owner_that_is_only_slow_keeps_its_turn(tmp_path: Path) -> None:
     """N2: as long as its process runs, its lease is renewed, whatever its tools do."""

@@ -53,6 +53,7 @@ def _moments(writes: int) -> Iterator[Moment]:
         yield ("after", number)
 
 
+@pytest.mark.long
 async def test_what_was_queued_begins_whenever_the_owner_was_killed(tmp_path: Path) -> None:
     """S3: also right after its last write, when nothing of its own is left to end here."""
     (undisturbed := tmp_path / "undisturbed").mkdir()

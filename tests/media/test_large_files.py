@@ -19,6 +19,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limits", LIMITS)
 async def test_nobody_waits_while_pictures_are_stored_coded_and_sent(tmp_path: Path, limits: str) -> None:
     """M3: of the work for ten pictures of four megabytes nothing long is done by the loop itself, and the

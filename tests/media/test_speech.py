@@ -62,6 +62,7 @@ async def test_what_is_spoken_on_this_machine_is_heard_on_this_machine(tmp_path:
     assert heard.usage.seconds == transcript["duration"]
 
 
+@pytest.mark.long
 async def test_what_comes_after_a_nul_is_spoken_too(tmp_path: Path) -> None:
     """M1: the program would read no further than that."""
     async with local_runtime(tmp_path) as runtime:
@@ -82,6 +83,7 @@ async def test_a_sentence_goes_over_the_wire_as_sound_and_comes_back(tmp_path: P
     assert heard.text.strip() == LIGHT
 
 
+@pytest.mark.long
 async def test_speed_and_voice_are_heard(tmp_path: Path) -> None:
     """M1: options do what they say."""
     chosen: list[dict[str, Any]] = [{}, {"speed": 2.0}, {"voice": "de"}]
@@ -145,6 +147,7 @@ async def test_the_program_says_what_is_wrong(
             await turn.result()
 
 
+@pytest.mark.long
 async def test_nothing_is_spoken_in_silence(tmp_path: Path) -> None:
     """M1: an empty transcript is an answer, too."""
     async with local_runtime(tmp_path) as runtime:
@@ -153,6 +156,7 @@ async def test_nothing_is_spoken_in_silence(tmp_path: Path) -> None:
     assert (result.state, result.text) == ("completed", "")
 
 
+@pytest.mark.long
 async def test_a_cancel_ends_the_program(tmp_path: Path) -> None:
     """T6: nobody waits for the end of a recording that is no longer wanted."""
     async with local_runtime(tmp_path) as runtime:
@@ -165,6 +169,7 @@ async def test_a_cancel_ends_the_program(tmp_path: Path) -> None:
     assert result.state == "cancelled"
 
 
+@pytest.mark.long
 async def test_a_program_that_is_killed_is_an_error_and_can_be_asked_again(tmp_path: Path) -> None:
     """M1 × T14: and the second time it answers."""
     async with local_runtime(tmp_path) as runtime:
@@ -204,6 +209,7 @@ def test_a_sound_of_another_rate_keeps_its_length_and_its_tones() -> None:
     assert resample(slow, 16_000) == slow
 
 
+@pytest.mark.long
 async def test_a_microphone_of_another_rate_is_heard() -> None:
     """M1: as a file of two channels, too."""
     spoken = await speak(LIGHT)

@@ -18,6 +18,7 @@ from tests.postgres import Server, schema_of
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 async def test_a_fleet_survives_what_happens_to_fleets(tmp_path: Path, postgres: Server) -> None:
     """N2, N3, N4: every turn ends, no effect is there twice, no call without its one result, and two web
     nodes tell every turn alike, while nodes are killed, paused, stopped and cut off, and the database
@@ -36,6 +37,7 @@ async def test_a_fleet_survives_what_happens_to_fleets(tmp_path: Path, postgres:
     assert wrong == []
 
 
+@pytest.mark.long
 async def test_whoever_is_down_when_the_attacks_end_comes_back(tmp_path: Path, postgres: Server) -> None:
     """The test's own promise: what is wrong in the end is not what an attack left behind."""
     async with loopback(says("x")) as model, asyncio.timeout(PATIENCE):

@@ -41,7 +41,7 @@ async def until(events: AsyncIterator[tuple[str, Any]], wanted: str, **shown: An
     raise AssertionError(f"the stream ended before {wanted} {shown}")
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+@pytest.mark.parametrize("engine", [pytest.param("postgres", marks=pytest.mark.long), "sqlite"])
 async def test_a_list_follows_what_another_node_does(tmp_path: Path, postgres: Server, engine: str) -> None:
     """N3: new ones, titles, pins, what runs, what waits for a person, and what is deleted."""
 

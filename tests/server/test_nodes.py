@@ -58,6 +58,7 @@ async def test_a_conversation_is_the_same_at_every_node(tmp_path: Path, postgres
         assert tree == await first.get(f"/api/conversations/{id}/tree")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "told to stop"])
 async def test_a_node_that_ends_is_replaced_by_another(
     tmp_path: Path, postgres: Server, how: signal.Signals
@@ -88,6 +89,7 @@ async def test_a_node_that_ends_is_replaced_by_another(
         assert (await second.get(f"/api/turns/{turn}"))["state"] == "completed"
 
 
+@pytest.mark.long
 async def test_who_has_signed_in_at_one_node_is_known_to_all(tmp_path: Path, postgres: Server) -> None:
     """N3, U1: and each says whether it is alive, and whether it can serve."""
     async with (
@@ -105,6 +107,7 @@ async def test_who_has_signed_in_at_one_node_is_known_to_all(tmp_path: Path, pos
                 assert answer.status == 200
 
 
+@pytest.mark.long
 async def test_whoever_watches_over_the_nodes_sees_them(tmp_path: Path, postgres: Server) -> None:
     """N2: what each of them runs, what waits for a person, and what for a worker."""
     store = postgres.url(schema_of(tmp_path))
@@ -125,7 +128,12 @@ async def test_whoever_watches_over_the_nodes_sees_them(tmp_path: Path, postgres
 
 
 @pytest.mark.parametrize(
-    "how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP], ids=["killed", "told", "paused"]
+    "how",
+    [
+        pytest.param(signal.SIGKILL, id="killed"),
+        pytest.param(signal.SIGTERM, id="told", marks=pytest.mark.long),
+        pytest.param(signal.SIGSTOP, id="paused", marks=pytest.mark.long),
+    ],
 )
 async def test_the_turns_of_a_worker_that_is_gone_are_taken_over(
     tmp_path: Path, postgres: Server, how: signal.Signals

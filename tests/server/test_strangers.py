@@ -124,6 +124,7 @@ async def answers(program: Program, times: int) -> None:
             assert response.status == 201
 
 
+@pytest.mark.long
 async def test_two_thousand_strangers_disturb_nobody_and_are_hung_up_on(tmp_path: Path) -> None:
     """U1: they took all connections there were, and none was hung up on."""
     async with serving_with_files(tmp_path, 4096) as program, program.client() as client:
@@ -136,6 +137,7 @@ async def test_two_thousand_strangers_disturb_nobody_and_are_hung_up_on(tmp_path
         assert len(program.log.read_bytes()) < 2000
 
 
+@pytest.mark.long
 async def test_a_server_with_few_files_pauses_and_neither_spins_nor_fills_its_log(tmp_path: Path) -> None:
     """U1: 1,100 strangers at `ulimit -n 1024` made 61 MB of tracebacks, and no answer."""
     async with serving_with_files(tmp_path, 1024) as program:
@@ -150,6 +152,7 @@ async def test_a_server_with_few_files_pauses_and_neither_spins_nor_fills_its_lo
         assert b"Traceback" not in program.log.read_bytes()
 
 
+@pytest.mark.long
 async def test_a_server_that_has_no_file_left_goes_on_when_it_has(tmp_path: Path) -> None:
     """U1, S2: so few that the limits themselves are above them."""
     async with serving_with_files(tmp_path, 48) as program:

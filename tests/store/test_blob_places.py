@@ -303,6 +303,7 @@ async def test_a_folder_that_another_store_uses_is_refused(tmp_path: Path) -> No
 # ── the commands ──────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 async def test_attachments_are_copied_between_places(tmp_path: Path, s3: ObjectServer) -> None:
     """N1: with the store, or alone; where they are is known from the settings."""
     (tmp_path / "dragoman.toml").write_text(f'store = "chat.db"\nblobs = "{URL}"\n')

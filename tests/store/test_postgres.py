@@ -116,6 +116,7 @@ async def test_events_are_found_without_a_look_at_all_of_them(tmp_path: Path, po
         await store.close()
 
 
+@pytest.mark.long
 async def test_a_server_that_crashes_and_comes_back_is_survived(tmp_path: Path, postgres: Server) -> None:
     """N4: in the middle of a turn, which ends as if nothing had been; no call ran twice."""
     ran: list[int] = []

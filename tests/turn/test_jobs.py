@@ -28,7 +28,7 @@ SOON = 0.4  # seconds after which a turn that waits is given up
 Opened = Callable[..., Runtime]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     """A runtime that is handed its turns, in a store of this test's own."""
     server: Server | None = request.getfixturevalue("postgres") if request.param == "postgres" else None

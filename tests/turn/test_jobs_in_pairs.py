@@ -122,6 +122,7 @@ def _numbered(number: int) -> Notice:
     return event
 
 
+@pytest.mark.long
 async def test_a_database_that_restarts_costs_no_call(tmp_path: Path, postgres: Server) -> None:
     """N4: whoever lived before it lives after it, whatever became of its lock."""
     gate = Gate()
@@ -166,6 +167,7 @@ async def _answers(runtime: Runtime) -> bool:
     return True
 
 
+@pytest.mark.long
 async def test_a_worker_that_is_told_to_stop_ends_although_the_database_is_away(
     tmp_path: Path, postgres: Server
 ) -> None:

@@ -21,7 +21,7 @@ from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
 from tests.dialects.calls import replies
 from tests.patience import PATIENCE
 from tests.runtimes import add
-from tests.sweeps import examples
+from tests.sweeps import examples, some
 
 MANY = 400  # more requests than any limit allows: whoever gets here never ends
 
@@ -99,7 +99,7 @@ def test_budgets_count_every_reply_with_calls(script: list[Line], calls: int) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some(NAMES, 3))
 @settings(max_examples=examples(3))
 @given(data=st.data())
 def test_the_limit_holds_in_every_dialect(name: str, data: st.DataObject) -> None:

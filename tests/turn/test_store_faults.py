@@ -72,6 +72,7 @@ class Fading(SqliteStore):
             raise StoreUnavailable("the store", "it is gone for a moment", retryable=True)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_a_turn_is_not_kept_by_who_could_not_read_it(tmp_path: Path) -> None:
     """S3, T14: neither set aside for good, nor owned by a process that does not run it."""

@@ -140,6 +140,7 @@ def _of_model(message: RequestMessage, model: str) -> RequestMessage:
 # ── by wire ───────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @settings(max_examples=examples(50, 1500), deadline=None)
 @given(hard_requests("anthropic_messages"))
 def test_a_body_of_messages_has_the_types_of_their_client(request: Request) -> None:
@@ -152,6 +153,7 @@ def test_a_body_of_messages_has_the_types_of_their_client(request: Request) -> N
     assert problems(body, params.MessageCreateParamsStreaming) == []
 
 
+@pytest.mark.long
 @settings(max_examples=examples(50, 1500), deadline=None)
 @given(hard_requests("gemini"))
 def test_a_body_of_gemini_has_the_types_of_their_client(request: Request) -> None:

@@ -19,6 +19,7 @@ from tests.patience import PATIENCE
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 async def test_the_npm_sdk_talks_is_asked_and_loads(tmp_path: Path) -> None:
     """F2: its own schema checks every message."""
     try:

@@ -34,6 +34,7 @@ def test_enter_says_it_before_the_next_step(somebody: Person) -> None:
     assert somebody.leaves() == 0
 
 
+@pytest.mark.long
 def test_tab_lets_it_wait_for_the_end_of_the_turn(somebody: Person) -> None:
     """T13"""
     somebody.types("hello", TAB)
@@ -88,6 +89,7 @@ def test_escape_clears_the_line_then_stops_the_turn(somebody: Person) -> None:
     assert somebody.leaves() == 0
 
 
+@pytest.mark.long
 def test_a_pasted_text_comes_in_whole(somebody: Person) -> None:
     """T13: its lines are not sent one by one."""
     somebody.types("\x1b[200~hello\rworld\x1b[201~", "")

@@ -59,6 +59,7 @@ async def test_the_link_lets_one_in_and_an_interrupt_ends_the_server(stage: Path
     assert (process.returncode, err) == (0, b"")
 
 
+@pytest.mark.long
 async def test_the_browser_is_opened_without_the_token_in_a_command_line(stage: Path) -> None:
     """U1: every user of a machine can read what a browser is called with."""
     browser = stage / "browser.sh"
@@ -118,6 +119,7 @@ async def test_another_link_is_printed_for_whoever_runs_the_server_and_nobody_el
     assert "no server runs" in ended.err
 
 
+@pytest.mark.long
 async def test_of_several_servers_on_one_store_one_is_asked_for_by_its_port(stage: Path) -> None:
     """U1: and what a killed one left behind is gone."""
     first, second = [await started("serve", "--port", "0", folder=stage) for _ in range(2)]
@@ -157,6 +159,7 @@ def test_enter_at_the_servers_terminal_prints_another_link(stage: Path) -> None:
     assert person.ended() == 0
 
 
+@pytest.mark.long
 async def test_a_server_whose_terminal_has_gone_goes_on_and_reads_it_no_more(stage: Path) -> None:
     """U1: each look at it failed, was logged, and was followed by the next at once."""
     import fcntl

@@ -281,7 +281,14 @@ async def test_only_ones_own_file_and_flags_move_an_address_with_its_key(here: V
 
 @pytest.mark.parametrize(
     ("name", "mode"),
-    [("", 0o777), ("", 0o1777), ("dragoman.toml", 0o666), ("tools", 0o777), ("tools/evil.py", 0o666)],
+    [
+        ("", 0o1777),
+        ("tools/evil.py", 0o666),
+        *(
+            pytest.param(name, mode, marks=pytest.mark.long)
+            for name, mode in (("", 0o777), ("dragoman.toml", 0o666), ("tools", 0o777))
+        ),
+    ],
 )
 async def test_what_others_can_write_is_never_used(here: Visit, name: str, mode: int) -> None:
     """P11: whatever the person says; a sticky folder such as /tmp is one of these."""

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 HERE = Path(__file__).resolve().parents[1] / "openai_node"
 
 
+@pytest.mark.long
 async def test_the_sdk_for_node_talks_calls_and_comes_back(tmp_path: Path) -> None:
     """F2: tools that it runs itself, in a stream; responses after responses; the background; errors."""
     sdk = (

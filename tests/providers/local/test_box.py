@@ -58,6 +58,7 @@ async def test_a_real_model_calls_a_real_tool(tmp_path: Path) -> None:
     assert "391" in result.text
 
 
+@pytest.mark.long
 @slow
 async def test_a_server_wants_its_key_ends_with_its_house_and_comes_back(weights: Path) -> None:
     async def found() -> Path:
@@ -157,6 +158,7 @@ def test_it_is_plain_that_it_errs() -> None:
     assert "135 million" in Models()("local/smollm2").traits.note
 
 
+@pytest.mark.long
 @slow
 async def test_what_a_server_has_read_is_there_for_the_next_one(weights: Path, tmp_path: Path) -> None:
     """W2: the tools are read once; a second server takes that from a file, in which nobody's words are."""

@@ -150,6 +150,7 @@ async def served(folder: Path) -> AsyncIterator[str]:
                 await serving
 
 
+@pytest.mark.long
 async def test_the_suite_finds_what_is_offered_to_be_right(tmp_path: Path) -> None:
     """F2, F3"""
     async with served(tmp_path) as url:

@@ -35,6 +35,7 @@ async def inspect(folder: Path, *arguments: str) -> Any:
     return json.loads(out)
 
 
+@pytest.mark.long
 async def test_the_inspector_lists_and_calls_over_standard_input_and_output(tmp_path: Path) -> None:
     """F2"""
     settings(tmp_path)
@@ -45,6 +46,7 @@ async def test_the_inspector_lists_and_calls_over_standard_input_and_output(tmp_
     assert (called["content"][0]["text"].strip(), called["isError"]) == ("42", False)
 
 
+@pytest.mark.long
 async def test_the_inspector_calls_and_reads_over_http_with_a_key(tmp_path: Path) -> None:
     """F2, U1"""
     settings(tmp_path)

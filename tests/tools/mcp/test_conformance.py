@@ -51,12 +51,14 @@ DO_NOT = {
 }
 
 
+@pytest.mark.long
 async def test_every_scenario_ends_as_listed(tmp_path: Path) -> None:
     """M1: one test, since the suite runs as a whole. One that passes now moves to those that do."""
     verdicts = await _suite(tmp_path)
     assert verdicts == {**dict.fromkeys(PASS, True), **dict.fromkeys(DO_NOT, False)}
 
 
+@pytest.mark.long
 def test_the_documentation_names_those_that_do_not_pass() -> None:
     page = (Path(__file__).parents[3] / "docs" / "mcp.md").read_text("utf-8")
     assert re.findall(r"^\| `(auth/[^`]+)` \|", page, re.MULTILINE) == [*DO_NOT]
