@@ -178,7 +178,7 @@ export const zh: Words = {
   waitingQuestions: (count) => `有 ${count} 个问题等待你回答`,
   examples: [
     ["list_directory", "这个文件夹里有什么，用来做什么？"],
-    ["read_file", "读 README.md，用三句话告诉我它说了什么。"],
+    ["write_file", "写一份去海边过周末的行李清单，存到 packing.md。"],
     ["shell", "这里最近改动了哪些文件？只看，不要改动。"],
     ["fetch_url", "打开 https://example.org，告诉我它的内容。"],
     ["browser_js_eval", "用 JavaScript 算出前 20 个素数。"],

@@ -196,7 +196,7 @@ const en = {
     ["calculator", "What is 17 * 23?"],
     ["current_time", "What time is it in Tokyo?"],
     ["list_directory", "What is in this folder?"],
-    ["read_file", "Read README.md."],
+    ["write_file", "Write a file hello.txt that says: hello"],
     ["fetch_url", "Fetch https://example.org"],
   ] as [string, string][],
 };
@@ -394,7 +394,7 @@ export const zh: SetupWords = {
     ["calculator", "What is 17 * 23?"],
     ["current_time", "What time is it in Tokyo?"],
     ["list_directory", "What is in this folder?"],
-    ["read_file", "Read README.md."],
+    ["write_file", "Write a file hello.txt that says: hello"],
     ["fetch_url", "Fetch https://example.org"],
   ],
 };
