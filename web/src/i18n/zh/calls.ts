@@ -112,6 +112,7 @@ export const calls: typeof english = {
   rejectAll: (count) => `全部拒绝（${count}）`,
   questionOf: (place, of) => `第 ${place} 个，共 ${of} 个`,
   asks,
+  asksPlain: (tool: string) => `允许 ${tool} 运行吗？`,
   asksChange: (tool: string) => `允许 ${tool} 作此更改吗？`,
   inTheChange: "见下面的更改",
   staleDiff: "参数正在编辑。这里显示的是模型所要求的更改，而不是现在的参数会做的更改。",
