@@ -24,7 +24,8 @@ from tests.tools.mcp.servers import RAW
 
 pytestmark = MARKS
 KEY = "a-key-of-my-own-42"
-DELETE = """path => fetch(path, {method: "DELETE", body: "{}", headers: {"content-type": "application/json"}})"""
+DELETE = """path => fetch(path, {method: "DELETE", body: "{}",
+headers: {"content-type": "application/json"}})"""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
