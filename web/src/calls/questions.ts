@@ -50,6 +50,6 @@ export function offers({ rules, wider }: Question): Rule[][] {
 
 export function rulesInWords(rules: Rule[]): string {
   return rules
-    .map(({ permission, pattern }) => (pattern === "*" ? t().ruleAll(permission) : t().ruleFor(permission, visible(pattern))))
+    .map(({ permission, pattern }) => (pattern === "*" ? t().ruleAll(visible(permission)) : t().ruleFor(visible(permission), visible(pattern))))
     .join("; ");
 }
