@@ -52,7 +52,7 @@ export const en = {
   pin: "Pin",
   unpin: "Unpin",
   pinned: "Pinned",
-  editTags: "Tags …",
+  editTags: "Tags…",
   tagsHint: "Tags, with commas",
   toArchive: "Archive",
   unarchive: "Take it out",

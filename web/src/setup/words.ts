@@ -197,7 +197,7 @@ const en = {
     ["calculator", "What is 17 * 23?"],
     ["current_time", "What time is it in Tokyo?"],
     ["list_directory", "What is in this folder?"],
-    ["write_file", "Write a file hello.txt that says: hello"],
+    ["write_file", "Write \"buy milk\" to milk.txt."],
     ["fetch_url", "Fetch https://example.org"],
   ] as [string, string][],
 };
@@ -396,7 +396,7 @@ export const zh: SetupWords = {
     ["calculator", "What is 17 * 23?"],
     ["current_time", "What time is it in Tokyo?"],
     ["list_directory", "What is in this folder?"],
-    ["write_file", "Write a file hello.txt that says: hello"],
+    ["write_file", "Write \"buy milk\" to milk.txt."],
     ["fetch_url", "Fetch https://example.org"],
   ],
 };
