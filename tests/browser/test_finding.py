@@ -136,6 +136,8 @@ async def test_commands_are_found_by_what_they_do(person: Person) -> None:
         ("export", "Export as Markdown"),
         ("model", "Choose a model"),
         ("mode", "Mode: Ask"),
+        ("trace", "What took how long"),
+        ("mcp", "Set-up"),
     ):
         await person.page.keyboard.press("Control+k")
         await person.by("palette").get_by_role("combobox").fill(words)
