@@ -90,6 +90,7 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
         assert await violations(owner) == []
         await owner.by("confirm-yes").click()
         await expect(row).to_be_hidden()
+        await expect(owner.by("providers")).to_be_focused()  # what was pressed is gone
         await owner.by("toast").get_by_role("button").click()  # what went wrong is seen above the dialog
     assert json.loads((tmp_path / "data" / "dragoman" / "keys.json").read_text()) == {}
     assert KEY not in owner.server.printed
