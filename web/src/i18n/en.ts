@@ -93,8 +93,8 @@ export const en = {
   newVersion: "There is a newer version of this page.",
   reload: "Reload",
   signInTitle: "Sign in",
-  signInText: "Open the link that the server printed when it started, or enter a password or a key.",
-  password: "Password",
+  signInText: "Open the link that the server printed when it started, or one from dragoman link: each is good for one browser. Or enter a password or a key.",
+  password: "Password or key",
   signIn: "Sign in",
   // starting
   welcome: "What can I do for you?",
