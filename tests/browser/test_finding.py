@@ -139,6 +139,8 @@ async def test_commands_are_found_by_what_they_do(person: Person) -> None:
         ("export", "Export as Markdown"),
         ("model", "Choose a model"),
         ("mode", "Mode: Ask"),
+        ("trace", "What took how long"),
+        ("mcp", "Set-up"),
     ):
         await person.page.keyboard.press("Control+k")
         await person.by("palette").get_by_role("combobox").fill(words)
@@ -176,7 +178,7 @@ async def test_a_rule_is_tried_given_and_taken_back(person: Person) -> None:
     await person.by("try-rules").click()
     await expect(person.by("no-such-permission")).to_have_count(0)
     await person.by("give-allow").click()
-    grant = person.by("grant").filter(has_text="allow notes.* for everything")
+    grant = person.by("grant").filter(has_text="allowed notes.* for everything")
     await expect(grant).to_contain_text("in the folder")
     await person.page.keyboard.press("Escape")
     await person.say("note")

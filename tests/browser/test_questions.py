@@ -263,7 +263,7 @@ async def test_a_wider_rule_is_chosen_and_remembered(person: Person) -> None:
     await person.say("diary")
     await expect(person.question).to_contain_text("May memo run", timeout=60_000)
     await person.by("reject").click()
-    await _grant_is_listed(person, "allow memos.write for 'work/*'")
+    await _grant_is_listed(person, "allowed memos.write for “work/*”")
 
 
 async def test_a_denial_is_remembered(person: Person) -> None:
@@ -277,7 +277,7 @@ async def test_a_denial_is_remembered(person: Person) -> None:
     await expect(person.by("call")).to_have_count(2, timeout=60_000)
     await person.sees_call("rejected")
     await expect(person.by("question")).to_have_count(0)
-    await _grant_is_listed(person, "deny memos.write for 'home/diary'", "until")
+    await _grant_is_listed(person, "denied memos.write for “home/diary”", "until")
 
 
 async def _grant_is_listed(person: Person, rule: str, *more: str) -> None:

@@ -24,6 +24,8 @@ from tests.tools.mcp.servers import RAW
 
 pytestmark = MARKS
 KEY = "a-key-of-my-own-42"
+DELETE = """path => fetch(path, {method: "DELETE", body: "{}",
+headers: {"content-type": "application/json"}})"""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -76,10 +78,20 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
         await owner.sees("How can I help?")
         await open_setup(owner, "providers")
         await row.get_by_test_id("remove-key").click()
+        await owner.by("confirm-yes").click()
         await expect(row.get_by_test_id("provider-state")).to_contain_text("no key")
-        owner.page.once("dialog", lambda dialog: dialog.accept())
+        await row.get_by_test_id("remove-provider").press("Enter")
+        await expect(owner.by("confirm")).to_contain_text("Remove mine?")
+        await owner.page.keyboard.press("Enter")  # the safe one has the focus
+        await expect(owner.by("confirm")).to_be_hidden()
+        await expect(row.get_by_test_id("remove-provider")).to_be_focused()
+        await owner.page.evaluate(DELETE, "/api/setup/providers/mine")  # by another tab
         await row.get_by_test_id("remove-provider").click()
+        assert await violations(owner) == []
+        await owner.by("confirm-yes").click()
         await expect(row).to_be_hidden()
+        await expect(owner.by("providers")).to_be_focused()  # what was pressed is gone
+        await owner.by("toast").get_by_role("button").click()  # what went wrong is seen above the dialog
     assert json.loads((tmp_path / "data" / "dragoman" / "keys.json").read_text()) == {}
     assert KEY not in owner.server.printed
 
@@ -133,8 +145,8 @@ async def test_a_server_is_added_breaks_and_says_why(owner: Person, tmp_path: Pa
     await row.get_by_test_id("server-log").click()
     await expect(row).to_contain_text(re.compile("no luck with ‹key›"))
     assert KEY not in await owner.page.content()
-    owner.page.once("dialog", lambda dialog: dialog.accept())
     await row.get_by_test_id("remove-server").click()
+    await owner.by("confirm-yes").click()
     await expect(row).to_be_hidden()
     assert KEY not in owner.server.printed
 
@@ -207,9 +219,9 @@ async def test_an_agent_is_written_used_changed_and_removed(owner: Person) -> No
     await owner.by("agent").click()
     await owner.page.get_by_role("menuitemradio", name="poet").click()
     await expect(owner.by("agent")).to_contain_text("poet")
-    owner.page.once("dialog", lambda shown: shown.accept())
     await open_setup(owner, "agents")
     await mine.get_by_test_id("remove-agent").click()
+    await owner.by("confirm-yes").click()
     await expect(mine).to_have_count(0)
     await expect(owner.by("agent")).to_contain_text("No agent")
 
@@ -258,6 +270,7 @@ async def test_a_skill_is_written_loaded_changed_and_removed(owner: Person, tmp_
     file.write_text(file.read_text("utf-8").replace("2. Wait.", "2. Sleep."), "utf-8")
     await owner.by("save-skill").click()
     await expect(owner.by("skill-changed")).to_contain_text("changed elsewhere")
+    await expect(owner.by("skill-now")).to_contain_text("2. Sleep.")
     await expect(owner.by("skill-problem")).to_have_count(0)  # it is said once
     assert await violations(owner) == []
     await owner.by("save-skill").click()
@@ -272,8 +285,8 @@ async def test_a_skill_is_written_loaded_changed_and_removed(owner: Person, tmp_
     await owner.by("save-skill").click()
     await expect(owner.by("skill-form")).to_have_count(0)
     assert "Buy it." in file.read_text("utf-8")
-    owner.page.once("dialog", lambda shown: shown.accept())
     await mine.get_by_test_id("remove-skill").click()
+    await owner.by("confirm-yes").click()
     await expect(mine).to_have_count(0)
     assert not file.parent.exists()
 

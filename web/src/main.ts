@@ -1,6 +1,6 @@
 /** The page begins here. */
 
-import { from } from "./base";
+import { withBase } from "./basePath";
 import "./style/tokens.css";
 import "./style/page.css";
 import "./style/markdown.css";
@@ -22,7 +22,7 @@ addEventListener("vite:preloadError", (event) => {
 
 const target = document.getElementById("app") ?? document.body;
 showTheme();
-if (location.pathname === from("/callback")) { // from a sign-in at an MCP server
+if (location.pathname === withBase("/callback")) { // from a sign-in at an MCP server
   await speak();
   mount((await import("./setup/Returned.svelte")).default, { target });
 } else {

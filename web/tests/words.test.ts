@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 
-import type { Summary, Usage } from "../src/api/types";
+import type { JsonObject, Summary, Usage } from "../src/api/types";
 import { inOrder } from "../src/calls/order";
 import { inWords, offers, rulesInWords, toldBy } from "../src/calls/questions";
 import { valueRows } from "../src/calls/rows";
@@ -82,11 +82,13 @@ describe("what is approved is what is read (P3)", () => {
 
 describe("a question", () => {
   const rule = { permission: "notes.write", pattern: "a", action: "allow" as const, origin: "" };
-  const asked = (text: string, rules = [rule]): string => inWords(question("ask_1", "c", { tool: "note", text, rules }));
+  const asked = (text: string, rules = [rule], values: JsonObject = { text: "a" }): string =>
+    inWords(question("ask_1", "c", { tool: "note", text, rules, arguments: values }));
 
   it("is in our words where the server has only its usual ones (P9)", () => {
     expect(asked("May note run with these arguments? (always would mean: allow notes.write for 'a')")).toBe("May note run with these arguments?");
     expect(asked("May note run with these arguments? It is on another machine.", [])).toBe("May note run with these arguments? It is on another machine.");
+    expect(asked("May note run with these arguments?", [], {})).toBe("May note run?");
   });
 
   it("is in the words of who asks, and hides nothing of them (P9)", () => {

@@ -1,7 +1,7 @@
 /** Every door of the server that the page knocks at, by name. */
 
 import { at, get, patch, post, put, remove, text, upload } from "./client";
-import { from } from "../base";
+import { withBase } from "../basePath";
 import type {
   Begun,
   Cancelled,
@@ -60,7 +60,7 @@ export const fork = (id: string, message: string, ownFolder = false): Promise<Su
   post(at`/api/conversations/${id}/fork`, { message, own_folder: ownFolder });
 export const tree = (id: string): Promise<Tree> => get(at`/api/conversations/${id}/tree`);
 export const exportAddress = (id: string, format: "json" | "markdown"): string =>
-  from(`${at`/api/conversations/${id}/export`}?format=${format}`);
+  withBase(`${at`/api/conversations/${id}/export`}?format=${format}`);
 export const bring = (exported: unknown): Promise<Summary> => post("/api/import", exported);
 
 export const send = (id: string, parts: Said, options: NewTurn = {}): Promise<Begun> =>
@@ -138,5 +138,5 @@ export function fileAddress(file: FilePart, download = false): string {
   if (!file.blob) return /^(?:https?:\/\/|data:)/i.test(file.url ?? "") ? file.url! : "";
   const query = new URLSearchParams({ type: file.media_type, name: file.name ?? "file" });
   if (download) query.set("download", "1");
-  return from(`${at`/api/files/${file.blob}`}?${query}`);
+  return withBase(`${at`/api/files/${file.blob}`}?${query}`);
 }

@@ -1,6 +1,6 @@
 /** Requests to the server. What it refuses is thrown as a Problem, whose message is meant for the person. */
 
-import { from } from "../base";
+import { withBase } from "../basePath";
 import { t } from "../i18n/words.svelte";
 
 export class Problem extends Error {
@@ -38,7 +38,7 @@ export async function problemOf(response: Response): Promise<Problem> {
 async function send(path: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(from(path), { credentials: "same-origin", ...init });
+    response = await fetch(withBase(path), { credentials: "same-origin", ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Problem(0, "unreachable", t().unreachable);

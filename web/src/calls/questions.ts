@@ -27,13 +27,14 @@ export function toldBy({ diff, server, arguments: values }: Pick<Question, "diff
     .map(({ key }) => key);
 }
 
-export function inWords({ kind, tool, text, rules, diff }: Question): string {
+export function inWords({ kind, tool, text, rules, diff, arguments: values }: Question): string {
   const asked = rules.length ? text.replace(/ \(always would mean: [^]*\)$/, "") : text; // the page has its own list of rules
   const usual = USUAL[kind]?.(tool);
   const rest = usual !== undefined && asked.startsWith(usual) ? asked.slice(usual.length) : null;
   if (rest === null) return visible(asked || t().asks[kind](tool));
-  const ours = kind === "approve" && diff ? t().asksChange(tool) : t().asks[kind](tool);
-  return visible([ours, rest.trim() && t().server(rest.trim())].join(" ").trim());
+  const plain = Object.keys(values).length === 0;
+  const ours = kind !== "approve" ? t().asks[kind] : diff ? t().asksChange : plain ? t().asksPlain : t().asks.approve;
+  return visible([ours(tool), rest.trim() && t().server(rest.trim())].join(" ").trim());
 }
 
 /** The letter that was typed, where it is not meant for a field or the browser. */
@@ -49,6 +50,6 @@ export function offers({ rules, wider }: Question): Rule[][] {
 
 export function rulesInWords(rules: Rule[]): string {
   return rules
-    .map(({ permission, pattern }) => (pattern === "*" ? t().ruleAll(permission) : t().ruleFor(permission, visible(pattern))))
+    .map(({ permission, pattern }) => (pattern === "*" ? t().ruleAll(visible(permission)) : t().ruleFor(visible(permission), visible(pattern))))
     .join("; ");
 }

@@ -6,6 +6,7 @@
 import { firstAsking } from "../calls/asking";
 
 const NEAR = 60;
+const OPENS = "[aria-expanded], summary, [data-testid=show-all]";
 const ABOVE = 12; // pixels that stay free above the card
 
 export interface StickOptions {
@@ -46,10 +47,17 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
       last = top;
       options.onAway(!options.fromTop() && end() - element.scrollTop > element.clientHeight * 0.6);
     };
-    // Sizes settle late: lazy blocks, images, formulas. Whatever grows, the end stays in view.
+    // Sizes settle late: lazy blocks, images, formulas. Whatever grows, the end stays in view; but what a person opens is
+    // read from its beginning.
+    let opened = false;
     const sizes = new ResizeObserver(() => {
+      if (opened) stick(element.scrollTop >= target() - NEAR);
       if (stuck) follow();
     });
+    const onclick = (event: MouseEvent): void => {
+      opened = (event.target as Element).closest(OPENS) !== null;
+      requestAnimationFrame(() => requestAnimationFrame(() => (opened = false)));
+    };
     const children = new MutationObserver(() => {
       sizes.disconnect();
       sizes.observe(element);
@@ -61,6 +69,7 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
     };
     element.addEventListener("scroll", onscroll, { passive: true });
     element.addEventListener("wheel", onwheel, { passive: true });
+    element.addEventListener("click", onclick);
     children.observe(element, { childList: true });
     sizes.observe(element);
     for (const child of element.children) sizes.observe(child);
@@ -76,6 +85,7 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
       children.disconnect();
       element.removeEventListener("scroll", onscroll);
       element.removeEventListener("wheel", onwheel);
+      element.removeEventListener("click", onclick);
     };
   };
 }

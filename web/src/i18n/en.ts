@@ -52,7 +52,7 @@ export const en = {
   pin: "Pin",
   unpin: "Unpin",
   pinned: "Pinned",
-  editTags: "Tags …",
+  editTags: "Tags…",
   tagsHint: "Tags, with commas",
   toArchive: "Archive",
   unarchive: "Take it out",
@@ -93,8 +93,8 @@ export const en = {
   newVersion: "There is a newer version of this page.",
   reload: "Reload",
   signInTitle: "Sign in",
-  signInText: "Open the link that the server printed when it started, or enter a password or a key.",
-  password: "Password",
+  signInText: "Open the link that the server printed when it started, or one from dragoman link: each is good for one browser. Or enter a password or a key.",
+  password: "Password or key",
   signIn: "Sign in",
   // starting
   welcome: "What can I do for you?",
@@ -182,7 +182,7 @@ export const en = {
   waitingQuestions: (count: number) => (count === 1 ? "One question waits for you" : `${count} questions wait for you`),
   examples: [
     ["list_directory", "What is in this folder, and what is it for?"],
-    ["read_file", "Read README.md and tell me in three sentences what it says."],
+    ["write_file", "Write a packing list for a weekend at the sea to packing.md."],
     ["shell", "Which files here changed last? Look, and do not change anything."],
     ["fetch_url", "Fetch https://example.org and tell me what it is about."],
     ["browser_js_eval", "Work out the first 20 prime numbers with JavaScript."],

@@ -69,7 +69,8 @@ function clock(language: string, sameDay: boolean): Intl.DateTimeFormat {
   let made = clocks.get(key);
   if (!made) {
     const look: Intl.DateTimeFormatOptions = sameDay ? { hour: "2-digit", minute: "2-digit" } : { dateStyle: "medium", timeStyle: "short" };
-    clocks.set(key, (made = new Intl.DateTimeFormat(language, look)));
+    const here = navigator.language.startsWith(language) ? navigator.language : language; // English clocks differ by country
+    clocks.set(key, (made = new Intl.DateTimeFormat(here, look)));
   }
   return made;
 }

@@ -2,7 +2,7 @@
 
 import DOMPurify from "dompurify";
 
-import { from } from "../base";
+import { withBase } from "../basePath";
 
 const TAGS = (
   "p br hr h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong del ins mark u b i small sub sup kbd " +
@@ -20,7 +20,7 @@ const purify = DOMPurify();
 purify.addHook("afterSanitizeAttributes", (node) => {
   if (node.hasAttribute("class") && !CLASSES.has(node.className)) node.removeAttribute("class");
   if (node.tagName === "A") {
-    if (OURS.test(node.getAttribute("href") ?? "")) node.setAttribute("href", from(node.getAttribute("href") ?? ""));
+    if (OURS.test(node.getAttribute("href") ?? "")) node.setAttribute("href", withBase(node.getAttribute("href") ?? ""));
     node.setAttribute("target", "_blank");
     node.setAttribute("rel", "noopener noreferrer nofollow");
   } else if (node.tagName === "INPUT") {
@@ -29,7 +29,7 @@ purify.addHook("afterSanitizeAttributes", (node) => {
   } else if (node.tagName === "IMG") {
     if (!/^(?:data:image\/|\/api\/files\/)/.test(node.getAttribute("src") ?? "")) node.remove();
     else node.setAttribute("loading", "lazy");
-    if (OURS.test(node.getAttribute("src") ?? "")) node.setAttribute("src", from(node.getAttribute("src") ?? ""));
+    if (OURS.test(node.getAttribute("src") ?? "")) node.setAttribute("src", withBase(node.getAttribute("src") ?? ""));
   }
 });
 

@@ -1,10 +1,10 @@
 /** An answer that is spoken, heard while it comes: one at a time. */
 
 import { at } from "../api/client";
-import { from } from "../base";
+import { withBase } from "../basePath";
 import { type LiveSound, playLive } from "./live-sound";
 
-export const soundAddress = (turn: string): string => from(at`/api/turns/${turn}/sound`);
+export const soundAddress = (turn: string): string => withBase(at`/api/turns/${turn}/sound`);
 
 class Listening {
   /** The turn whose sound is heard while it comes. */

@@ -1,8 +1,8 @@
 /** The icon of the tab, with the number of things that wait for the person. */
 
-import { from } from "../base";
+import { withBase } from "../basePath";
 
-const PLAIN = from("/assets/icon.svg");
+const PLAIN = withBase("/assets/icon.svg");
 
 function drawn(count: number): string {
   const words = count > 99 ? "99" : String(count);

@@ -1,6 +1,6 @@
 /** JavaScript of a model in, its value and what it printed out. Runs in a frame of its own, which is then removed. */
 
-import { from } from "../base";
+import { withBase } from "../basePath";
 import type { BrowserFiles } from "../files/store";
 
 export interface Outcome {
@@ -63,7 +63,7 @@ export function runJavaScript(code: string, files: BrowserFiles, timeout = TIMEO
     frame.setAttribute("sandbox", "allow-scripts");
     frame.style.display = "none";
     frame.title = "sandbox";
-    frame.src = from("/sandbox");
+    frame.src = withBase("/sandbox");
     frame.addEventListener(
       "load",
       // Its origin is opaque, so no name fits; the port goes to this frame's window and to no other.

@@ -5,7 +5,7 @@ import { onSignedOut, Problem } from "../api/client";
 import type { LiveEvent } from "../api/events";
 import type { Begun, ConversationChange } from "../api/generated";
 import type { ConversationSettings, FilePart, JsonObject, Part } from "../api/types";
-import { base, from } from "../base";
+import { basePath, withBase } from "../basePath";
 import { isKnown } from "../composer/models";
 import { t } from "../i18n/words.svelte";
 import { catalog } from "./catalog.svelte";
@@ -76,7 +76,7 @@ class App {
   }
 
   private fromAddress(): string | null {
-    return /^\/c\/([^/]+)/.exec(location.pathname.slice(base.length))?.[1] ?? null;
+    return /^\/c\/([^/]+)/.exec(location.pathname.slice(basePath.length))?.[1] ?? null;
   }
 
   /** `found`: the message to be shown there, instead of the end. */
@@ -84,7 +84,7 @@ class App {
     // Asked for before anything is drawn: the answer comes meanwhile.
     live.open(id, (event) => this.take(event), () => this.reload());
     this.drawer = false;
-    const address = from(id === null ? "/" : `/c/${id}`);
+    const address = withBase(id === null ? "/" : `/c/${id}`);
     if (push && location.pathname !== address) history.pushState(null, "", address);
     this.current = id === null ? null : new ConversationView(id);
     if (this.current) this.current.sought = found;
@@ -290,7 +290,7 @@ class App {
   private deleteNow(): void {
     for (const [id, timer] of this.pending) {
       clearTimeout(timer);
-      void fetch(from(`/api/conversations/${encodeURIComponent(id)}`), {
+      void fetch(withBase(`/api/conversations/${encodeURIComponent(id)}`), {
         method: "DELETE",
         keepalive: true,
         headers: { "Content-Type": "application/json" },

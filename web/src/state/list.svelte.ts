@@ -72,6 +72,11 @@ class ConversationList {
     }
   }
 
+  async turnTo(filter: api.ListFilter): Promise<void> {
+    this.filter = filter;
+    await this.load();
+  }
+
   async loadMore(): Promise<void> {
     if (this.next === null) return;
     const search = this.search.trim();

@@ -3,7 +3,7 @@
 import type { LiveEvent } from "../api/events";
 import { settings } from "./settings.svelte";
 import { type Connection, LiveStream } from "../api/stream";
-import { from } from "../base";
+import { withBase } from "../basePath";
 
 const HIDDEN_FOR = 60_000;
 
@@ -17,7 +17,7 @@ class Live {
     this.stream?.stop();
     const query = conversation === null ? "" : `?conversation=${encodeURIComponent(conversation)}`;
     const stream: LiveStream = new LiveStream({
-      address: from(`/api/events${query}`),
+      address: withBase(`/api/events${query}`),
       onEvent: (event) => {
         if (this.stream === stream) onEvent(event);
       },

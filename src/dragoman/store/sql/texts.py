@@ -12,6 +12,7 @@ from dragoman.messages.parts import ToolCall
 _CHUNK = 20_000  # characters: a longer text is several rows, so that indexing one takes milliseconds
 _OVERLAP = 200  # of one row with the next: what stands on the border is found too
 _BEFORE, _AFTER = 16, 120  # characters of a snippet: a narrow list has to show what was found
+_WORD = re.compile(r"\b\w")  # where one begins; in Chinese, which has no spaces, a clause
 
 
 def text_of_call(call: ToolCall) -> str:
@@ -63,6 +64,8 @@ def snippet_of(text: str, words: Sequence[str]) -> str:
     first = pattern.search(text)
     at = first.start() if first is not None else 0  # None where only the folding of case made them equal
     start, end = max(0, at - _BEFORE), at + _AFTER
+    if start and (word := _WORD.search(text, start, at + 1)) is not None:  # None within a very long one
+        start = word.start()
     marked = pattern.sub(lambda match: f"«{match[0]}»", text[start:end]).lstrip()
     return f"{'…' if start else ''}{marked}{'…' if end < len(text) else ''}"
 

@@ -118,6 +118,7 @@ export const calls = {
   questionOf: (place: number, of: number) => `${place} of ${of}`,
   // questions
   asks,
+  asksPlain: (tool: string) => `May ${tool} run?`,
   asksChange: (tool: string) => `May ${tool} make this change?`,
   inTheChange: "as in the change below",
   staleDiff: "The arguments are being edited. This is what the model asked for, not what they would do now.",

@@ -4,7 +4,7 @@
 const home = new URL(/* @vite-ignore */ "..", import.meta.url);
 
 /** "" or "/chat". */
-export const base = home.protocol.startsWith("http") ? home.pathname.replace(/\/$/, "") : "";
+export const basePath = home.protocol.startsWith("http") ? home.pathname.replace(/\/$/, "") : "";
 
 /** A path of the server, as the browser has to ask for it. */
-export const from = (path: string): string => base + path;
+export const withBase = (path: string): string => basePath + path;
