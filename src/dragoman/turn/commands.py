@@ -339,8 +339,6 @@ class Commands:
         known = replay([FACT.load(body) for body in await self._store.facts(turn)])
         if not known.calls[call].client:
             raise BadRequest(f"call {call} is run here, not by a client")
-        if any(signal.kind == "cancel" for signal in await self._store.signals(turn)):
-            raise AlreadyAnswered(call, "its turn is cancelled")
         check_json(asdict(result), "the result")
         check_fields(RESULT, result, "the result")
         check_parts(result.attachments)

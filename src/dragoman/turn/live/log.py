@@ -153,6 +153,7 @@ class TurnLog:
             await write
         except Unread:
             self.turn, self._count = before, count  # it did not happen: read the signal first
+            self._last_state = before.state
             self.revision = revision
             del self.path[length:]
             raise

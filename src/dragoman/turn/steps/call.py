@@ -115,6 +115,24 @@ class CallRun:
             case CallState.REVIEWING:
                 await self._await_review(call, self._log.under_review[self._id])
 
+    async def keep_decided(self) -> None:
+        """Its turn is stopped. What a client delivered or a person decided before that holds, but for a yes:
+        the call does not begin any more."""
+        known, signals = self._log.turn.calls[self._id], self._prepared.signals
+        call = self._log.call(self._id)
+        answered = bool(known.questions) and signals.has_answer(known.questions[0])
+        match known.state:
+            case CallState.RUNNING if known.client and signals.has_result(self._id):
+                await self._keep_delivered(call)
+            case CallState.ASKED if answered:
+                question = self._open_question()
+                received = await signals.answer(question.id)
+                if received.value.verdict != "allow":
+                    decided = self._decide(question, received.value, received.signal)
+                    await self._turn_down(call, question, received.value, decided)
+            case CallState.REVIEWING if answered:
+                await self._await_review(call, self._log.under_review[self._id])
+
     async def _go(self, planned: Plan, decided: _Decided = _NOTHING) -> None:
         match planned:
             case Answered(call, state, text, limit):
@@ -273,12 +291,12 @@ class CallRun:
             raise
         return failed(f"{tool.name} failed: it cancelled itself") if task.cancelled() else task.result()
 
-    async def keep_delivered(self) -> None:
-        """What a client delivered before its turn was stopped, unless a person is to see it first."""
+    async def _keep_delivered(self, call: ToolCall) -> None:
+        """Unless a person is to see it first."""
         received = await self._prepared.signals.result(self._id)
         review = self._log.turn.calls[self._id].review
         if review == "never" or (review == "on_error" and not received.value.get("failed")):
-            await self._await_client(self._log.call(self._id))
+            await self._await_client(call)
 
     async def _await_client(self, call: ToolCall) -> None:
         received = await self._prepared.signals.result(self._id)
