@@ -17,7 +17,7 @@ class Slot:
         self._held = False
         self._over = False
         self._open = 0  # questions: a tool may ask several at once
-        self._returning: asyncio.Task[None] | None = None
+        self._returning: asyncio.Task[None] | None = None  # the one that takes the place again
 
     async def __aenter__(self) -> Self:
         await self._take()
@@ -27,8 +27,6 @@ class Slot:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over = True
-        if self._returning is not None:
-            self._returning.cancel()
         self._leave()
 
     @asynccontextmanager
@@ -36,33 +34,27 @@ class Slot:
         """Others may run meanwhile. Whoever has the last answer goes on when there is a place again; a tool
         that waits no longer (`asyncio.wait_for`) goes on at once, and counts again as soon as that can be."""
         self._open += 1
-        if self._returning is not None:
-            self._returning.cancel()
         self._leave()
+        waits = True
         try:
             yield
         except asyncio.CancelledError:
+            waits = False
+            raise
+        finally:
             self._open -= 1
             if not self._open and not self._over:
                 self._returning = asyncio.create_task(self._take())
-            raise
-        except BaseException:
-            await self._return()
-            raise
-        await self._return()
-
-    async def _return(self) -> None:
-        self._open -= 1
-        if not self._open and not self._over:
-            await self._take()
+                if waits:
+                    await asyncio.wait({self._returning})  # until it has the place, or need not have it
 
     async def _take(self) -> None:
         await self._room.acquire()
         self._held = True
-        if self._over or self._open:  # it is over meanwhile, or asks again
-            self._leave()
 
     def _leave(self) -> None:
+        if self._returning is not None:
+            self._returning.cancel()
         if self._held:
             self._held = False
             self._room.release()
