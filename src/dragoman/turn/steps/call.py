@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from dragoman.errors import NotFound, StoreUnavailable
@@ -17,7 +18,7 @@ from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
 from dragoman.store.codecs import RESULT
 from dragoman.store.store import Change
-from dragoman.tools.execute import Outcome, Permit, execute, failed
+from dragoman.tools.execute import Outcome, execute, failed
 from dragoman.tools.output import bounded
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
@@ -37,18 +38,27 @@ from dragoman.turn.live.outcomes import log_call
 from dragoman.turn.live.signals import Received
 from dragoman.turn.steps.ask import question_about
 from dragoman.turn.steps.context import CallContext
-from dragoman.turn.steps.plan import Answered, Asking, Plan, Ready, plan, plan_answered, plan_repeated
+from dragoman.turn.steps.plan import (
+    BY_PERSON,
+    STOPPED,
+    Answered,
+    Asking,
+    Plan,
+    Ready,
+    plan,
+    plan_answered,
+    plan_late,
+    plan_repeated,
+)
 from dragoman.turn.steps.prepare import PreparedTurn
 from dragoman.turn.steps.slots import Slot
 
 REJECTED = "A person did not let this call run."
-STOPPED = "A person stopped the calls of this turn: answer with what there is."
 NOBODY_THERE = "No rule allows this call, and nobody was there to be asked: it did not run."
 INTERRUPTED = "The program stopped while this call ran: whether it took effect is not known."
 WITHHELD = "The call ran. A person decided that its result is not to be shown."
 NOT_KEPT = "[The whole output could not be stored: read_output has no more of it than this.]"
 EDITED = "A person changed the arguments before the call ran. It ran with: "
-_BY_PERSON = "a person's stop"  # as a limit is told
 _log = logging.getLogger("dragoman.turn")
 _GRACE = 5.0  # seconds a tool may take to stop when it is told to
 
@@ -141,8 +151,8 @@ class CallRun:
                 asked = replace(call, state=CallState.ASKED)
                 await self._ask(ApprovalAsked(call.id, question.id), asked, question, decided=decided)
                 await self._await_answer(self._log.call(self._id), question)
-            case Ready(call, tool, permit):
-                await self._start(call, tool, permit, decided)
+            case Ready():
+                await self._start(planned, decided)
 
     # ── a person decides ──────────────────────────────────────────────────────────────────────────
 
@@ -161,7 +171,7 @@ class CallRun:
 
     async def _answer_or_stop(self, question: Question) -> Received[Answer] | None:
         """None where a person stopped all calls of the turn before this one was answered."""
-        if self._log.turn.limit == _BY_PERSON:
+        if self._log.turn.limit == BY_PERSON:
             self._lanes.stopped.set()
         waiting = asyncio.ensure_future(self._prepared.signals.answer(question.id))
         stopped = asyncio.ensure_future(self._lanes.stopped.wait())
@@ -179,7 +189,7 @@ class CallRun:
             states = {"interrupted": CallState.INTERRUPTED, "loop": CallState.SKIPPED}
             state = states.get(question.kind, CallState.REJECTED)
             result = ToolResult(STOPPED + reason)
-            return await self._settle(call, state, result, limit=_BY_PERSON, decided=decided)
+            return await self._settle(call, state, result, limit=BY_PERSON, decided=decided)
         if question.kind == "interrupted":
             result = ToolResult(INTERRUPTED + reason)
             return await self._settle(call, CallState.INTERRUPTED, result, decided=decided)
@@ -221,9 +231,12 @@ class CallRun:
 
     async def _run_again(self, call: ToolCall, approved: str | None) -> None:
         """A new owner repeats a call whose tool says that it may be."""
-        match await plan_repeated(self._prepared, self._offer, call, approved):
-            case Ready(call, tool, permit):
-                await self._start(call, tool, permit)
+        await self._go_again(call, await plan_repeated(self._prepared, self._offer, call, approved))
+
+    async def _go_again(self, call: ToolCall, planned: Plan) -> None:
+        match planned:
+            case Ready():
+                await self._start(planned)
             case Asking(call, question):
                 self._withdraw_questions("the program stopped while the tool waited")
                 asked = replace(call, state=CallState.ASKED)
@@ -232,21 +245,36 @@ class CallRun:
             case _:
                 await self._settle(call, CallState.INTERRUPTED, ToolResult(INTERRUPTED))
 
-    async def _start(self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided = _NOTHING) -> None:
+    async def _start(self, ready: Ready, decided: _Decided = _NOTHING) -> None:
+        tool, lanes = ready.tool, self._lanes
         if tool.client:
-            await self._began(call, tool, permit, decided)
+            await self._began(ready, decided)
             return await self._await_client(self._log.call(self._id))
-        slot = Slot(self._lanes.room)
-        if tool.sequential:
-            async with self._lanes.alone, slot:
-                outcome = await self._run(call, tool, permit, decided, slot)
-        else:
-            async with slot:
-                outcome = await self._run(call, tool, permit, decided, slot)
-        return await self._returned(self._log.call(self._id), tool, outcome)
+        alone = lanes.alone if tool.sequential else nullcontext()
+        waits = lanes.room.locked() or (tool.sequential and lanes.alone.locked())
+        async with alone, Slot(lanes.room) as slot:
+            planned = await self._plan_late(ready, decided) if waits else ready
+            outcome = await self._run(planned, decided, slot) if isinstance(planned, Ready) else None
+        if outcome is not None:
+            return await self._returned(self._log.call(self._id), tool, outcome)
+        if self._is_repeated:
+            return await self._go_again(ready.call, planned)
+        return await self._go(planned, decided)
 
-    async def _began(self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided) -> None:
+    @property
+    def _is_repeated(self) -> bool:
+        return self._log.turn.calls[self._id].state is CallState.RUNNING
+
+    async def _plan_late(self, ready: Ready, decided: _Decided) -> Plan:
+        """Others ran before it: what let it run may have changed meanwhile."""
+        if self._is_repeated:
+            approved = self._log.turn.calls[self._id].approved
+            return await plan_repeated(self._prepared, self._offer, ready.call, approved)
+        return await plan_late(self._prepared, ready, allowed=bool(decided.facts))
+
+    async def _began(self, ready: Ready, decided: _Decided) -> None:
         """On disk before the tool does anything, so that nobody runs it twice without knowing."""
+        call, tool = ready.call, ready.tool
         if tool.fingerprint is not None:
             owner = self._log.conversation.owner
             await self._log.store.set_pin(owner, tool.permission, tool.fingerprint)
@@ -256,7 +284,7 @@ class CallRun:
             CallStarted(
                 call.id,
                 client=tool.client,
-                because=permit.because,
+                because=ready.permit.because,
                 review=self._prepared.review(tool, call.tool),
             ),
             change=Change(calls=[running], signals=list(decided.signals)),
@@ -264,22 +292,21 @@ class CallRun:
         )
         self._log.publish(e.CallStart(call.id, call.tool, running.arguments, tool.client, running.started))
 
-    async def _run(
-        self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided, slot: Slot
-    ) -> Outcome:
-        await self._began(call, tool, permit, decided)
+    async def _run(self, ready: Ready, decided: _Decided, slot: Slot) -> Outcome:
+        await self._began(ready, decided)
         hooks, view = self._prepared.hooks, self._prepared.view
-        await hooks.see_start(call, tool, view)
+        await hooks.see_start(ready.call, ready.tool, view)
         try:
-            return await self._execute(call, tool, permit, slot)
+            return await self._execute(ready, slot)
         finally:
-            await hooks.see_end(call, tool, view)
+            await hooks.see_end(ready.call, ready.tool, view)
 
-    async def _execute(self, call: ToolCall, tool: Tool, permit: Permit, slot: Slot) -> Outcome:
+    async def _execute(self, ready: Ready, slot: Slot) -> Outcome:
         """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
+        tool = ready.tool
         context = CallContext(self._prepared, tool, self._id, self._grants, slot=slot)
         with within(self._log.trace, "call", self._id):
-            task = asyncio.create_task(execute(tool, call, permit, context.for_tool()))
+            task = asyncio.create_task(execute(tool, ready.call, ready.permit, context.for_tool()))
         self._lanes.detached.add(task)
         task.add_done_callback(self._lanes.detached.discard)
         try:
