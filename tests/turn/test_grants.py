@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,25 @@ async def test_an_answer_that_covers_a_sibling_answers_it_too(tmp_path: Path, an
         await turn.answer(turn.question, answer)
         (left,) = await runtime.questions()
         assert left.arguments == {"path": "b"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["UPDATE facts SET body = '{' WHERE turn = ?1", "DELETE FROM facts WHERE turn = ?1"],
+    ids=["cannot be read", "is being deleted"],
+)
+async def test_what_waits_elsewhere_does_not_spoil_an_answer(tmp_path: Path, change: str) -> None:
+    """P3 × S1: the answer is stored; a turn that its rule could settle, and does not, is left alone."""
+    script = [*[calls("delete", path="a")] * 3, says("ok"), says("ok")]
+    async with runtime_with(tmp_path, script, tools=[delete], allow=()) as runtime:
+        spoilt, last, turn = [await runtime.send("go") for _ in range(3)]
+        for each in (spoilt, last, turn):
+            assert await each.reached("waiting")
+        with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+            db.execute(change, [spoilt.id])
+        await turn.answer(turn.question, allow_always())
+        assert [(await each.result()).text for each in (turn, last)] == ["ok", "ok"]
+        assert [question.turn for question in await runtime.questions()] == [spoilt.id]
 
 
 async def test_always_holds_in_the_folder_where_it_was_said(tmp_path: Path) -> None:

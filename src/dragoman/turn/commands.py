@@ -262,7 +262,8 @@ class Commands:
         asked = await self._store.question(question)
         await check_answer(self._services, asked, answer)
         answer = replace(answer, at=self._services.clock())
-        granted = await self._grants(asked, answer)
+        conversation = await self._store.conversation(asked.conversation)
+        granted = await self._grants(asked, answer, conversation)
         if not granted:
             answer = replace(answer, scope="once")  # where no rule would help, an answer is for this once
         settled = await self._store.answer(question, answer, granted)
@@ -270,9 +271,8 @@ class Commands:
             self._services.grants.forget()
         await self._wake(asked.turn)
         if granted:
-            where = asked.conversation if answer.scope == "conversation" else None
-            owner = (await self._store.conversation(asked.conversation)).owner
-            await self._settle_waiting(answer, where, owner)
+            where = conversation.id if answer.scope == "conversation" else None
+            await self._settle_waiting(answer, where, conversation.owner)
         return settled
 
     async def grant(self, rule: Rule, answer: Answer, *, user: str | None, owner: str) -> Grant:
@@ -295,16 +295,24 @@ class Commands:
         made = Answer(answer.verdict, answer.scope, by=answer.by, at=answer.at)  # for so long, as that one
         for other in await self._store.questions(conversation=where, user=user):
             if other.because == "rule" and other.kind == "approve":
-                match await self._authorized(other, other.patterns):
-                    case Run():
-                        likewise = replace(made, verdict="allow")
-                    case Refuse():
-                        likewise = replace(made, verdict="reject", reason="a rule denies it now")
-                    case _:
-                        continue
-                with suppress(AlreadyAnswered):
-                    await self._store.answer(other.id, likewise)
-                    await self._wake(other.turn)
+                try:
+                    await self._settle_likewise(other, made)
+                except (
+                    DragomanError,
+                    ValueError,
+                ) as error:  # answered or deleted meanwhile, or not to be read
+                    _log.info("question %s is left as it is: %s", other.id, error)
+
+    async def _settle_likewise(self, other: Question, made: Answer) -> None:
+        match await self._authorized(other, other.patterns):
+            case Run():
+                likewise = replace(made, verdict="allow")
+            case Refuse():
+                likewise = replace(made, verdict="reject", reason="a rule denies it now")
+            case _:
+                return
+        await self._store.answer(other.id, likewise)
+        await self._wake(other.turn)
 
     async def _authorized(self, question: Question, patterns: Sequence[str]) -> Verdict | None:
         """What would be decided about a waiting call now. None where its tool or agent is not known here."""
@@ -356,8 +364,9 @@ class Commands:
         return await cancel_turn(self._services, self._driver.wake, turn, reason)
 
     async def _wake(self, turn: str) -> None:
-        """What was stored is stored: a turn that cannot go on here is told by whoever can take it up."""
-        with suppress(TurnSetAside):
+        """What was stored is stored: a turn that cannot go on here is told by whoever can take it up, and one
+        that was deleted meanwhile by nobody."""
+        with suppress(TurnSetAside, NotFound):
             try:
                 await self._driver.wake(turn)
             except StoreUnavailable as error:
@@ -365,11 +374,10 @@ class Commands:
 
     # ── what an answer leaves behind ──────────────────────────────────────────────────────────────
 
-    async def _grants(self, asked: Question, answer: Answer) -> list[Grant]:
+    async def _grants(self, asked: Question, answer: Answer, conversation: Conversation) -> list[Grant]:
         """The rules an answer leaves behind: for what ran, where that was edited."""
         if answer.verdict not in ("allow", "reject") or answer.scope == "once" or not asked.rules:
             return []
-        conversation = await self._store.conversation(asked.conversation)
         only_here = answer.scope == "conversation" or asked.because == "loop"
         folder = (await self._options(asked.turn)).workspace
         where, user = conversation.id if only_here else None, conversation.user
