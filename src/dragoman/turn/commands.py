@@ -29,10 +29,10 @@ from dragoman.messages.parts import Arguments, CallState, Part, ToolResult
 from dragoman.messages.questions import MODES, Action, Answer, Grant, Question, Rule
 from dragoman.store.codecs import MESSAGE, RESULT
 from dragoman.store.store import Start, Store
-from dragoman.tools.authorize import Refuse, Run, Verdict, authorize
+from dragoman.tools.authorize import Refuse, Verdict, authorize
 from dragoman.tools.repair import repair_arguments
 from dragoman.trace_context import callers_trace
-from dragoman.turn.answers import check_answer, grant_of
+from dragoman.turn.answers import answer_by_rule, check_answer, grant_of
 from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.cancel import cancel_turn
 from dragoman.turn.drivers.driver import Driver
@@ -304,15 +304,10 @@ class Commands:
                     _log.info("question %s is left as it is: %s", other.id, error)
 
     async def _settle_likewise(self, other: Question, made: Answer) -> None:
-        match await self._authorized(other, other.patterns):
-            case Run():
-                likewise = replace(made, verdict="allow")
-            case Refuse():
-                likewise = replace(made, verdict="reject", reason="a rule denies it now")
-            case _:
-                return
-        await self._store.answer(other.id, likewise)
-        await self._wake(other.turn)
+        likewise = answer_by_rule(await self._authorized(other, other.patterns), made)
+        if likewise is not None:
+            await self._store.answer(other.id, likewise)
+            await self._wake(other.turn)
 
     async def _authorized(self, question: Question, patterns: Sequence[str]) -> Verdict | None:
         """What would be decided about a waiting call now. None where its tool or agent is not known here."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
-from dragoman.errors import NotFound, StoreUnavailable
+from dragoman.errors import AlreadyAnswered, NotFound, StoreUnavailable
 from dragoman.messages import events as e
 from dragoman.messages.call_events import call_asked, call_end
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
@@ -45,6 +45,7 @@ from dragoman.turn.steps.plan import (
     Asking,
     Plan,
     Ready,
+    answer_meanwhile,
     plan,
     plan_answered,
     plan_late,
@@ -150,6 +151,8 @@ class CallRun:
             case Asking(call, question):
                 asked = replace(call, state=CallState.ASKED)
                 await self._ask(ApprovalAsked(call.id, question.id), asked, question, decided=decided)
+                if question.kind == "approve" and question.because == "rule":
+                    await self._answer_by_rule(call, question)
                 await self._await_answer(self._log.call(self._id), question)
             case Ready():
                 await self._start(planned, decided)
@@ -168,6 +171,13 @@ class CallRun:
         approved = planned.call.hash if isinstance(planned, Ready) else None
         decided = self._decide(question, answer, received.signal, approved=approved)
         return await self._go(planned, decided)
+
+    async def _answer_by_rule(self, call: ToolCall, question: Question) -> None:
+        answer = await answer_meanwhile(self._prepared, self._tool_of(call), call)
+        if answer is not None:
+            with suppress(AlreadyAnswered):
+                await self._log.store.answer(question.id, answer)
+            await self._prepared.signals.collect()
 
     async def _answer_or_stop(self, question: Question) -> Received[Answer] | None:
         """None where a person stopped all calls of the turn before this one was answered."""

@@ -24,6 +24,7 @@ from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.tools.workspace import previewing
+from dragoman.turn.answers import answer_by_rule
 from dragoman.turn.authority import load_authority
 from dragoman.turn.plugin import PlannedCall
 from dragoman.turn.steps.ask import question_about, question_to_run
@@ -137,6 +138,14 @@ async def plan_answered(
             return await _asking(prepared, call, tool, Ask(new))
     who = answer.by or "a person"
     return Ready(call, tool, Permit(call.hash, f"answer: {who} allowed it ({answer.scope})"))
+
+
+async def answer_meanwhile(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> Answer | None:
+    """What a rule says that was given while a person was about to be asked: who gave it found no question yet
+    that it could have settled."""
+    prepared.services.grants.forget()  # another process may have given it
+    verdict = _authorized(tool, call, await _authority(prepared, tool, (), None))
+    return answer_by_rule(verdict, Answer("allow", "always", at=prepared.log.now()))
 
 
 async def plan_late(prepared: PreparedTurn, ready: Ready, *, allowed: bool) -> Plan:
