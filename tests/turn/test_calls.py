@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from pydantic import JsonValue
 
 from dragoman import (
     Group,
@@ -303,9 +302,9 @@ async def test_who_asks_again_while_it_waits_for_a_place_takes_one(tmp_path: Pat
     async def asks(context: ToolContext) -> str:
         """Asks."""
 
-        async def second() -> JsonValue:
+        async def second() -> str:
             await asks_again.wait()
-            return await context.ask("Second?")
+            return str(await context.ask("Second?"))
 
         return " ".join(map(str, await asyncio.gather(context.ask("First?"), second())))
 
