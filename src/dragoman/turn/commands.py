@@ -230,13 +230,10 @@ class Commands:
         )
         return settled, model
 
-    def _user_message(self, conversation: str, said: str | Sequence[Part], parent: str | None) -> Message:
-        return user_message(conversation, said, parent, self._services.clock())
-
     async def change_queued(self, turn: str, said: str | Sequence[Part]) -> None:
         """Another message for a turn that has not begun yet."""
         for queued in await self._store.queued(turn=turn):
-            message = self._user_message(queued.conversation, said, None)
+            message = user_message(queued.conversation, said, None, self._services.clock())
             await check_added(self._services, turn, message)
             if await self._store.change_queued(turn, message.parts):
                 return

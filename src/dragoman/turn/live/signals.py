@@ -104,6 +104,17 @@ class Signals:
         """Wait for a person."""
         return await _slot(self._answers, question)
 
+    async def answer_unless(self, question: str, ended: asyncio.Event) -> Received[Answer] | None:
+        """The same, for as long as somebody wants to know. None where that ended first."""
+        waiting = asyncio.ensure_future(self.answer(question))
+        unwanted = asyncio.ensure_future(ended.wait())
+        try:
+            await asyncio.wait({waiting, unwanted}, return_when=asyncio.FIRST_COMPLETED)
+            return waiting.result() if waiting.done() else None
+        finally:
+            waiting.cancel()
+            unwanted.cancel()
+
     def has_answer(self, question: str) -> bool:
         """Whether it was read here, and is still to be recorded."""
         return _is_there(self._answers, question)

@@ -183,14 +183,7 @@ class CallRun:
         """None where a person stopped all calls of the turn before this one was answered."""
         if self._log.turn.limit == BY_PERSON:
             self._lanes.stopped.set()
-        waiting = asyncio.ensure_future(self._prepared.signals.answer(question.id))
-        stopped = asyncio.ensure_future(self._lanes.stopped.wait())
-        try:
-            await asyncio.wait({waiting, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            return waiting.result() if waiting.done() else None
-        finally:
-            for task in (waiting, stopped):
-                task.cancel()
+        return await self._prepared.signals.answer_unless(question.id, self._lanes.stopped)
 
     async def _turn_down(self, call: ToolCall, question: Question, answer: Answer, decided: _Decided) -> None:
         reason = f" They said: {answer.reason}" if answer.reason else ""
