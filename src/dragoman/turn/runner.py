@@ -27,7 +27,7 @@ from dragoman.turn.machine import State
 from dragoman.turn.plugin import Cleanup
 from dragoman.turn.repeat import copy_steps
 from dragoman.turn.services import Services
-from dragoman.turn.steps.call import CallRun, Lanes
+from dragoman.turn.steps.call import CallRun
 from dragoman.turn.steps.calls import Settled, run_calls
 from dragoman.turn.steps.finalize import conclude, keep_what_came, one_error, torn_reply
 from dragoman.turn.steps.prepare import (
@@ -41,6 +41,7 @@ from dragoman.turn.steps.prepare import (
     start_plugins,
 )
 from dragoman.turn.steps.recover import recover
+from dragoman.turn.steps.slots import Lanes
 from dragoman.turn.steps.stream import Streamed, stream
 
 _log = logging.getLogger("dragoman.turn")

@@ -6,12 +6,11 @@ Each station is a fact, so a call that was left at any of them by a dead process
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
-from dragoman.errors import AlreadyAnswered, NotFound, StoreUnavailable
+from dragoman.errors import AlreadyAnswered, NotFound
 from dragoman.messages import events as e
 from dragoman.messages.call_events import call_asked, call_end
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
@@ -19,7 +18,6 @@ from dragoman.messages.questions import NOBODY, Answer, Question, Rule
 from dragoman.store.codecs import RESULT
 from dragoman.store.store import Change
 from dragoman.tools.execute import Outcome, execute, failed
-from dragoman.tools.output import bounded
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
@@ -38,6 +36,7 @@ from dragoman.turn.live.outcomes import log_call
 from dragoman.turn.live.signals import Received
 from dragoman.turn.steps.ask import question_about
 from dragoman.turn.steps.context import CallContext
+from dragoman.turn.steps.long_results import shorten
 from dragoman.turn.steps.plan import (
     BY_PERSON,
     STOPPED,
@@ -52,26 +51,14 @@ from dragoman.turn.steps.plan import (
     plan_repeated,
 )
 from dragoman.turn.steps.prepare import PreparedTurn
-from dragoman.turn.steps.slots import Slot
+from dragoman.turn.steps.slots import Lanes, Slot
 
 REJECTED = "A person did not let this call run."
 NOBODY_THERE = "No rule allows this call, and nobody was there to be asked: it did not run."
 INTERRUPTED = "The program stopped while this call ran: whether it took effect is not known."
 WITHHELD = "The call ran. A person decided that its result is not to be shown."
-NOT_KEPT = "[The whole output could not be stored: read_output has no more of it than this.]"
 EDITED = "A person changed the arguments before the call ran. It ran with: "
-_log = logging.getLogger("dragoman.turn")
 _GRACE = 5.0  # seconds a tool may take to stop when it is told to
-
-
-@dataclass(slots=True)
-class Lanes:
-    """Who may run beside whom: so many calls at once, and those that want to be alone one by one."""
-
-    room: asyncio.Semaphore
-    alone: asyncio.Lock
-    detached: set[asyncio.Task[Outcome]]  # tools that outlive their turn because they may not be stopped
-    stopped: asyncio.Event = field(default_factory=asyncio.Event)  # a person wants no more calls
 
 
 @dataclass(slots=True, frozen=True)
@@ -122,7 +109,7 @@ class CallRun:
             case CallState.RUNNING if known.client:
                 await self._await_client(call)
             case CallState.RUNNING:
-                await self._run_again(call, known.approved)
+                await self._run_again(call, await self._plan_again(call))
             case CallState.REVIEWING:
                 await self._await_review(call, self._log.under_review[self._id])
 
@@ -232,11 +219,12 @@ class CallRun:
 
     # ── it runs ───────────────────────────────────────────────────────────────────────────────────
 
-    async def _run_again(self, call: ToolCall, approved: str | None) -> None:
-        """A new owner repeats a call whose tool says that it may be."""
-        await self._go_again(call, await plan_repeated(self._prepared, self._offer, call, approved))
+    async def _plan_again(self, call: ToolCall) -> Plan:
+        approved = self._log.turn.calls[self._id].approved
+        return await plan_repeated(self._prepared, self._offer, call, approved)
 
-    async def _go_again(self, call: ToolCall, planned: Plan) -> None:
+    async def _run_again(self, call: ToolCall, planned: Plan) -> None:
+        """A new owner repeats a call whose tool says that it may be."""
         match planned:
             case Ready():
                 await self._start(planned)
@@ -249,30 +237,22 @@ class CallRun:
                 await self._settle(call, CallState.INTERRUPTED, ToolResult(INTERRUPTED))
 
     async def _start(self, ready: Ready, decided: _Decided = _NOTHING) -> None:
-        tool, lanes = ready.tool, self._lanes
+        tool = ready.tool
         if tool.client:
             await self._began(ready, decided)
             return await self._await_client(self._log.call(self._id))
-        alone = lanes.alone if tool.sequential else nullcontext()
-        waits = lanes.room.locked() or (tool.sequential and lanes.alone.locked())
-        async with alone, Slot(lanes.room) as slot:
-            planned = await self._plan_late(ready, decided) if waits else ready
+        repeated = self._log.turn.calls[self._id].state is CallState.RUNNING
+        async with self._lanes.place(alone=tool.sequential) as (slot, waited):
+            planned = await self._plan_late(ready, decided, repeated=repeated) if waited else ready
             outcome = await self._run(planned, decided, slot) if isinstance(planned, Ready) else None
         if outcome is not None:
             return await self._returned(self._log.call(self._id), tool, outcome)
-        if self._is_repeated:
-            return await self._go_again(ready.call, planned)
-        return await self._go(planned, decided)
+        return await (self._run_again(ready.call, planned) if repeated else self._go(planned, decided))
 
-    @property
-    def _is_repeated(self) -> bool:
-        return self._log.turn.calls[self._id].state is CallState.RUNNING
-
-    async def _plan_late(self, ready: Ready, decided: _Decided) -> Plan:
+    async def _plan_late(self, ready: Ready, decided: _Decided, *, repeated: bool) -> Plan:
         """Others ran before it: what let it run may have changed meanwhile."""
-        if self._is_repeated:
-            approved = self._log.turn.calls[self._id].approved
-            return await plan_repeated(self._prepared, self._offer, ready.call, approved)
+        if repeated:
+            return await self._plan_again(ready.call)
         return await plan_late(self._prepared, ready, allowed=bool(decided.facts))
 
     async def _began(self, ready: Ready, decided: _Decided) -> None:
@@ -359,7 +339,8 @@ class CallRun:
                 ResultAsked(call.id, question.id), reviewing, question, held=result, decided=decided
             )
             return await self._await_review(self._log.call(self._id), result)
-        return await self._settle(call, outcome.state, await self._bounded(tool, result), decided=decided)
+        shown = await shorten(result, call, tool, self._log.store)
+        return await self._settle(call, outcome.state, shown, decided=decided)
 
     async def _await_review(self, call: ToolCall, held: ToolResult) -> None:
         question = self._open_question()
@@ -374,21 +355,9 @@ class CallRun:
         if isinstance(received.value.value, str):
             note = "A person edited this result."
             result = ToolResult(received.value.value, title=held.title, note=note)
-        result = await self._bounded(self._tool_of(call), result)
+        result = await shorten(result, call, self._tool_of(call), self._log.store)
         state = CallState.FAILED if held.metadata.get("failed") else CallState.COMPLETED
         return await self._settle(call, state, result, decided=decided)
-
-    async def _bounded(self, tool: Tool, result: ToolResult) -> ToolResult:
-        """What the model is shown; the whole is kept where that is not all of it."""
-        shown = bounded(result.text, self._id, tool.max_lines, tool.max_bytes)
-        if shown is result.text:
-            return result
-        try:
-            blob = await self._log.store.put_blob(result.text.encode())
-        except StoreUnavailable as error:  # it has done its work, and is not to lose all of its result
-            _log.warning("the whole output of call %s is not kept: %s", self._id, error)
-            return replace(result, text=f"{shown}\n{NOT_KEPT}", value=None)
-        return replace(result, text=shown, value=None, blob=blob)
 
     def _withdraw_questions(self, why_closed: str = "the tool did not wait for the answer") -> None:
         """What a tool asked beside its work, and has not waited for."""

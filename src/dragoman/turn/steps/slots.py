@@ -1,12 +1,32 @@
-"""A call's place among those that may run at once: free while its tool waits for a person."""
+"""Which calls may run at once, and the place of each among them: free while its tool waits for a person."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
+
+from dragoman.tools.execute import Outcome
+
+
+@dataclass(slots=True)
+class Lanes:
+    """Who may run beside whom: so many calls at once, and those that want to be alone one by one."""
+
+    room: asyncio.Semaphore
+    alone: asyncio.Lock
+    detached: set[asyncio.Task[Outcome]]  # tools that outlive their turn because they may not be stopped
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)  # a person wants no more calls
+
+    @asynccontextmanager
+    async def place(self, *, alone: bool) -> AsyncIterator[tuple[Slot, bool]]:
+        """A place for as long as the block, and whether it had to be waited for."""
+        waited = self.room.locked() or (alone and self.alone.locked())
+        async with self.alone if alone else nullcontext(), Slot(self.room) as slot:
+            yield slot, waited
 
 
 class Slot:
