@@ -23,6 +23,7 @@ from dragoman.messages.parts import (
     ToolCall,
     ToolResult,
 )
+from dragoman.store.sqlite.store import SqliteStore
 from dragoman.store.transfer import markdown
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import calls_of, model_of, runtime_with
@@ -202,3 +203,32 @@ async def test_the_conversations_of_tasks_come_along(tmp_path: Path) -> None:
             with pytest.raises(BadRequest, match="damaged"):
                 await there.import_conversation({**exported, "tasks": damage})
         assert len(await there.store.conversations()) == before
+
+
+class BetweenReads(SqliteStore):
+    """A store to which somebody else adds a message after every read."""
+
+    async def conversation(self, id: str) -> Conversation:
+        found = await super().conversation(id)
+        await self._add(id)
+        return found
+
+    async def messages(self, conversation: str) -> tuple[list[Message], int]:
+        found = await super().messages(conversation)
+        await self._add(conversation)
+        return found
+
+    async def _add(self, conversation: str) -> None:
+        async with runtime_with(self.path.parent, [says("more")], adopts=False) as other:
+            await (await (await other.conversation(conversation)).send("and more")).result()
+
+
+async def test_what_is_exported_while_a_turn_writes_can_be_imported(tmp_path: Path) -> None:
+    """S1"""
+    async with runtime_with(tmp_path, SCRIPT, tools=[much]) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("go")).result()
+    async with runtime_with(tmp_path, [], store=BetweenReads(tmp_path / "chat.db")) as runtime:
+        exported = await runtime.export(chat.id)
+    async with runtime_with(tmp_path / "other", []) as runtime:
+        assert (await (await runtime.import_conversation(exported)).messages())[-1].text

@@ -293,6 +293,44 @@ async def test_who_waits_for_a_person_keeps_no_place_from_others(tmp_path: Path)
     assert most == 1
 
 
+async def test_who_asks_again_while_it_waits_for_a_place_takes_one(tmp_path: Path) -> None:
+    """C3 × C8: a part of the tool has its answer and waits for a place when another part asks, and is
+    answered. The whole of it takes one place, and gives that back."""
+    begun, asks_again, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def asks(context: ToolContext) -> str:
+        """Asks."""
+
+        async def second() -> str:
+            await asks_again.wait()
+            return str(await context.ask("Second?"))
+
+        return " ".join(map(str, await asyncio.gather(context.ask("First?"), second())))
+
+    @tool
+    async def busy() -> str:
+        """Keeps the place."""
+        begun.set()
+        await done.wait()
+        return "done"
+
+    first = calls("asks") + calls("busy") + calls("add", a=1, b=2)
+    async with runtime_with(tmp_path, [first, says("ok")], tools=[asks, busy, add], concurrency=1) as runtime:
+        turn = await runtime.send("go")
+        async with asyncio.timeout(PATIENCE):
+            await begun.wait()
+            for said in ("one", "two"):
+                await eventually(lambda: turn.questions)
+                await turn.answer(turn.question, reply(said))
+                while await runtime.store.signals(turn.id):
+                    pass  # until the tool has it
+                asks_again.set()
+            done.set()
+            results = [_said(call) for call in calls_of((await turn.result()).messages)]
+    assert results == ["one two", "done", "3"]
+
+
 async def test_a_cancel_reaches_who_has_its_answer_and_no_place_yet(tmp_path: Path) -> None:
     """T6 × C3: the one that has the place, and the one that waits for it, end as cancelled."""
     begun, went_on = asyncio.Event(), list[str]()

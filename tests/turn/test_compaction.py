@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from dragoman import Runtime, ScriptedModel, tool
+from dragoman import Plugin, Runtime, ScriptedModel, tool
 from dragoman.conversation.window import Policy
 from dragoman.errors import ContextOverflow, ProviderError
+from dragoman.messages.events import Event
 from dragoman.messages.parts import Text, ToolCall
 from dragoman.messages.request import Request
+from dragoman.plugins.compaction import Compaction
 from dragoman.wire.scripted import Line, calls, fails, says
 from tests.runtimes import calls_of, events_of, model_of, runtime_with
 
@@ -168,3 +172,60 @@ async def test_what_the_small_model_cannot_sum_up_is_summed_up_by_the_other(
         assert (await turn.result()).text == "answer"
     assert _texts(large.requests[-1])[0] == "SUMMARY"
     assert any("the small model cannot" in text for text in told)
+
+
+class Waits(ScriptedModel):
+    """Gives its summary when it is told to."""
+
+    def __init__(self, script: Sequence[Line]) -> None:
+        super().__init__(script)
+        self.go_on = asyncio.Event()
+
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+        if "Sum up" in repr(request.messages[-1]):
+            await self.go_on.wait()
+        async for events in super().stream(request, reply):
+            yield events
+
+
+class SumsNothingUp(Plugin):
+    @property
+    def name(self) -> str:
+        return Compaction().name
+
+
+@pytest.mark.parametrize("plugin", [Compaction(), SumsNothingUp()], ids=["summed up again", "not any more"])
+async def test_a_compaction_that_a_restart_broke_off_does_not_end_the_turn(
+    tmp_path: Path, plugin: Plugin
+) -> None:
+    """R7 × S3: of what a person asked for, or a provider's error, no number tells after a restart. It is done
+    again; where nobody sums up any more, the turn goes on without."""
+    asked = Compaction()
+    async with Runtime(tmp_path / "chat.db", model=Waits([says("one")] * 2), plugins=[asked]) as first:
+        chat = await first.conversation()
+        for said in ("one", "two"):
+            await (await chat.send(said)).result()
+        asked.want(chat.id)
+        turn = await chat.send("three")
+        assert await turn.reached("compacting")
+    summed_up = isinstance(plugin, Compaction)
+    script = [says("SUMMARY"), says("answer")] if summed_up else [says("answer")]
+    async with runtime_with(tmp_path, script, plugins=[plugin]) as second:
+        assert (await second.turn(turn.id).result()).text == "answer"
+        assert ("SUMMARY" in repr(model_of(second).requests[-1].messages)) == summed_up
+
+
+async def test_what_is_said_while_a_conversation_is_summed_up_is_in_the_next_request(tmp_path: Path) -> None:
+    """R7 × T13"""
+    model, compaction = Waits([says("one"), says("SUMMARY"), says("answer")]), Compaction()
+    async with Runtime(tmp_path / "chat.db", model=model, plugins=[compaction]) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("first")).result()
+        compaction.want(chat.id)
+        turn = await chat.send("second")
+        assert await turn.reached("compacting")
+        await turn.steer("and be brief")
+        model.go_on.set()
+        assert (await turn.result()).text == "answer"
+        assert len(model.requests) == 3
+        assert "and be brief" in repr(model.requests[-1].messages)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from dragoman import allow_always, allow_for_conversation, tool
-from dragoman.messages.questions import Answer
+from dragoman import Plugin, Rule, TurnView, allow_always, allow_for_conversation, tool
+from dragoman.messages.questions import Action, Answer
+from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import calls, says
-from tests.runtimes import runtime_with
+from tests.patience import PATIENCE
+from tests.runtimes import only_call, runtime_with
 
 
 @tool(permission="files.delete", pattern="path")
@@ -28,6 +33,43 @@ async def test_an_answer_that_covers_a_sibling_answers_it_too(tmp_path: Path, an
         await turn.answer(turn.question, answer)
         (left,) = await runtime.questions()
         assert left.arguments == {"path": "b"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["UPDATE facts SET body = '{' WHERE turn = ?1", "DELETE FROM facts WHERE turn = ?1"],
+    ids=["cannot be read", "is being deleted"],
+)
+async def test_what_waits_elsewhere_does_not_spoil_an_answer(tmp_path: Path, change: str) -> None:
+    """P3 × S1: the answer is stored; a turn that its rule could settle, and does not, is left alone."""
+    script = [*[calls("delete", path="a")] * 3, says("ok"), says("ok")]
+    async with runtime_with(tmp_path, script, tools=[delete], allow=()) as runtime:
+        spoilt, last, turn = [await runtime.send("go") for _ in range(3)]
+        for each in (spoilt, last, turn):
+            assert await each.reached("waiting")
+        with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+            db.execute(change, [spoilt.id])
+        await turn.answer(turn.question, allow_always())
+        assert [(await each.result()).text for each in (turn, last)] == ["ok", "ok"]
+        assert [question.turn for question in await runtime.questions()] == [spoilt.id]
+
+
+@pytest.mark.parametrize("action", ["allow", "deny"])
+async def test_a_rule_that_is_given_while_a_call_is_about_to_be_asked_about_settles_it(
+    tmp_path: Path, action: Action
+) -> None:
+    """P3, P9: in another process, which finds no question yet that it could answer."""
+
+    class Grants(Plugin):
+        async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
+            async with runtime_with(tmp_path, [], tools=[delete], adopts=False) as other:
+                await other.commands.grant(Rule("files.*", "*", action), allow_always(), user=None, owner="")
+
+    script = [calls("delete", path="a"), says("ok")]
+    async with runtime_with(tmp_path, script, tools=[delete], allow=(), plugins=[Grants()]) as runtime:
+        turn = await runtime.send("go")
+        result = await asyncio.wait_for(turn.result(), PATIENCE)
+    assert only_call(result).state == ("completed" if action == "allow" else "rejected")
 
 
 async def test_always_holds_in_the_folder_where_it_was_said(tmp_path: Path) -> None:

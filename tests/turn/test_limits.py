@@ -8,20 +8,13 @@ from typing import Any
 
 import pytest
 
-from dragoman import (
-    ConfigError,
-    Plugin,
-    TurnView,
-    release,
-    stop,
-    tool,
-)
+from dragoman import ConfigError, ContextOverflow, Plugin, TurnView, release, stop, tool
 from dragoman.messages.events import TurnEnd
 from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
 from dragoman.plugins.limits import RoundLimit
 from dragoman.turn.plugin import Appender
-from dragoman.wire.scripted import Line, calls, says
+from dragoman.wire.scripted import Line, calls, fails, says
 from tests.runtimes import add, calls_of, events_of, model_of, play, runtime_with
 
 
@@ -167,3 +160,18 @@ async def test_a_turn_that_is_closed_asks_for_its_answer_also_after_a_restart(
         assert result.text == "that is all"
         assert result.limit
         assert model_of(second).requests[0].tools == ()
+
+
+async def test_calls_that_were_summed_up_count_also_after_a_restart(tmp_path: Path) -> None:
+    """T12 × R7 × S3: and they are in the turn's result."""
+    options: dict[str, Any] = {"tools": [report, add], "max_calls": 3}
+    script = [calls("add", a=1, b=1), calls("add", a=1, b=2), fails(ContextOverflow("too long"))]
+    async with runtime_with(tmp_path, [*script, says("SUMMARY"), calls("report")], **options) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+    async with runtime_with(tmp_path, [calls("add", a=1, b=3), says("that is all")], **options) as second:
+        await second.answer(question, release())
+        result = await second.turn(turn.id).result()
+        assert (result.text, result.limit) == ("that is all", "3 calls")
+        assert [call.state for call in calls_of(result.messages)] == ["completed"] * 3 + ["skipped"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Runtime, allow_once, reject, tool
+from dragoman import Runtime, ToolContext, allow_once, reject, reply, tool
 from dragoman.messages.parts import CallState
 from dragoman.messages.questions import Answer, allow_for_an_hour
 from dragoman.tools.tool import Tool
@@ -117,3 +117,28 @@ async def test_what_still_may_run_runs_again_without_a_question(tmp_path: Path, 
     async with _house(tmp_path, fetcher.tool, **rules) as second:
         assert only_call(await second.turn(id).result()).state is CallState.COMPLETED
     assert fetcher.runs == 2
+
+
+async def test_what_a_tool_was_told_while_nobody_ran_it_it_need_not_ask_again(tmp_path: Path) -> None:
+    """S3 × P6 × C8: the tool is run again because a person says so, and hears what they had answered."""
+
+    @tool(replay="ask")
+    async def orders(context: ToolContext) -> str:
+        """Orders."""
+        return f"one {await context.ask('Which drink?')}"
+
+    options: dict[str, Any] = {"tools": [orders], "allow": ["*"]}
+    async with runtime_with(tmp_path, [calls("orders")], **options) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+    async with runtime_with(tmp_path, [], adopts=False, **options) as other:
+        await other.answer(question, reply("tea"))
+    async with runtime_with(tmp_path, [says("ok")], **options) as second:
+        turn = second.turn(turn.id)
+        async for asked in turn.asked():
+            assert asked.kind == "interrupted"
+            await turn.answer(asked, allow_once())
+        result = only_call(await turn.result()).result
+        assert result is not None
+        assert result.text == "one tea"

@@ -87,20 +87,21 @@ class Tree:
         path.reverse()
         return path
 
-    def recent(self, leaf: str | None) -> list[Message]:
-        """As much of the path as a model may still be shown: back to what the last summary keeps."""
+    def recent(self, leaf: str | None, turn: str | None = None) -> list[Message]:
+        """As much of the path as a model may still be shown: back to what the last summary keeps, and to the
+        beginning of this turn."""
         path: list[Message] = []
         stop: str | None = None
-        summed = False
+        summed = enough = False
         while leaf is not None:
             message = self[leaf]
-            path.append(message)
-            if message.id == stop:
+            if enough and (turn is None or message.turn != turn):
                 break
+            path.append(message)
             if not summed and (summary := summary_of(message)) is not None:
                 summed, stop = True, summary.keeps_from
-                if stop is None:
-                    break
+                enough = stop is None
+            enough = enough or message.id == stop
             leaf = message.parent
         path.reverse()
         return path

@@ -13,6 +13,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, Text, ToolCall, ToolResult, canonical
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
+from dragoman.turn.machine import State
 from dragoman.turn.plugin import Appender, Plugin
 from dragoman.turn.view import TurnView
 
@@ -69,6 +70,8 @@ class Compaction(Plugin):
         if turn.conversation.id in self._wanted:
             self._wanted.discard(turn.conversation.id)
             await self._sum_up(request, turn, "you asked for it", 1)
+        elif turn.turn.state is State.COMPACTING:
+            await self._sum_up(request, turn, "the program stopped while that was done", self.keep)
         limit = turn.context or self.context
         if self.threshold is None or limit is None or size(request) <= limit * self.threshold:
             return

@@ -53,7 +53,8 @@ class QuestionStore(Protocol):
         """The open and the settled ones, oldest first."""
 
     async def answer(self, question: str, answer: Answer, grants: Sequence[Grant] = ()) -> Question:
-        """Settle a question, once, with what it grants, and post the answer to its turn."""
+        """Settle a question, once, with what it grants, and post the answer to its turn. AlreadyAnswered also
+        where somebody has cancelled the turn, which may not have heard of that yet."""
 
 
 class SignalStore(Protocol):
@@ -62,7 +63,8 @@ class SignalStore(Protocol):
     async def post(self, turn: str, kind: SignalKind, body: dict[str, JsonValue]) -> bool:
         """Put a signal where the turn's owner finds it. False where the turn takes none of this kind.
 
-        A `follow` is there once, however often it is posted, and stays until the turn ends.
+        A `follow` is there once, however often it is posted, and stays until the turn ends. A `result` is
+        taken once, and not after a cancel: AlreadyAnswered.
         """
 
     async def signals(self, turn: str) -> list[Signal]:

@@ -76,8 +76,9 @@ def _exported(one: _Whole) -> dict[str, JsonValue]:
 
 
 async def _stored(store: Store, conversation: str) -> _Whole:
+    info = await store.conversation(conversation)  # first: its leaf is among the messages that are read then
     messages, _ = await store.messages(conversation)
-    return _Whole(await store.conversation(conversation), messages)
+    return _Whole(info, messages)
 
 
 async def import_conversation(store: Store, data: object, *, user: str | None, now: float) -> str:

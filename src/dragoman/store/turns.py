@@ -100,7 +100,7 @@ class Change:
 
 
 class Unread(Exception):
-    """A steering message came in before the turn could stop taking them."""
+    """A person said something to the turn, or cancelled it, before it could stop listening."""
 
 
 class TurnStore(Protocol):
@@ -118,7 +118,8 @@ class TurnStore(Protocol):
         fails if this one did. A change of messages or calls raises the conversation's revision by one.
 
         Fenced where the epoch is old; StoreUnavailable where one before it was not written. `Unread` where
-        the turn is to stop taking steering messages and one has come in meanwhile.
+        the turn is to stop taking steering messages and one has come in meanwhile, or is to be completed and
+        somebody has cancelled it.
         """
 
     async def turn(self, id: str) -> TurnRow: ...

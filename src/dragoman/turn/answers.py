@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dragoman.errors import BadRequest, ToolFailed
 from dragoman.messages.boundary import check_fields, check_json
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Arguments
 from dragoman.messages.questions import VERDICTS, Answer, Grant, Question, Rule
 from dragoman.store.codecs import ANSWER
+from dragoman.tools.authorize import Refuse, Run, Verdict
 from dragoman.tools.repair import repair_arguments
 from dragoman.tools.tool import Tool
 from dragoman.turn.services import Services
@@ -44,6 +47,17 @@ async def check_answer(services: Services, asked: Question, answer: Answer) -> N
     wants_object = asked.kind == "tool" and asked.schema and answer.verdict == "reply"
     if wants_object and not isinstance(answer.value, dict):
         raise BadRequest(f"question {asked.id} wants an object with {', '.join(_names(asked))}")
+
+
+def answer_by_rule(verdict: Verdict | None, made: Answer) -> Answer | None:
+    """What the rules, as they are now, answer to a question that is there because of them, for as long as
+    `made` holds. None where a person still has to."""
+    match verdict:
+        case Run():
+            return replace(made, verdict="allow")
+        case Refuse():
+            return replace(made, verdict="reject", reason="a rule denies it now")
+    return None
 
 
 def grant_of(

@@ -29,10 +29,10 @@ from dragoman.messages.parts import Arguments, CallState, Part, ToolResult
 from dragoman.messages.questions import MODES, Action, Answer, Grant, Question, Rule
 from dragoman.store.codecs import MESSAGE, RESULT
 from dragoman.store.store import Start, Store
-from dragoman.tools.authorize import Refuse, Run, Verdict, authorize
+from dragoman.tools.authorize import Refuse, Verdict, authorize
 from dragoman.tools.repair import repair_arguments
 from dragoman.trace_context import callers_trace
-from dragoman.turn.answers import check_answer, grant_of
+from dragoman.turn.answers import answer_by_rule, check_answer, grant_of
 from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.cancel import cancel_turn
 from dragoman.turn.drivers.driver import Driver
@@ -230,13 +230,10 @@ class Commands:
         )
         return settled, model
 
-    def _user_message(self, conversation: str, said: str | Sequence[Part], parent: str | None) -> Message:
-        return user_message(conversation, said, parent, self._services.clock())
-
     async def change_queued(self, turn: str, said: str | Sequence[Part]) -> None:
         """Another message for a turn that has not begun yet."""
         for queued in await self._store.queued(turn=turn):
-            message = self._user_message(queued.conversation, said, None)
+            message = user_message(queued.conversation, said, None, self._services.clock())
             await check_added(self._services, turn, message)
             if await self._store.change_queued(turn, message.parts):
                 return
@@ -262,7 +259,8 @@ class Commands:
         asked = await self._store.question(question)
         await check_answer(self._services, asked, answer)
         answer = replace(answer, at=self._services.clock())
-        granted = await self._grants(asked, answer)
+        conversation = await self._store.conversation(asked.conversation)
+        granted = await self._grants(asked, answer, conversation)
         if not granted:
             answer = replace(answer, scope="once")  # where no rule would help, an answer is for this once
         settled = await self._store.answer(question, answer, granted)
@@ -270,9 +268,8 @@ class Commands:
             self._services.grants.forget()
         await self._wake(asked.turn)
         if granted:
-            where = asked.conversation if answer.scope == "conversation" else None
-            owner = (await self._store.conversation(asked.conversation)).owner
-            await self._settle_waiting(answer, where, owner)
+            where = conversation.id if answer.scope == "conversation" else None
+            await self._settle_waiting(answer, where, conversation.owner)
         return settled
 
     async def grant(self, rule: Rule, answer: Answer, *, user: str | None, owner: str) -> Grant:
@@ -295,16 +292,19 @@ class Commands:
         made = Answer(answer.verdict, answer.scope, by=answer.by, at=answer.at)  # for so long, as that one
         for other in await self._store.questions(conversation=where, user=user):
             if other.because == "rule" and other.kind == "approve":
-                match await self._authorized(other, other.patterns):
-                    case Run():
-                        likewise = replace(made, verdict="allow")
-                    case Refuse():
-                        likewise = replace(made, verdict="reject", reason="a rule denies it now")
-                    case _:
-                        continue
-                with suppress(AlreadyAnswered):
-                    await self._store.answer(other.id, likewise)
-                    await self._wake(other.turn)
+                try:
+                    await self._settle_likewise(other, made)
+                except (
+                    DragomanError,
+                    ValueError,
+                ) as error:  # answered or deleted meanwhile, or not to be read
+                    _log.info("question %s is left as it is: %s", other.id, error)
+
+    async def _settle_likewise(self, other: Question, made: Answer) -> None:
+        likewise = answer_by_rule(await self._authorized(other, other.patterns), made)
+        if likewise is not None:
+            await self._store.answer(other.id, likewise)
+            await self._wake(other.turn)
 
     async def _authorized(self, question: Question, patterns: Sequence[str]) -> Verdict | None:
         """What would be decided about a waiting call now. None where its tool or agent is not known here."""
@@ -339,8 +339,6 @@ class Commands:
         known = replay([FACT.load(body) for body in await self._store.facts(turn)])
         if not known.calls[call].client:
             raise BadRequest(f"call {call} is run here, not by a client")
-        if any(signal.kind == "cancel" for signal in await self._store.signals(turn)):
-            raise AlreadyAnswered(call, "its turn is cancelled")
         check_json(asdict(result), "the result")
         check_fields(RESULT, result, "the result")
         check_parts(result.attachments)
@@ -358,8 +356,9 @@ class Commands:
         return await cancel_turn(self._services, self._driver.wake, turn, reason)
 
     async def _wake(self, turn: str) -> None:
-        """What was stored is stored: a turn that cannot go on here is told by whoever can take it up."""
-        with suppress(TurnSetAside):
+        """What was stored is stored: a turn that cannot go on here is told by whoever can take it up, and one
+        that was deleted meanwhile by nobody."""
+        with suppress(TurnSetAside, NotFound):
             try:
                 await self._driver.wake(turn)
             except StoreUnavailable as error:
@@ -367,11 +366,10 @@ class Commands:
 
     # ── what an answer leaves behind ──────────────────────────────────────────────────────────────
 
-    async def _grants(self, asked: Question, answer: Answer) -> list[Grant]:
+    async def _grants(self, asked: Question, answer: Answer, conversation: Conversation) -> list[Grant]:
         """The rules an answer leaves behind: for what ran, where that was edited."""
         if answer.verdict not in ("allow", "reject") or answer.scope == "once" or not asked.rules:
             return []
-        conversation = await self._store.conversation(asked.conversation)
         only_here = answer.scope == "conversation" or asked.because == "loop"
         folder = (await self._options(asked.turn)).workspace
         where, user = conversation.id if only_here else None, conversation.user

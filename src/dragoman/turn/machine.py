@@ -161,6 +161,7 @@ TURN: dict[State, dict[type[Fact], State | Choice]] = {
     State.COMPACTING: {
         CompactionStarted: State.COMPACTING,  # again, by a new owner
         Compacted: State.STREAMING,
+        RequestBuilt: State.STREAMING,  # by a new owner that sums nothing up
         Steered: State.COMPACTING,
         **_STOPS,
     },

@@ -27,7 +27,7 @@ from dragoman.turn.machine import State
 from dragoman.turn.plugin import Cleanup
 from dragoman.turn.repeat import copy_steps
 from dragoman.turn.services import Services
-from dragoman.turn.steps.call import CallRun, Lanes
+from dragoman.turn.steps.call import CallRun
 from dragoman.turn.steps.calls import Settled, run_calls
 from dragoman.turn.steps.finalize import conclude, keep_what_came, one_error, torn_reply
 from dragoman.turn.steps.prepare import (
@@ -41,6 +41,7 @@ from dragoman.turn.steps.prepare import (
     start_plugins,
 )
 from dragoman.turn.steps.recover import recover
+from dragoman.turn.steps.slots import Lanes
 from dragoman.turn.steps.stream import Streamed, stream
 
 _log = logging.getLogger("dragoman.turn")
@@ -175,7 +176,7 @@ class Runner:
             if torn is not None and prepared is not None and self.log.draft_seen is None:
                 errors += await self._hook(prepared.hooks.see_message(torn, prepared.view))
             if prepared is not None and end == "cancelled":
-                errors += await self._hook(self._keep_delivered(prepared))
+                errors += await self._hook(self._keep_decided(prepared))
             await keep_what_came(self.log, self.signals, end, torn)
         await cancel_tasks(self.services, self.log, self._wake)
         if prepared is not None and end != "error":
@@ -194,12 +195,11 @@ class Runner:
         if failure is not None:
             raise failure
 
-    async def _keep_delivered(self, prepared: PreparedTurn) -> None:
-        """Results that clients were told are stored: they came before the cancel was heard."""
+    async def _keep_decided(self, prepared: PreparedTurn) -> None:
+        """What clients and people were told is stored: it came before the cancel was heard."""
         await self.signals.collect()
-        delivered = [id for id in self.log.turn.unsettled if self.signals.has_result(id)]
-        for id in delivered:
-            await CallRun(prepared, offer_of(prepared), self._lanes, id).keep_delivered()
+        for id in self.log.turn.unsettled:
+            await CallRun(prepared, offer_of(prepared), self._lanes, id).keep_decided()
 
     async def _on_turn_end(self, prepared: PreparedTurn) -> list[Exception]:
         """In order, each once. After an error the others run only where the turn is cancelled anyway."""

@@ -39,15 +39,16 @@ class GrantCache:
         self.watched = False
 
     async def of(self, conversation: str) -> list[Grant]:
-        known = self._known.get(conversation)
+        cache = self._known
+        known = cache.get(conversation)
         if known is None:
             known = await self._store.grants(conversation)
-            if self.watched and len(self._known) < _MANY:
-                self._known[conversation] = known
+            if self.watched and len(cache) < _MANY:
+                cache[conversation] = known
         return known
 
     def forget(self) -> None:
-        self._known.clear()
+        self._known = {}  # another one: what is being read now may be old already
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

@@ -40,6 +40,7 @@ class TurnView:
         model: Model,
         agent: Agent,
         before_side_request: Callable[[Request], Awaitable[None]],
+        take_in_steering: Callable[[], Awaitable[None]],
         *,
         side_model: Model | None = None,
         workspace: Path | None = None,
@@ -57,6 +58,7 @@ class TurnView:
         self.output = output  # what the answer has to be, where that was said
         self.deps: Any = None  # what was sent with the turn, or the runtime has for it
         self._before_side_request = before_side_request
+        self._take_in_steering = take_in_steering
 
     def hand_to(self, agent: Agent, model: Model) -> None:
         """Another agent goes on with the turn. What tells requests aside is asked of its model, too."""
@@ -207,7 +209,7 @@ class TurnView:
         await self._log.record(CompactionStarted(reason))
 
     async def end_compaction(self, summary: str, keeps_from: str | None, usage: Usage) -> None:
-        """Put the summary on the tree, and go on."""
+        """Put the summary on the tree, with what a person said meanwhile, and go on."""
         check_json(summary, "the summary")
         log = self._log
         message = Message(
@@ -223,3 +225,4 @@ class TurnView:
         )
         await log.record(Compacted(message.id, usage), change=Change(messages=[message]))
         log.publish(MessageAdded(message))
+        await self._take_in_steering()

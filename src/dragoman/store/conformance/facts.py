@@ -143,9 +143,9 @@ class FactConformance(Suite):
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
             await store.post("turn_1", "cancel", {})
-            await scene.ended(store)
+            await scene.ended(store, state="cancelled")
             turn = await store.turn("turn_1")
-            assert (turn.live, turn.steerable, turn.state) == (False, False, "completed")
+            assert (turn.live, turn.steerable, turn.state) == (False, False, "cancelled")
             assert await store.live_turns() == []
             assert await store.signals("turn_1") == []
             assert await store.turns_with_signals() == []

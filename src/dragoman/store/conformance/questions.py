@@ -103,6 +103,21 @@ class QuestionConformance(Suite):
             assert await store.post("turn_1", "cancel", {})
             assert not (await store.turn("turn_1")).steerable
 
+    async def test_a_cancelled_turn_takes_nothing_else_and_is_not_completed(self, tmp_path: Path) -> None:
+        """T6 × P6 × C6: though its owner has not heard of the cancel yet."""
+        async with self.opened(tmp_path) as owner, self.opened(tmp_path) as other:
+            await scene.asked(owner)
+            assert await other.post("turn_1", "cancel", {})
+            before = await scene.everything(owner)
+            with refused(AlreadyAnswered, "ask_1", "its turn is cancelled"):
+                await other.answer("ask_1", Answer("allow"), [Grant("grant_1", Rule("add"))])
+            with refused(AlreadyAnswered, "call_2", "its turn is cancelled"):
+                await other.post("turn_1", "result", {"call": "call_2"})
+            with refused(Unread):
+                await scene.ended(owner, seq=4)
+            assert await scene.everything(owner) == before
+            await scene.ended(owner, seq=4, state="cancelled")
+
     async def test_a_steering_message_can_be_taken_back_until_it_is_among_the_facts(
         self, tmp_path: Path
     ) -> None:
@@ -133,7 +148,7 @@ class QuestionConformance(Suite):
             assert await follower.turns_with_signals(own=[]) == []  # it is nobody else's concern
             await follower.post("turn_1", "cancel", {})
             assert [one.turn for one in await follower.turns_with_signals(own=[])] == ["turn_1"]
-            await scene.ended(owner)
+            await scene.ended(owner, state="cancelled")
             assert not await follower.post("turn_1", "follow", {})
 
     async def test_whoever_asks_learns_that_something_was_written(self, tmp_path: Path) -> None:

@@ -165,8 +165,10 @@ async def asked(store: Store) -> None:
     await store.append("turn_1", 1, 3, asked)
 
 
-async def ended(store: Store, number: int = 1, *, epoch: int = 1, seq: int = 2) -> None:
-    last = change("end", state="completed", live=False, steerable=False)
+async def ended(
+    store: Store, number: int = 1, *, epoch: int = 1, seq: int = 2, state: str = "completed"
+) -> None:
+    last = change("end", state=state, live=False, steerable=False)
     await store.append(f"turn_{number}", epoch, seq, last)
 
 

@@ -33,6 +33,7 @@ class SqlQuestions(SqlSignals):
             if asked.answer is not None or asked.closed is not None:
                 how = asked.answer.verdict if asked.answer else asked.closed
                 raise AlreadyAnswered(question, str(how))
+            self._refuse_if_cancelled(db, asked.turn, question)
             settled = replace(asked, answer=answer)
             if answer.verdict == "withhold":
                 settled = replace(settled, result=None)  # nobody is to reach it any more

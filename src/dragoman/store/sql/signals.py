@@ -58,14 +58,20 @@ class SqlSignals(SqlDatabase):
         self._mention_blobs(db, "signal", turn, conversation, row["body"])
 
     def _first_result(self, db: SqlConnection, turn: str, call: JsonValue) -> None:
+        self._refuse_if_cancelled(db, turn, str(call))
         waiting = (one for one in self._signals(db, turn) if one.kind == "result")
         taken = db.execute(self._sql["call_not_running"], {"id": call}).fetchone() is not None
         if taken or any(one.body["call"] == call for one in waiting):
             raise AlreadyAnswered(str(call), "there is a result already")
 
-    def _has_steering(self, db: SqlConnection, turn: str) -> bool:
+    def _refuse_if_cancelled(self, db: SqlConnection, turn: str, asked: str) -> None:
+        """What comes after a cancel, also one that the turn has not heard of yet, moves nothing any more."""
+        if self._has_unread(db, turn, "cancel"):
+            raise AlreadyAnswered(asked, "its turn is cancelled")
+
+    def _has_unread(self, db: SqlConnection, turn: str, *kinds: SignalKind) -> bool:
         """One that nobody can read does not count."""
-        return any(one.kind == "steer" for one in self._signals(db, turn))
+        return any(one.kind in kinds for one in self._signals(db, turn))
 
     def _signals(self, db: SqlConnection, turn: str) -> list[Signal]:
         return self._readable(_signal_of, db.execute(self._sql["signals"], {"turn": turn}).fetchall())

@@ -177,10 +177,12 @@ class SqlTurns(SqlConversations, SqlQuestions):
         for signal in change.signals:
             db.execute(self._sql["drop_signal"], {"seq": signal})
         if not change.steerable:
-            if self._has_steering(db, turn):
+            if self._has_unread(db, turn, "steer"):
                 raise Unread
             db.execute(self._sql["shut_turn"], {"id": turn})
         if not change.live:
+            if change.state == "completed" and self._has_unread(db, turn, "cancel"):
+                raise Unread
             db.execute(self._sql["end_turn"], {"id": turn})
             db.execute(self._sql["drop_signals"], {"turn": turn})
         self._touch(db, change)

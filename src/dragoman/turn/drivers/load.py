@@ -46,7 +46,7 @@ async def _load(services: Services, turn: str) -> TurnLog:
         store=store,
         conversation=await store.conversation(row.conversation),
         facts=facts,
-        path=tree.recent(_tip_of(tree, turn, row.message)),
+        path=tree.recent(_tip_of(tree, turn, row.message), turn),
         questions=await store.questions_of(turn),
         under_review=await _under_review(store, facts),
         clock=services.clock,

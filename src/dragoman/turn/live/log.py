@@ -153,6 +153,7 @@ class TurnLog:
             await write
         except Unread:
             self.turn, self._count = before, count  # it did not happen: read the signal first
+            self._last_state = before.state
             self.revision = revision
             del self.path[length:]
             raise
@@ -200,7 +201,8 @@ class TurnLog:
             self._settle(call)
         self.questions.update({question.id: question for question in change.questions})
         for id, why in change.closed.items():
-            self.questions[id] = replace(self.questions[id], closed=why)
+            if self.questions[id].answer is None:  # what was answered stays answered, as in the store
+                self.questions[id] = replace(self.questions[id], closed=why)
         if turn.state is not self._last_state:
             self._last_state = turn.state
             self.publish(TurnState(turn.state))

@@ -104,9 +104,20 @@ class Signals:
         """Wait for a person."""
         return await _slot(self._answers, question)
 
+    async def answer_unless(self, question: str, ended: asyncio.Event) -> Received[Answer] | None:
+        """The same, for as long as somebody wants to know. None where that ended first."""
+        waiting = asyncio.ensure_future(self.answer(question))
+        unwanted = asyncio.ensure_future(ended.wait())
+        try:
+            await asyncio.wait({waiting, unwanted}, return_when=asyncio.FIRST_COMPLETED)
+            return waiting.result() if waiting.done() else None
+        finally:
+            waiting.cancel()
+            unwanted.cancel()
+
     def has_answer(self, question: str) -> bool:
         """Whether it was read here, and is still to be recorded."""
-        return question in self._answers and self._answers[question].done()
+        return _is_there(self._answers, question)
 
     def answer_recorded(self, question: str) -> None:
         self._answers.pop(question, None)
@@ -117,7 +128,7 @@ class Signals:
 
     def has_result(self, call: str) -> bool:
         """Whether a client delivered it, and it is still to be recorded."""
-        return call in self._results and self._results[call].done() and not self._results[call].cancelled()
+        return _is_there(self._results, call)
 
     async def _receive(self, signal: Signal) -> None:
         match signal.kind:
@@ -144,6 +155,10 @@ def _slot(slots: dict[str, asyncio.Future[Received[T]]], key: str) -> asyncio.Fu
     if key not in slots or slots[key].cancelled():
         slots[key] = asyncio.get_running_loop().create_future()
     return slots[key]
+
+
+def _is_there(slots: dict[str, asyncio.Future[Received[T]]], key: str) -> bool:
+    return key in slots and slots[key].done() and not slots[key].cancelled()
 
 
 def _put(slots: dict[str, asyncio.Future[Received[T]]], key: str, received: Received[T]) -> None:

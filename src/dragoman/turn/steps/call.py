@@ -6,19 +6,18 @@ Each station is a fact, so a call that was left at any of them by a dead process
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
-from dragoman.errors import NotFound, StoreUnavailable
+from dragoman.errors import AlreadyAnswered, NotFound
 from dragoman.messages import events as e
 from dragoman.messages.call_events import call_asked, call_end
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
 from dragoman.store.codecs import RESULT
 from dragoman.store.store import Change
-from dragoman.tools.execute import Outcome, Permit, execute, failed
-from dragoman.tools.output import bounded
+from dragoman.tools.execute import Outcome, execute, failed
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
@@ -37,30 +36,29 @@ from dragoman.turn.live.outcomes import log_call
 from dragoman.turn.live.signals import Received
 from dragoman.turn.steps.ask import question_about
 from dragoman.turn.steps.context import CallContext
-from dragoman.turn.steps.plan import Answered, Asking, Plan, Ready, plan, plan_answered, plan_repeated
+from dragoman.turn.steps.long_results import shorten
+from dragoman.turn.steps.plan import (
+    BY_PERSON,
+    STOPPED,
+    Answered,
+    Asking,
+    Plan,
+    Ready,
+    answer_meanwhile,
+    plan,
+    plan_answered,
+    plan_late,
+    plan_repeated,
+)
 from dragoman.turn.steps.prepare import PreparedTurn
-from dragoman.turn.steps.slots import Slot
+from dragoman.turn.steps.slots import Lanes, Slot
 
 REJECTED = "A person did not let this call run."
-STOPPED = "A person stopped the calls of this turn: answer with what there is."
 NOBODY_THERE = "No rule allows this call, and nobody was there to be asked: it did not run."
 INTERRUPTED = "The program stopped while this call ran: whether it took effect is not known."
 WITHHELD = "The call ran. A person decided that its result is not to be shown."
-NOT_KEPT = "[The whole output could not be stored: read_output has no more of it than this.]"
 EDITED = "A person changed the arguments before the call ran. It ran with: "
-_BY_PERSON = "a person's stop"  # as a limit is told
-_log = logging.getLogger("dragoman.turn")
 _GRACE = 5.0  # seconds a tool may take to stop when it is told to
-
-
-@dataclass(slots=True)
-class Lanes:
-    """Who may run beside whom: so many calls at once, and those that want to be alone one by one."""
-
-    room: asyncio.Semaphore
-    alone: asyncio.Lock
-    detached: set[asyncio.Task[Outcome]]  # tools that outlive their turn because they may not be stopped
-    stopped: asyncio.Event = field(default_factory=asyncio.Event)  # a person wants no more calls
 
 
 @dataclass(slots=True, frozen=True)
@@ -111,8 +109,26 @@ class CallRun:
             case CallState.RUNNING if known.client:
                 await self._await_client(call)
             case CallState.RUNNING:
-                await self._run_again(call, known.approved)
+                await self._run_again(call, await self._plan_again(call))
             case CallState.REVIEWING:
+                await self._await_review(call, self._log.under_review[self._id])
+
+    async def keep_decided(self) -> None:
+        """Its turn is stopped. What a client delivered or a person decided before that holds, but for a yes:
+        the call does not begin any more."""
+        known, signals = self._log.turn.calls[self._id], self._prepared.signals
+        call = self._log.call(self._id)
+        answered = bool(known.questions) and signals.has_answer(known.questions[0])
+        match known.state:
+            case CallState.RUNNING if known.client and signals.has_result(self._id):
+                await self._keep_delivered(call)
+            case CallState.ASKED if answered:
+                question = self._open_question()
+                received = await signals.answer(question.id)
+                if received.value.verdict != "allow":
+                    decided = self._decide(question, received.value, received.signal)
+                    await self._turn_down(call, question, received.value, decided)
+            case CallState.REVIEWING if answered:
                 await self._await_review(call, self._log.under_review[self._id])
 
     async def _go(self, planned: Plan, decided: _Decided = _NOTHING) -> None:
@@ -122,9 +138,11 @@ class CallRun:
             case Asking(call, question):
                 asked = replace(call, state=CallState.ASKED)
                 await self._ask(ApprovalAsked(call.id, question.id), asked, question, decided=decided)
+                if question.kind == "approve" and question.because == "rule":
+                    await self._answer_by_rule(call, question)
                 await self._await_answer(self._log.call(self._id), question)
-            case Ready(call, tool, permit):
-                await self._start(call, tool, permit, decided)
+            case Ready():
+                await self._start(planned, decided)
 
     # ── a person decides ──────────────────────────────────────────────────────────────────────────
 
@@ -141,18 +159,18 @@ class CallRun:
         decided = self._decide(question, answer, received.signal, approved=approved)
         return await self._go(planned, decided)
 
+    async def _answer_by_rule(self, call: ToolCall, question: Question) -> None:
+        answer = await answer_meanwhile(self._prepared, self._tool_of(call), call)
+        if answer is not None:
+            with suppress(AlreadyAnswered):
+                await self._log.store.answer(question.id, answer)
+            await self._prepared.signals.collect()
+
     async def _answer_or_stop(self, question: Question) -> Received[Answer] | None:
         """None where a person stopped all calls of the turn before this one was answered."""
-        if self._log.turn.limit == _BY_PERSON:
+        if self._log.turn.limit == BY_PERSON:
             self._lanes.stopped.set()
-        waiting = asyncio.ensure_future(self._prepared.signals.answer(question.id))
-        stopped = asyncio.ensure_future(self._lanes.stopped.wait())
-        try:
-            await asyncio.wait({waiting, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            return waiting.result() if waiting.done() else None
-        finally:
-            for task in (waiting, stopped):
-                task.cancel()
+        return await self._prepared.signals.answer_unless(question.id, self._lanes.stopped)
 
     async def _turn_down(self, call: ToolCall, question: Question, answer: Answer, decided: _Decided) -> None:
         reason = f" They said: {answer.reason}" if answer.reason else ""
@@ -161,7 +179,7 @@ class CallRun:
             states = {"interrupted": CallState.INTERRUPTED, "loop": CallState.SKIPPED}
             state = states.get(question.kind, CallState.REJECTED)
             result = ToolResult(STOPPED + reason)
-            return await self._settle(call, state, result, limit=_BY_PERSON, decided=decided)
+            return await self._settle(call, state, result, limit=BY_PERSON, decided=decided)
         if question.kind == "interrupted":
             result = ToolResult(INTERRUPTED + reason)
             return await self._settle(call, CallState.INTERRUPTED, result, decided=decided)
@@ -201,11 +219,15 @@ class CallRun:
 
     # ── it runs ───────────────────────────────────────────────────────────────────────────────────
 
-    async def _run_again(self, call: ToolCall, approved: str | None) -> None:
+    async def _plan_again(self, call: ToolCall) -> Plan:
+        approved = self._log.turn.calls[self._id].approved
+        return await plan_repeated(self._prepared, self._offer, call, approved)
+
+    async def _run_again(self, call: ToolCall, planned: Plan) -> None:
         """A new owner repeats a call whose tool says that it may be."""
-        match await plan_repeated(self._prepared, self._offer, call, approved):
-            case Ready(call, tool, permit):
-                await self._start(call, tool, permit)
+        match planned:
+            case Ready():
+                await self._start(planned)
             case Asking(call, question):
                 self._withdraw_questions("the program stopped while the tool waited")
                 asked = replace(call, state=CallState.ASKED)
@@ -214,21 +236,28 @@ class CallRun:
             case _:
                 await self._settle(call, CallState.INTERRUPTED, ToolResult(INTERRUPTED))
 
-    async def _start(self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided = _NOTHING) -> None:
+    async def _start(self, ready: Ready, decided: _Decided = _NOTHING) -> None:
+        tool = ready.tool
         if tool.client:
-            await self._began(call, tool, permit, decided)
+            await self._began(ready, decided)
             return await self._await_client(self._log.call(self._id))
-        slot = Slot(self._lanes.room)
-        if tool.sequential:
-            async with self._lanes.alone, slot:
-                outcome = await self._run(call, tool, permit, decided, slot)
-        else:
-            async with slot:
-                outcome = await self._run(call, tool, permit, decided, slot)
-        return await self._returned(self._log.call(self._id), tool, outcome)
+        repeated = self._log.turn.calls[self._id].state is CallState.RUNNING
+        async with self._lanes.place(alone=tool.sequential) as (slot, waited):
+            planned = await self._plan_late(ready, decided, repeated=repeated) if waited else ready
+            outcome = await self._run(planned, decided, slot) if isinstance(planned, Ready) else None
+        if outcome is not None:
+            return await self._returned(self._log.call(self._id), tool, outcome)
+        return await (self._run_again(ready.call, planned) if repeated else self._go(planned, decided))
 
-    async def _began(self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided) -> None:
+    async def _plan_late(self, ready: Ready, decided: _Decided, *, repeated: bool) -> Plan:
+        """Others ran before it: what let it run may have changed meanwhile."""
+        if repeated:
+            return await self._plan_again(ready.call)
+        return await plan_late(self._prepared, ready, allowed=bool(decided.facts))
+
+    async def _began(self, ready: Ready, decided: _Decided) -> None:
         """On disk before the tool does anything, so that nobody runs it twice without knowing."""
+        call, tool = ready.call, ready.tool
         if tool.fingerprint is not None:
             owner = self._log.conversation.owner
             await self._log.store.set_pin(owner, tool.permission, tool.fingerprint)
@@ -238,7 +267,7 @@ class CallRun:
             CallStarted(
                 call.id,
                 client=tool.client,
-                because=permit.because,
+                because=ready.permit.because,
                 review=self._prepared.review(tool, call.tool),
             ),
             change=Change(calls=[running], signals=list(decided.signals)),
@@ -246,22 +275,21 @@ class CallRun:
         )
         self._log.publish(e.CallStart(call.id, call.tool, running.arguments, tool.client, running.started))
 
-    async def _run(
-        self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided, slot: Slot
-    ) -> Outcome:
-        await self._began(call, tool, permit, decided)
+    async def _run(self, ready: Ready, decided: _Decided, slot: Slot) -> Outcome:
+        await self._began(ready, decided)
         hooks, view = self._prepared.hooks, self._prepared.view
-        await hooks.see_start(call, tool, view)
+        await hooks.see_start(ready.call, ready.tool, view)
         try:
-            return await self._execute(call, tool, permit, slot)
+            return await self._execute(ready, slot)
         finally:
-            await hooks.see_end(call, tool, view)
+            await hooks.see_end(ready.call, ready.tool, view)
 
-    async def _execute(self, call: ToolCall, tool: Tool, permit: Permit, slot: Slot) -> Outcome:
+    async def _execute(self, ready: Ready, slot: Slot) -> Outcome:
         """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
+        tool = ready.tool
         context = CallContext(self._prepared, tool, self._id, self._grants, slot=slot)
         with within(self._log.trace, "call", self._id):
-            task = asyncio.create_task(execute(tool, call, permit, context.for_tool()))
+            task = asyncio.create_task(execute(tool, ready.call, ready.permit, context.for_tool()))
         self._lanes.detached.add(task)
         task.add_done_callback(self._lanes.detached.discard)
         try:
@@ -273,12 +301,12 @@ class CallRun:
             raise
         return failed(f"{tool.name} failed: it cancelled itself") if task.cancelled() else task.result()
 
-    async def keep_delivered(self) -> None:
-        """What a client delivered before its turn was stopped, unless a person is to see it first."""
+    async def _keep_delivered(self, call: ToolCall) -> None:
+        """Unless a person is to see it first."""
         received = await self._prepared.signals.result(self._id)
         review = self._log.turn.calls[self._id].review
         if review == "never" or (review == "on_error" and not received.value.get("failed")):
-            await self._await_client(self._log.call(self._id))
+            await self._await_client(call)
 
     async def _await_client(self, call: ToolCall) -> None:
         received = await self._prepared.signals.result(self._id)
@@ -311,7 +339,8 @@ class CallRun:
                 ResultAsked(call.id, question.id), reviewing, question, held=result, decided=decided
             )
             return await self._await_review(self._log.call(self._id), result)
-        return await self._settle(call, outcome.state, await self._bounded(tool, result), decided=decided)
+        shown = await shorten(result, call, tool, self._log.store)
+        return await self._settle(call, outcome.state, shown, decided=decided)
 
     async def _await_review(self, call: ToolCall, held: ToolResult) -> None:
         question = self._open_question()
@@ -326,21 +355,9 @@ class CallRun:
         if isinstance(received.value.value, str):
             note = "A person edited this result."
             result = ToolResult(received.value.value, title=held.title, note=note)
-        result = await self._bounded(self._tool_of(call), result)
+        result = await shorten(result, call, self._tool_of(call), self._log.store)
         state = CallState.FAILED if held.metadata.get("failed") else CallState.COMPLETED
         return await self._settle(call, state, result, decided=decided)
-
-    async def _bounded(self, tool: Tool, result: ToolResult) -> ToolResult:
-        """What the model is shown; the whole is kept where that is not all of it."""
-        shown = bounded(result.text, self._id, tool.max_lines, tool.max_bytes)
-        if shown is result.text:
-            return result
-        try:
-            blob = await self._log.store.put_blob(result.text.encode())
-        except StoreUnavailable as error:  # it has done its work, and is not to lose all of its result
-            _log.warning("the whole output of call %s is not kept: %s", self._id, error)
-            return replace(result, text=f"{shown}\n{NOT_KEPT}", value=None)
-        return replace(result, text=shown, value=None, blob=blob)
 
     def _withdraw_questions(self, why_closed: str = "the tool did not wait for the answer") -> None:
         """What a tool asked beside its work, and has not waited for."""

@@ -20,8 +20,9 @@ from dragoman.turn.authority import load_grants
 from dragoman.turn.facts import CallFinished, Fact, MessageAppended, StepFinished
 from dragoman.turn.live.outcomes import log_call
 from dragoman.turn.plugin import Appended, Appender, Appending, PlannedCalls, Plugin
-from dragoman.turn.steps.call import CallRun, Lanes
+from dragoman.turn.steps.call import CallRun
 from dragoman.turn.steps.prepare import PreparedTurn
+from dragoman.turn.steps.slots import Lanes
 from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.steps.stream import Streamed
 

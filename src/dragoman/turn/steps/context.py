@@ -143,19 +143,15 @@ class CallContext:
         return answer
 
     async def _answer_or_end(self, question: str) -> Received[Answer]:
-        waiting = asyncio.ensure_future(self._prepared.signals.answer(question))
         over = asyncio.Event()
         unsubscribe = self._log.subscribe(lambda _: None if self._is_running else over.set())
-        ended = asyncio.ensure_future(over.wait())
         try:
-            await asyncio.wait({waiting, ended}, return_when=asyncio.FIRST_COMPLETED)
-            if waiting.done():
-                return waiting.result()
+            received = await self._prepared.signals.answer_unless(question, over)
         finally:
             unsubscribe()
-            ended.cancel()
-            waiting.cancel()
-        raise ToolFailed(_OVER)
+        if received is None:
+            raise ToolFailed(_OVER)
+        return received
 
     @property
     def _is_running(self) -> bool:

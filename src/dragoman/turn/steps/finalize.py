@@ -79,14 +79,12 @@ async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appe
 
 async def conclude(log: TurnLog, signals: Signals, error: Exception | None) -> None:
     """The last fact and the last event."""
-    if error is not None:
-        told = failure_of(error)
-        await _last(log, signals, told)
-        log.publish(ErrorRaised(told.error, told.kind, told.retryable))
-    elif log.cancelled is not None:
-        await _last(log, signals, TurnCancelled(log.cancelled))
-    else:
-        await _last(log, signals, TurnCompleted())
+    failure = failure_of(error) if error is not None else None
+    while not await _recorded(log, _last_fact(log, failure)):
+        await signals.collect()
+        await take_in_steering(log, signals)
+    if failure is not None:
+        log.publish(ErrorRaised(failure.error, failure.kind, failure.retryable))
     log_turn(log)
     turn = log.turn
     error_text = turn.error.error if turn.error else None
@@ -97,19 +95,23 @@ async def conclude(log: TurnLog, signals: Signals, error: Exception | None) -> N
     )
 
 
-async def _last(log: TurnLog, signals: Signals, fact: Fact) -> None:
-    """Record it when everything that came in is on the tree."""
-    while True:
-        told = _told_last(log, fact) if isinstance(fact, TurnFailed) else []
-        try:  # it happens when it is stored: a new try, a new time
-            await log.record(replace(fact), change=Change(messages=list(told)))
-        except Unread:
-            await signals.collect()
-            await take_in_steering(log, signals)
-            continue
-        for message in told:
-            log.publish(MessageAdded(message))
-        return
+def _last_fact(log: TurnLog, failure: TurnFailed | None) -> TurnFailed | TurnCancelled | TurnCompleted:
+    """Made anew for each try: it happens when it is stored, and a cancel may have come in meanwhile."""
+    if failure is not None:
+        return replace(failure)
+    return TurnCancelled(log.cancelled) if log.cancelled is not None else TurnCompleted()
+
+
+async def _recorded(log: TurnLog, fact: TurnFailed | TurnCancelled | TurnCompleted) -> bool:
+    """False where something has come in that the turn has not read."""
+    told = _told_last(log, fact) if isinstance(fact, TurnFailed) else []
+    try:
+        await log.record(fact, change=Change(messages=list(told)))
+    except Unread:
+        return False
+    for message in told:
+        log.publish(MessageAdded(message))
+    return True
 
 
 def _told_last(log: TurnLog, failed: TurnFailed) -> list[Message]:

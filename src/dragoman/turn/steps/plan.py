@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TypeAlias
 
 from dragoman.errors import ToolFailed
@@ -23,6 +24,7 @@ from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.tools.workspace import previewing
+from dragoman.turn.answers import answer_by_rule
 from dragoman.turn.authority import load_authority
 from dragoman.turn.plugin import PlannedCall
 from dragoman.turn.steps.ask import question_about, question_to_run
@@ -30,6 +32,8 @@ from dragoman.turn.steps.prepare import PreparedTurn
 
 _log = logging.getLogger("dragoman.turn")
 _PATIENCE = 2  # replies with the same hopeless call that are answered; the next one closes the turn
+BY_PERSON = "a person's stop"  # as a limit is told
+STOPPED = "A person stopped the calls of this turn: answer with what there is."
 REDEFINED = "The tool changed its definition while a person was asked about this call: it did not run."
 
 
@@ -65,7 +69,7 @@ Plan: TypeAlias = Ready | Asking | Answered
 
 async def plan(prepared: PreparedTurn, offer: Offer, call: ToolCall, grants: Sequence[Rule]) -> Plan:
     """A call as the model made it."""
-    if prepared.log.turn.closing:
+    if _is_closed(prepared, call):
         return Answered(call, CallState.SKIPPED, "There are no more tool calls in this turn.")
     fitted = fit(offer, call)
     if isinstance(fitted, Answered) and _meant(offer, call) is None:
@@ -136,6 +140,31 @@ async def plan_answered(
     return Ready(call, tool, Permit(call.hash, f"answer: {who} allowed it ({answer.scope})"))
 
 
+async def answer_meanwhile(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> Answer | None:
+    """What a rule says that was given while a person was about to be asked: who gave it found no question yet
+    that it could have settled."""
+    prepared.services.grants.forget()  # another process may have given it
+    verdict = _authorized(tool, call, await _authority(prepared, tool, (), None))
+    return answer_by_rule(verdict, Answer("allow", "always", at=prepared.log.now()))
+
+
+async def plan_late(prepared: PreparedTurn, ready: Ready, *, allowed: bool) -> Plan:
+    """A call that could have run and had to wait for others: if what let it run still does. `allowed` by a
+    person, it is not asked about again."""
+    call, tool = ready.call, ready.tool
+    if prepared.log.turn.limit == BY_PERSON:
+        return Answered(call, CallState.SKIPPED, STOPPED)
+    match _authorized(tool, call, await _authority(prepared, tool, (), None)):
+        case Refuse(text):
+            return Answered(call, CallState.REJECTED, text)
+        case _ if allowed:
+            return ready
+        case Ask() as ask:
+            return await _asking(prepared, call, tool, ask)
+        case Run(because):
+            return Ready(call, tool, Permit(call.hash, because))
+
+
 async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, approved: str | None) -> Plan:
     """A call that was running when its process died and whose tool says that it may run again: if what let
     it run still does. A person who allowed it did not allow what the tool may have become since."""
@@ -183,6 +212,15 @@ def _fit_now(prepared: PreparedTurn, call: ToolCall, tool: Tool) -> tuple[ToolCa
 def changed(call: ToolCall, arguments: Arguments) -> ToolCall:
     """The call with other arguments; what the model had asked for is kept beside them."""
     return replace(call, arguments=arguments, original=call.asked_for)
+
+
+def _is_closed(prepared: PreparedTurn, call: ToolCall) -> bool:
+    """Whether a limit ended the calls before this one, in an earlier reply or in its own, or a person all."""
+    turn = prepared.log.turn
+    if not turn.closing or turn.closes or turn.limit == BY_PERSON:
+        return turn.closing
+    before = takewhile(lambda one: one != call.id, turn.calls)
+    return any(turn.calls[id].state is CallState.SKIPPED for id in before if turn.calls[id].step == turn.step)
 
 
 def _meant(offer: Offer, call: ToolCall) -> tuple[str, Tool] | None:

@@ -104,6 +104,7 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
         model,
         agent,
         lambda request: hooks.see_side_request(request, view),
+        lambda: take_in_steering(log, signals),
         workspace=workspace.folder if workspace is not None else None,
         side_model=side_model,
         options=without_removed(merge_options(known, asked)),
