@@ -31,16 +31,16 @@ _REACH = 512  # no form is longer than this
 @dataclass(slots=True, frozen=True)
 class Marks:
     """Forms to look for: as they are when complete, as they begin at the end of the text so far, the
-    characters without which none begins, and those that another one begins with."""
+    characters without which none begins, and the literals that no other one begins with."""
 
     whole: re.Pattern[str]
     begun: re.Pattern[str]
     first: re.Pattern[str]
-    shorter: frozenset[str]
+    longest: frozenset[str]
 
     def may_grow(self, found: re.Match[str]) -> bool:
         """Whether this is complete, but may be the beginning of another one that is not."""
-        return found[0] in self.shorter and self.begun.match(found.string, found.start()) is not None
+        return found[0] not in self.longest and self.begun.match(found.string, found.start()) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -54,7 +54,7 @@ def marks(*forms: Form) -> Marks:
         re.compile("|".join(whole)),
         re.compile(rf"(?:{'|'.join(begun)})\Z"),
         re.compile("|".join(first)),
-        frozenset(one for one, next in pairwise(literals) if next.startswith(one)),
+        frozenset(one for one, next in pairwise([*literals, ""]) if not next.startswith(one)),
     )
 
 

@@ -26,14 +26,19 @@ _OBJECT = (_GAP, r"\{", _GAP, r'["}]')
 _NAMED: Form = (r"[A-Za-z_]", r"[\w.:-]{0,99}", *_OBJECT)
 _WITH_MARK: Form = (r"[A-Za-z_]", r"[\w.:-]{0,99}", r"\[", *"ARGS", r"\]", *_OBJECT)
 _PROMPTED: Form = (*">>>", *_NAMED)
+_TO_FUNCTION = (*" to=functions", r"\.", r"[\w.:-]{1,99}", r"[ \w]{0,20}", r"\{")
+_COMMENTARY: tuple[Form, ...] = tuple((*word, *_TO_FUNCTION) for word in ("commentary", "assistantcommentary"))
 _ACTION: Form = tuple(ACTION)
 _ACTION_LINE: Form = ("\n", r"[ \t]{0,8}", *ACTION)
 
 _LAST_LINE: Form = ("\n", r"[ \t]{0,8}", r"[\[{]", _GAP, r'[{"A-Za-z_]')
 
-LOOSE_BEGINS: tuple[Form, ...] = (_ACTION, _NAMED, _WITH_MARK, _PROMPTED, CALL)
+LOOSE_BEGINS: tuple[Form, ...] = (_ACTION, _NAMED, _WITH_MARK, _PROMPTED, CALL, *_COMMENTARY)
 LOOSE_SUSPECTS: tuple[Form, ...] = (_TAG, _BRACKETS, _ACTION_LINE, _LAST_LINE)
-LOOSE_BLOCKS = ("tool_code", "tool_call", "tool_calls", "function_call", "function_calls", "typescript")
+LOOSE_BLOCKS = (
+    *("tool_code", "tool_call", "tool_calls", "tool_use", "tool", "function_call", "function_calls"),
+    "typescript",
+)
 
 _BEHIND_NAMES: tuple[Form, ...] = ("(", '"', "\n", " ", ",", "]", "}", ")", ":", "=")
 _KEYS = tuple(f'"{key}"' for key in (*NAMES, *AROUND, "id", "type", "thought"))
@@ -59,12 +64,23 @@ def read_loose(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading
         return (yield from _last(cursor, tools))
     if (yield from cursor.sees(CALL)):
         return (yield from _called(dialect, cursor, tools))
+    if (yield from cursor.sees(*_COMMENTARY)):
+        return (yield from _addressed(dialect, cursor, tools))
     yield from cursor.accept(">>>")
     name, _ = yield from cursor.until("\n", "{", " ", "[")  # what stands here if a server left the tokens out
     if tool_named(plain_name(name), tools) is None:
         return None
     yield from cursor.accept("[ARGS]")
     return (yield from dialect.named(cursor, plain_name(name), "", ("<|observation|>",), ("\n\n",)))
+
+
+def _addressed(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
+    """What is left of a call of gpt-oss where a server left the tokens out."""
+    yield from cursor.until(".")
+    cursor.at += 1
+    name, _ = yield from cursor.until(" ", "{")
+    yield from cursor.until("{")
+    return (yield from dialect.named(cursor, name, "", (), ())) if tool_named(name, tools) else None
 
 
 def _wrapped(cursor: Cursor, tools: Tools | None) -> Reading:
