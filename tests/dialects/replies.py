@@ -1843,6 +1843,22 @@ ELEMENTS = [
             "<tool>\n<tool_name>hammer</tool_name>\n<parameters><path>a</path></parameters>\n</tool>",
         )
     ),
+    *(
+        Reply(f"a variant: {written[:30]}", f"So:\n{written}", (_read("a"),), "So:")
+        for written in (
+            "<tool_calls:6124c78e>\n<tool_call:6124c78e>read_file\n<arg_key:6124c78e>path</arg_key:6124c78e>\n<arg_value:6124c78e>a</arg_value:6124c78e>\n</tool_call:6124c78e>\n</tool_calls:6124c78e>",  # Hunyuan 4
+            '<｜GCML｜tool_calls>\n<｜GCML｜invoke name="read_file">\n<｜GCML｜parameter name="path" string="true">a</｜GCML｜parameter>\n</｜GCML｜invoke>\n</｜GCML｜tool_calls></s>',  # GigaChat 3.5
+            "<iquestcoder_tool_call>read_file\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</iquestcoder_tool_call>",
+            '[TOOL_REQUEST]{"name": "read_file", "arguments": {"path": "a"}}[END_TOOL_REQUEST]',  # LM Studio
+        )
+    ),
+    Reply("Sarashina", "<|tool_calls|>[{'name': 'read_file', 'arguments': {'path': 'a'}}]", (_read("a"),)),
+    Reply(
+        "Sarashina, where a server leaves out the token",
+        "[{'name': 'read_file', 'arguments': {'path': \"a's\"}}]",
+        (_read("a's"),),
+    ),
+    Reply("Python that is no call", "[{'name': 'x'}, 3]", (), "[{'name': 'x'}, 3]"),
     Reply(
         "functools behind words",
         'I look.\nfunctools[{"name": "read_file", "arguments": {"path": "a"}}]',

@@ -25,6 +25,13 @@ _TOKEN_LIKE = re.compile(r"[|｜:\[]|tool_call")  # what is never text: other cl
 _PYTHON_TAGS = ("<|python_tag|>", "<|python_start|>", "<|tool_call_start|>")
 _FUNCTION_CALLS, _INVOKE = "<function_calls>", "<invoke name="
 _LISTED_LINE: Form = ("\n", r"[ \t]{0,8}", *LISTED)
+_VARIANTS: tuple[Form, ...] = (
+    ("<", *"tool_call", "s?", ":", r"[\w-]{1,32}", ">"),  # Hunyuan 4: each of its models has a suffix of its own
+    ("<", "｜", r"[A-Z]{2,12}", "｜", r"[a-z]", r"[a-z_]{2,20}", ">"),  # GigaChat 3.5, as DeepSeek has it
+    ("<", r"[a-z0-9]{2,20}", *"_tool_call", ">"),  # iQuest Coder
+)
+_AFFIX = re.compile(r":[\w-]+|｜[A-Z]+｜|[a-z0-9]+_(?=tool_call>)")
+_VARIANT = marks(*_VARIANTS)
 _ELEMENT = marks(*ELEMENTS)
 _JSON = ("{", (r"\[", r"\s{0,64}", r'[{"\]]'))
 
@@ -67,7 +74,7 @@ class AnyFormat(Dialect):
             self._python.bare,
             *LOOSE_BEGINS,
         )
-        self.suspects = (*LOOSE_SUSPECTS, _LISTED_LINE)
+        self.suspects = (*LOOSE_SUSPECTS, _LISTED_LINE, *_VARIANTS)
         self.elements = ELEMENTS
         self.call_blocks = LOOSE_BLOCKS
 
@@ -91,6 +98,8 @@ class AnyFormat(Dialect):
         if (yield from cursor.sees(LISTED, _LISTED_LINE)):
             yield from cursor.space()
             return (yield from self._json.read(cursor, "", tools))
+        if (yield from cursor.sees(*_VARIANTS)):
+            return (yield from self._variant(cursor, tools))
         is_element = yield from cursor.sees(*ELEMENTS)
         if is_element and (found := (yield from read_elements(self, cursor, tools))) is not None:
             return found
@@ -106,6 +115,20 @@ class AnyFormat(Dialect):
             return found if known else None
         return found
 
+    def _variant(self, cursor: Cursor, tools: Tools | None) -> Reading:
+        """Calls in tags that are known but for what one model puts in front of or behind each name."""
+        start = cursor.taken
+        tag = yield from cursor.accept(*_VARIANTS)
+        text, _ = yield from cursor.until(f"</{tag[1:]}")
+        yield from cursor.accept(f"</{tag[1:]}")
+        affix = _AFFIX.search(tag)
+        assert affix is not None  # the forms have one
+        plain = re.sub(rf"(</?){re.escape(affix[0])}|{re.escape(affix[0])}(?=>)", r"\1", cursor.peek()[start:])
+        found = self.parse(plain, tools).found
+        if not found:
+            cursor.back(cursor.taken - start)
+        return found or None
+
     def format_of(self, mark: str) -> str:
         """The name of the dialect whose calls begin like this."""
         if mark in (*_PYTHON_TAGS, _FUNCTION_CALLS):  # each stands for several
@@ -116,7 +139,7 @@ class AnyFormat(Dialect):
             return self._json.name
         if mark.startswith("to="):
             return self._channels.name
-        if is_loose(mark) or _ELEMENT.whole.fullmatch(mark):
+        if is_loose(mark) or _VARIANT.whole.fullmatch(mark) or _ELEMENT.whole.fullmatch(mark):
             return self.name
         return self._json.name if mark[-1] in '"{[' else self._python.name
 

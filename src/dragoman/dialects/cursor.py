@@ -25,6 +25,7 @@ TICKS = re.compile(r"`*+")
 TILDES = re.compile(r"~*+")
 WORD = re.compile(r"[\w.+-]*+")
 
+_AT_LEAST = re.compile(r"\{[2-9],")
 _REACH = 512  # no form is longer than this
 
 
@@ -75,6 +76,7 @@ def _tree(literals: Sequence[str], at: int = 0, *, begun: bool = False) -> str:
 def _begun(steps: tuple[str, ...]) -> str:
     pattern = ""
     for step in reversed(steps[:-1] or steps):
+        step = _AT_LEAST.sub("{1,", step)  # it may have only begun
         pattern = f"{step}(?:{pattern})?" if pattern else step
     return pattern
 
