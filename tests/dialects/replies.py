@@ -1754,7 +1754,7 @@ LOOSE = [
     ),
 ]
 
-_HTML = "<html>\n<body>\n<search>\n<form>\n<input name=\"search\">\n</form>\n</search>\n<time></time>\n</body>\n</html>"
+_HTML = '<html>\n<body>\n<search>\n<form>\n<input name="search">\n</form>\n</search>\n<time></time>\n</body>\n</html>'
 _ELEMENT = "<read_file>\n<path>a</path>\n</read_file>"
 ELEMENTS = [
     *(
@@ -1871,9 +1871,7 @@ ELEMENTS = [
         (),
         "Use\nfunctools.partial\nor functools[0].",
     ),
-    Reply(
-        "gpt-oss without its tokens", 'commentary to=functions.read_file json{"path": "a"}', (_read("a"),)
-    ),
+    Reply("gpt-oss without its tokens", 'commentary to=functions.read_file json{"path": "a"}', (_read("a"),)),
     Reply(
         "Granite 3.2",
         "Here is my thought process: Hm.\n\nHere is my response: It is 3.",

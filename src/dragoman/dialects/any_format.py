@@ -26,7 +26,14 @@ _PYTHON_TAGS = ("<|python_tag|>", "<|python_start|>", "<|tool_call_start|>")
 _FUNCTION_CALLS, _INVOKE = "<function_calls>", "<invoke name="
 _LISTED_LINE: Form = ("\n", r"[ \t]{0,8}", *LISTED)
 _VARIANTS: tuple[Form, ...] = (
-    ("<", *"tool_call", "s?", ":", r"[\w-]{1,32}", ">"),  # Hunyuan 4: each of its models has a suffix of its own
+    (
+        "<",
+        *"tool_call",
+        "s?",
+        ":",
+        r"[\w-]{1,32}",
+        ">",
+    ),  # Hunyuan 4: each of its models has a suffix of its own
     ("<", "｜", r"[A-Z]{2,12}", "｜", r"[a-z]", r"[a-z_]{2,20}", ">"),  # GigaChat 3.5, as DeepSeek has it
     ("<", r"[a-z0-9]{2,20}", *"_tool_call", ">"),  # iQuest Coder
 )
@@ -119,11 +126,13 @@ class AnyFormat(Dialect):
         """Calls in tags that are known but for what one model puts in front of or behind each name."""
         start = cursor.taken
         tag = yield from cursor.accept(*_VARIANTS)
-        text, _ = yield from cursor.until(f"</{tag[1:]}")
+        yield from cursor.until(f"</{tag[1:]}")
         yield from cursor.accept(f"</{tag[1:]}")
         affix = _AFFIX.search(tag)
         assert affix is not None  # the forms have one
-        plain = re.sub(rf"(</?){re.escape(affix[0])}|{re.escape(affix[0])}(?=>)", r"\1", cursor.peek()[start:])
+        plain = re.sub(
+            rf"(</?){re.escape(affix[0])}|{re.escape(affix[0])}(?=>)", r"\1", cursor.peek()[start:]
+        )
         found = self.parse(plain, tools).found
         if not found:
             cursor.back(cursor.taken - start)

@@ -76,8 +76,8 @@ def _tree(literals: Sequence[str], at: int = 0, *, begun: bool = False) -> str:
 def _begun(steps: tuple[str, ...]) -> str:
     pattern = ""
     for step in reversed(steps[:-1] or steps):
-        step = _AT_LEAST.sub("{1,", step)  # it may have only begun
-        pattern = f"{step}(?:{pattern})?" if pattern else step
+        begun = _AT_LEAST.sub("{1,", step)
+        pattern = f"{begun}(?:{pattern})?" if pattern else begun
     return pattern
 
 

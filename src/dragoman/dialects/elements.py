@@ -1,8 +1,8 @@
-"""Calls as XML with an element for each argument: `<add><a>1</a></add>`, as the prompts of Cline and Roo have it.
+"""Calls as XML with an element for each argument: `<add><a>1</a></add>`, as in the prompts of Cline and Roo.
 
-The name may also stand in an element of its own (`<tool_name>add</tool_name>`: Claude 2, Cherry Studio) or in an
-attribute (`<tool name="add">`); the arguments in an element around them, each in a `<parameter name="a">`, or as
-JSON. Any of them may stand in one such as `<tool_calls>`.
+The name may also stand in an element of its own (`<tool_name>add</tool_name>`: Claude 2, Cherry Studio) or in
+an attribute (`<tool name="add">`); the arguments in an element around them, each in a `<parameter name="a">`,
+or as JSON. Any of them may stand in one such as `<tool_calls>`.
 
 Only what names a tool there is, and holds an argument that this tool has, is a call, in lines of its own: all
 other XML and HTML is text.
@@ -21,7 +21,6 @@ from dragoman.dialects.json_text import read_json
 from dragoman.dialects.loose_json import plain_name
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.values import allows_list, argument_names, has_argument, kinds_in, schema_in, value_in
-from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.thinking import ANSWERS
@@ -72,7 +71,7 @@ def read_inside(dialect: Dialect, cursor: Cursor, opener: str, tools: Tools | No
 
 
 def _stands_alone(dialect: Dialect, cursor: Cursor) -> Steps[bool]:
-    """Whether the line ends here, and no element around this: then it would be a part of that. Reads nothing."""
+    """Whether the line ends here, and no element around this, of which it would be a part. Reads nothing."""
     space = yield from cursor.space()
     closing = yield from cursor.sees(_CLOSING)
     around = closing and closing not in (*dialect.drops, *ANSWERS.values())
@@ -136,7 +135,9 @@ def _arguments(
 ) -> Steps[Sequence[FoundCall] | None]:
     """Up to what closes the call. None where nothing shows that it is one."""
     yield from cursor.space()
-    around = yield from cursor.accept(*(f"<{word}>" for word in ARGUMENT_KEYS if not has_argument(word, tool)))
+    around = yield from cursor.accept(
+        *(f"<{word}>" for word in ARGUMENT_KEYS if not has_argument(word, tool))
+    )
     ends = [f"</{around[1:]}"] if around else []
     ends.append(f"</{tag}>")
     yield from cursor.space()

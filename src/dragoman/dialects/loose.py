@@ -29,7 +29,10 @@ _NAMED: Form = (r"[A-Za-z_]", r"[\w.:-]{0,99}", *_OBJECT)
 _WITH_MARK: Form = (r"[A-Za-z_]", r"[\w.:-]{0,99}", r"\[", *"ARGS", r"\]", *_OBJECT)
 _PROMPTED: Form = (*">>>", *_NAMED)
 _TO_FUNCTION = (*" to=functions", r"\.", r"[\w.:-]{1,99}", r"[ \w]{0,20}", r"\{")
-_COMMENTARY: tuple[Form, ...] = tuple((*word, *_TO_FUNCTION) for word in ("commentary", "assistantcommentary"))
+_COMMENTARY: tuple[Form, ...] = (
+    (*"commentary", *_TO_FUNCTION),
+    (*"assistantcommentary", *_TO_FUNCTION),
+)
 _ACTION: Form = tuple(ACTION)
 _ACTION_LINE: Form = ("\n", r"[ \t]{0,8}", *ACTION)
 

@@ -24,7 +24,16 @@ from dragoman.dialects.cursor import BLANK, TICKS, TILDES, WORD, Cursor, Form, M
 from dragoman.dialects.visible import Piece, VisibleText, Voice
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
-from dragoman.wire.thinking import ANSWERS, CLOSING, END_TOKENS, HEADERS, OPENING, THOUGHTS, WORDS, thought_ends
+from dragoman.wire.thinking import (
+    ANSWERS,
+    CLOSING,
+    END_TOKENS,
+    HEADERS,
+    OPENING,
+    THOUGHTS,
+    WORDS,
+    thought_ends,
+)
 
 Tools: TypeAlias = Sequence[ToolSpec]
 
@@ -110,7 +119,8 @@ class Scanner:
         self._openers: tuple[Form, ...] = (*self._marked, *grammar.suspects)
         self._elements = grammar.elements if tools else ()
         endings = (*END_TOKENS, *(ANSWERS.values() if thinking else ()))
-        known = (*self._openers, *self._elements, *self._thoughts, *self._thought_ends, *grammar.drops, *endings)
+        calls_or_thoughts = (*self._openers, *self._elements, *self._thoughts)
+        known = (*calls_or_thoughts, *self._thought_ends, *grammar.drops, *endings)
         self._unfenced = marks(*known)
         self._marks = self._unfenced if grammar.reserved else marks(*known, *_RUNS)
         self._in_code = (*self._marked, *((grammar.sure,) if grammar.sure else ()))
