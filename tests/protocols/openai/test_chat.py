@@ -217,3 +217,14 @@ async def test_a_cut_off_answer_says_so(tmp_path: Path) -> None:
             for _ in range(2)
         ]
     assert reasons == ["length", "content_filter"]
+
+
+async def test_an_answer_that_the_provider_broke_off_is_an_error(tmp_path: Path) -> None:
+    """F1: `stop` would say that half of it is all."""
+    broken = says("Half", finish="error")
+    async with called(tmp_path, [broken, broken]) as (client, _):
+        with pytest.raises(openai.InternalServerError, match="broke off the reply"):
+            await client.chat.completions.create(model=MODEL, messages=[user("Hi")])
+        stream = await client.chat.completions.create(model=MODEL, messages=[user("Hi")], stream=True)
+        with pytest.raises(openai.APIError, match="broke off the reply"):
+            [chunk async for chunk in stream]

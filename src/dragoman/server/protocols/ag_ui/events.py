@@ -8,6 +8,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
+from dragoman.messages.endings import FAILED, notice_of
 from dragoman.messages.message import Message
 from dragoman.messages.parts import (
     Arguments,
@@ -231,8 +232,11 @@ class AgentRun:
     def _end(self, end: e.TurnEnd) -> Iterator[RunEvent]:
         yield from self._end_step()
         used: JsonValue = [_usage(end.usage, self._model)]
-        if end.error is not None:
-            yield {"type": "RUN_ERROR", "message": end.error, "usage": used}
+        failure = end.error
+        if failure is None and end.state == "completed" and end.finish in FAILED:
+            failure = notice_of(end.finish, self._model or "the model")
+        if failure is not None:
+            yield {"type": "RUN_ERROR", "message": failure, "usage": used}
             return
         if end.state == "cancelled" and not self._all_outcomes:
             yield {"type": "RUN_ERROR", "message": "the run was cancelled", "code": "cancelled"}

@@ -45,6 +45,7 @@ _FINISH = {
     "recitation": "content-filter",
     "refusal": "content-filter",
     "tool_calls": "tool-calls",
+    "malformed": "error",
     "error": "error",
 }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from dragoman.messages import events as e
-from dragoman.messages.endings import INCOMPLETE, REFUSED
+from dragoman.messages.endings import FAILED, INCOMPLETE, REFUSED, notice_of
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, Citation, Reasoning, Text, ToolCall
 from dragoman.messages.usage import Usage
@@ -236,6 +236,8 @@ class ReplyReader:
         yield from self._close()
         finish = end.finish or self._finish or "stop"
         match end.state:
+            case "completed" if finish in FAILED:
+                yield from self._finish_with("error", error=notice_of(finish, "the model") or finish)
             case "completed":
                 if self.typed:
                     yield from self._answer(end.text, finish)
