@@ -86,6 +86,7 @@ class AgentRun:
         """What was said before, for a client that has nothing of it, and the state where there is one."""
         if self.history:
             said: JsonValue = [shown for message in self.history for shown in thread_messages(message)]
+            self._model = next((one.model for one in reversed(self.history) if one.model), self._model)
             yield {"type": "MESSAGES_SNAPSHOT", "messages": said}
         if self.state:
             yield {"type": "STATE_SNAPSHOT", "snapshot": self.state}
@@ -127,6 +128,7 @@ class AgentRun:
     def _say(self, message: Message) -> Iterator[RunEvent]:
         yield from self._close()
         self._message, self._parts = message.id, 0
+        self._model = message.model or self._model
         for part in message.parts:
             yield from self._close()
             match part:
