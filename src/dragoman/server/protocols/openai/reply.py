@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from dragoman.messages import events as e
 from dragoman.messages.endings import FAILED, INCOMPLETE, REFUSED, notice_of
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, Citation, Reasoning, Text, ToolCall
+from dragoman.messages.parts import Arguments, Citation, Error, Reasoning, Text, ToolCall
 from dragoman.messages.usage import Usage
 from dragoman.turn.output import Unfit, read_answer
 
@@ -153,6 +153,8 @@ class ReplyReader:
                     yield from self._close()
                 case ToolCall():
                     self._calls[part.id] = part.state.settled
+                case Error(kind=kind):
+                    self._kind = kind
                 case _:
                     pass
         for call in message.calls:  # they were started when the reply was whole
