@@ -1819,7 +1819,7 @@ ELEMENTS = [
         ("is there twice",),
     ),
     *(
-        Reply(f"no call: {written[:50]}", written, (), written)
+        Reply(f"no call: {written}", written, (), written)
         for written in (
             f"Like so:\n```xml\n{_ELEMENT}\n```\nSee?",
             f"Like so:\n```xml\n{_ELEMENT}\n```",

@@ -62,8 +62,8 @@ def read_tool_call(
     yield from cursor.space()
     if (yield from cursor.sees("{", "[", "```")):
         return (yield from dialect.tagged(cursor, tags.open, tags.closes[0]))
-    if (found := (yield from read_inside(dialect, cursor, tags.open, tools))) is not None:
-        return found
+    if (inside := (yield from read_inside(dialect, cursor, tags.open, tools))) is not None:
+        return inside
     name, mark = yield from cursor.until(
         tags.key[0], tags.separator, FUNCTION, *tags.closes, tags.open, "\n", "{"
     )

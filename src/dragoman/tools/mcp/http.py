@@ -101,7 +101,6 @@ class _Bounded(httpx2.AsyncByteStream):
 class _Refused(_Bounded):
     """A compressed body, which nobody asked for: it is not read."""
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[bytes]:
         self._diagnostics.overflow = "it sent a compressed answer, which nobody asked for"
         raise httpx2.StreamError(self._diagnostics.overflow)
-        yield b""  # what makes it a stream
