@@ -1754,8 +1754,141 @@ LOOSE = [
     ),
 ]
 
+_HTML = '<html>\n<body>\n<search>\n<form>\n<input name="search">\n</form>\n</search>\n<time></time>\n</body>\n</html>'
+_ELEMENT = "<read_file>\n<path>a</path>\n</read_file>"
+ELEMENTS = [
+    *(
+        Reply(f"an element each: {written[:60]}", written, (_read("a"),))
+        for written in (
+            _ELEMENT,  # Cline
+            "<read_file><path>a</path></read_file>",
+            "<thinking>Hm.</thinking>\n\n" + _ELEMENT,
+            "<think>Hm.</think>\n<answer>\n" + _ELEMENT + "\n</answer>",
+            f"```xml\n{_ELEMENT}\n```",
+            "<read_file>\n<args>\n<path>a</path>\n</args>\n</read_file>",  # Roo
+            "<function_calls>\n<invoke>\n<tool_name>read_file</tool_name>\n<parameters>\n<path>a</path>\n</parameters>\n</invoke>\n</function_calls>",  # Claude 2
+            "<invoke>\n<tool_name>read_file</tool_name>\n<parameters>\n<path>a</path>\n</parameters>\n</invoke>",
+            "<tool>\n<tool_name>read_file</tool_name>\n<path>a</path>\n</tool>",
+            '<tool_use>\n  <name>read_file</name>\n  <arguments>{"path": "a"}</arguments>\n</tool_use>',  # Cherry Studio
+            '<tool_call>\n<name>read_file</name>\n<arguments>{"path": "a"}</arguments>\n</tool_call>',
+            f"<tool_call>\n{_ELEMENT}\n</tool_call>",
+            f"<tool_calls>\n{_ELEMENT}\n</tool_calls>",
+            "<tool_call>\n<function>read_file</function>\n<parameter=path>a</parameter>\n</tool_call>",
+            '<tool_call>\n<invoke name="read_file">\n<parameter name="path">a</parameter>\n</invoke>\n</tool_call>',
+            '<tool_calls>\n<invoke name="read_file">\n<parameter name="path">a</parameter>\n</invoke>\n</tool_calls>',
+            '<tool name="read_file">{"path": "a"}</tool>',
+            '<tool_call name="read_file"><parameter name="path">a</parameter></tool_call>',
+            '<read_file>{"path": "a"}</read_file>',
+            '<x:function_calls>\n<x:invoke name="read_file">\n<x:parameter name="path">a</x:parameter>\n</x:invoke>\n</x:function_calls>',
+        )
+    ),
+    Reply(
+        "elements with words around them",
+        f"I look.\n\n{_ELEMENT}\n\nDone.",
+        (_read("a"),),
+        "I look.\n\nDone.",
+    ),
+    Reply("two elements", f"{_ELEMENT}\n<get_time></get_time>\n<get_time/>", (_read("a"), TIME, TIME)),
+    Reply(
+        "values of other types",
+        "<search>\n<query>a <b>c</b></query>\n<tags><tag>x</tag><tag>y</tag></tags>\n<filter><year>3</year></filter>\n</search>",
+        (("search", {"query": "a <b>c</b>", "tags": ["x", "y"], "filter": {"year": 3}}),),
+    ),
+    Reply(
+        "a list as elements that come again",
+        "<search><query>a</query><tags>x</tags><tags>y</tags></search>",
+        (("search", {"query": "a", "tags": ["x", "y"]}),),
+    ),
+    Reply(
+        "a value with tags of its own and the closing one among them",
+        "<write_file>\n<path>a.html</path>\n<content>\n<p>x</p>\n</content> is no end\n</content>\n</write_file>",
+        (("write_file", {"path": "a.html", "content": "<p>x</p>\n</content> is no end"}),),
+    ),
+    Reply(
+        "an element that the reply ends in",
+        "I look.\n<read_file>\n<path>a",
+        (),
+        "I look.",
+        ("is not closed with </path>",),
+    ),
+    Reply(
+        "an argument twice",
+        "<read_file><path>a</path><path>b</path></read_file>",
+        (),
+        "",
+        ("is there twice",),
+    ),
+    *(
+        Reply(f"no call: {written}", written, (), written)
+        for written in (
+            f"Like so:\n```xml\n{_ELEMENT}\n```\nSee?",
+            f"Like so:\n```xml\n{_ELEMENT}\n```",
+            f"```\n# Cline\n{_ELEMENT}\n```",
+            f"~~~\nof\n{_ELEMENT}\n~~~",
+            "Write `<read_file><path>a</path></read_file>` for it.",
+            "Write <read_file><path>a</path></read_file> for it.",
+            "Write\n<read_file><path>a</path></read_file> for it.",
+            "> <read_file><path>a</path></read_file>",
+            f"<config>\n{_ELEMENT}\n</config>",
+            _HTML,
+            "<search>a search</search>",
+            '<search>{"a": 1}</search>',
+            '<search role="search">\n<query>a</query>\n</search>',
+            "<person><name>search</name></person>",
+            "<person><name>Ada</name><arguments>many</arguments></person>",
+            '<a name="get_time"></a>',
+            "<hammer>\n<size>3</size>\n</hammer>",
+            "<read_file>\n<size>3</size>\n</read_file>",
+            "a <b and c> d <i>e</i>\n<read_file\n<search",
+            "<tool>\n<tool_name>hammer</tool_name>\n<parameters><path>a</path></parameters>\n</tool>",
+        )
+    ),
+    *(
+        Reply(f"a variant: {written[:30]}", f"So:\n{written}", (_read("a"),), "So:")
+        for written in (
+            "<tool_calls:6124c78e>\n<tool_call:6124c78e>read_file\n<arg_key:6124c78e>path</arg_key:6124c78e>\n<arg_value:6124c78e>a</arg_value:6124c78e>\n</tool_call:6124c78e>\n</tool_calls:6124c78e>",  # Hunyuan 4
+            '<｜GCML｜tool_calls>\n<｜GCML｜invoke name="read_file">\n<｜GCML｜parameter name="path" string="true">a</｜GCML｜parameter>\n</｜GCML｜invoke>\n</｜GCML｜tool_calls></s>',  # GigaChat 3.5
+            "<iquestcoder_tool_call>read_file\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</iquestcoder_tool_call>",
+            '[TOOL_REQUEST]{"name": "read_file", "arguments": {"path": "a"}}[END_TOOL_REQUEST]',  # LM Studio
+        )
+    ),
+    Reply("Sarashina", "<|tool_calls|>[{'name': 'read_file', 'arguments': {'path': 'a'}}]", (_read("a"),)),
+    Reply(
+        "Sarashina, where a server leaves out the token",
+        "[{'name': 'read_file', 'arguments': {'path': \"a's\"}}]",
+        (_read("a's"),),
+    ),
+    Reply("Python that is no call", "[{'name': 'x'}, 3]", (), "[{'name': 'x'}, 3]"),
+    Reply(
+        "functools behind words",
+        'I look.\nfunctools[{"name": "read_file", "arguments": {"path": "a"}}]',
+        (_read("a"),),
+        "I look.",
+    ),
+    Reply(
+        "functools in Python",
+        "Use\nfunctools.partial\nor functools[0].",
+        (),
+        "Use\nfunctools.partial\nor functools[0].",
+    ),
+    Reply("gpt-oss without its tokens", 'commentary to=functions.read_file json{"path": "a"}', (_read("a"),)),
+    Reply(
+        "Granite 3.2",
+        "Here is my thought process: Hm.\n\nHere is my response: It is 3.",
+        (),
+        "It is 3.",
+    ),
+    Reply(
+        "Granite 3.2 with a call, and one it thinks of",
+        'Here\'s my thought process:\n<|tool_call|>[{"name": "get_time"}]\nHere\'s my response:\n'
+        '<|tool_call|>[{"name": "read_file", "arguments": {"path": "a"}}]',
+        (_read("a"),),
+    ),
+]
+
 ANY = [
     *LOOSE,
+    *ELEMENTS,
     Reply("as Hermes does", 'So: <tool_call>{"name": "get_time"}</tool_call>', (TIME,), "So:"),
     Reply("as Mistral does", '[TOOL_CALLS]read_file[ARGS]{"path": "a"}', (_read("a"),)),
     Reply(

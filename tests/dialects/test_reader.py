@@ -209,3 +209,12 @@ def test_w4_text_that_turns_out_to_be_a_thought_takes_its_calls_with_it() -> Non
     assert (message.reasoning, message.text, message.calls) == ("I could here.", "No need.", ())
     message = folded(read("xml_tag", [*events, MessageEnd("stop", USAGE)]))
     assert message.calls == ()  # not even if no text follows: it was ended
+
+
+@pytest.mark.parametrize("size", [1, 3, 17, 99])
+def test_w4_words_that_seem_to_begin_a_thought_are_the_answer_if_nothing_ends_it(size: int) -> None:
+    text = 'Here is my thought process:\n\nI add.\n<tool_call>{"name": "get_time"}</tool_call>'
+    message = folded(read("hermes", streamed(text[at : at + size] for at in range(0, len(text), size))))
+
+    assert message.text == "Here is my thought process:\n\nI add."
+    assert [call.tool for call in message.calls] == ["get_time"]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dragoman import Agent
 from dragoman.messages import events as e
 from dragoman.messages.parts import CallState
+from dragoman.messages.usage import Usage
 from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
 from dragoman.wire.scripted import calls, fails, says, thinks
 from tests.protocols.published import read_by_client, run_client
@@ -184,6 +185,13 @@ async def test_an_agent_is_run_by_its_name(tmp_path: Path) -> None:
         shown = await at_the_client(site, "chat", "/critic")
         (request,) = model_of(site.runtime).requests
     assert (said(shown), "You are a critic." in request.system) == (["Weak."], True)
+
+
+def test_a_run_whose_reply_was_broken_off_is_no_success() -> None:
+    """F1"""
+    ended = [*AgentRun("thread", "run").events(e.TurnEnd("completed", "Half", Usage(), finish="error"))]
+    assert ended[-1]["type"] == "RUN_ERROR"
+    assert "broke off the reply" in str(ended[-1]["message"])
 
 
 def test_whatever_happens_in_a_turn_the_client_reads_its_run() -> None:

@@ -207,6 +207,7 @@ async def test_an_approval_that_comes_too_late_brings_the_rest_of_the_answer(tmp
         ["tool-output-denied"],
     ]
     assert [told[-1]["type"] for told in (late, over, rest)] == ["finish"] * 3
+    assert all(told[-1]["messageMetadata"]["model"] for told in (over, rest))
 
 
 async def test_what_ag_ui_brings_too_late_shows_the_thread_as_it_is(tmp_path: Path) -> None:
@@ -236,6 +237,7 @@ async def test_what_ag_ui_brings_too_late_shows_the_thread_as_it_is(tmp_path: Pa
             -1
         ] == "7."
         assert shown[-1]["outcome"] == {"type": "success"}
+        assert shown[-1]["usage"][0]["model"]
 
 
 def approval(chunks: list[dict[str, Any]], **answer: Any) -> dict[str, Any]:

@@ -51,6 +51,15 @@ TAGGED: dict[str, tuple[Part, ...]] = {
     "<think></think>\n\nyes": (Text("yes"),),
     "<think>1 < 2 <b></b> </thin</think>yes": (thought("1 < 2 <b></b> </thin"), Text("yes")),
     "<think>never closed": (thought("never closed"),),
+    "Here is my thought process: hm\n\nHere is my response: yes": (thought("hm\n\n"), Text(" yes")),
+    "Here's my thought process:\nhm\nHere's my response:\nyes": (thought("hm\n"), Text("yes")),
+    "Here is my thought process: none.": (
+        thought("none."),
+        Text("Here is my thought process:\n\nnone."),  # nothing ended it: it was the answer
+    ),
+    "So. Here is my thought process: hm Here is my response: yes": (
+        Text("So. Here is my thought process: hm Here is my response: yes"),
+    ),
     "<think>hm</think>yes </think> and <thin": (thought("hm"), Text("yes </think> and <thin")),
     "hm, well.\n</think>\n\nyes": (Reasoning("hm, well.\n"), Text("yes")),
     "</think>yes": (Text("yes"),),

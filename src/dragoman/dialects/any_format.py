@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from dragoman.dialects.cursor import Cursor
+from dragoman.dialects.cursor import Cursor, Form, marks
+from dragoman.dialects.elements import ELEMENTS, read_elements, read_inside
 from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.llama_json import LISTED
 from dragoman.dialects.loose import LOOSE_BEGINS, LOOSE_BLOCKS, LOOSE_SUSPECTS, is_loose, read_loose
 from dragoman.dialects.scanner import Reading, TextCall, Tools
 
@@ -22,6 +24,22 @@ _LEFT_OUT = (  # too much else begins like these, or it is read without them
 _TOKEN_LIKE = re.compile(r"[|｜:\[]|tool_call")  # what is never text: other closing tags may be
 _PYTHON_TAGS = ("<|python_tag|>", "<|python_start|>", "<|tool_call_start|>")
 _FUNCTION_CALLS, _INVOKE = "<function_calls>", "<invoke name="
+_LISTED_LINE: Form = ("\n", r"[ \t]{0,8}", *LISTED)
+_VARIANTS: tuple[Form, ...] = (
+    (
+        "<",
+        *"tool_call",
+        "s?",
+        ":",
+        r"[\w-]{1,32}",
+        ">",
+    ),  # Hunyuan 4: each of its models has a suffix of its own
+    ("<", "｜", r"[A-Z]{2,12}", "｜", r"[a-z]", r"[a-z_]{2,20}", ">"),  # GigaChat 3.5, as DeepSeek has it
+    ("<", r"[a-z0-9]{2,20}", *"_tool_call", ">"),  # iQuest Coder
+)
+_AFFIX = re.compile(r":[\w-]+|｜[A-Z]+｜|[a-z0-9]+_(?=tool_call>)")
+_VARIANT = marks(*_VARIANTS)
+_ELEMENT = marks(*ELEMENTS)
 _JSON = ("{", (r"\[", r"\s{0,64}", r'[{"\]]'))
 
 
@@ -63,7 +81,8 @@ class AnyFormat(Dialect):
             self._python.bare,
             *LOOSE_BEGINS,
         )
-        self.suspects = LOOSE_SUSPECTS
+        self.suspects = (*LOOSE_SUSPECTS, _LISTED_LINE, *_VARIANTS)
+        self.elements = ELEMENTS
         self.call_blocks = LOOSE_BLOCKS
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
@@ -72,6 +91,8 @@ class AnyFormat(Dialect):
             one = self._json if (yield from cursor.sees(*_JSON)) else self._python
             return (yield from one.read(cursor, opener, tools))
         if opener == _FUNCTION_CALLS:
+            if (found := (yield from read_inside(self._written, cursor, opener, tools))) is not None:
+                return found
             yield from cursor.space()
             one = self._owners[opener] if (yield from cursor.sees(_INVOKE)) else self._olmo
             return (yield from one.read(cursor, opener, tools))
@@ -81,8 +102,18 @@ class AnyFormat(Dialect):
             return (yield from self._written.read(cursor, "", tools))
         if (yield from cursor.sees(*self._channels.begins)):
             return (yield from self._channels.read(cursor, "", tools))
+        if (yield from cursor.sees(LISTED, _LISTED_LINE)):
+            yield from cursor.space()
+            return (yield from self._json.read(cursor, "", tools))
+        if (yield from cursor.sees(*_VARIANTS)):
+            return (yield from self._variant(cursor, tools))
+        is_element = yield from cursor.sees(*ELEMENTS)
+        if is_element and (found := (yield from read_elements(self, cursor, tools))) is not None:
+            return found
         if (yield from cursor.sees(*LOOSE_BEGINS, *LOOSE_SUSPECTS)):
             return (yield from read_loose(self, cursor, tools))
+        if is_element:
+            return None
         one = self._python if (yield from cursor.sees(self._python.bare)) else self._json
         bare = yield from cursor.sees("{", "[")
         found = yield from one.read(cursor, "", tools)
@@ -90,6 +121,22 @@ class AnyFormat(Dialect):
             known = found and all(tool_named(call.name, tools) for call in found)
             return found if known else None
         return found
+
+    def _variant(self, cursor: Cursor, tools: Tools | None) -> Reading:
+        """Calls in tags that are known but for what one model puts in front of or behind each name."""
+        start = cursor.taken
+        tag = yield from cursor.accept(*_VARIANTS)
+        yield from cursor.until(f"</{tag[1:]}")
+        yield from cursor.accept(f"</{tag[1:]}")
+        affix = _AFFIX.search(tag)
+        assert affix is not None  # the forms have one
+        plain = re.sub(
+            rf"(</?){re.escape(affix[0])}|{re.escape(affix[0])}(?=>)", r"\1", cursor.peek()[start:]
+        )
+        found = self.parse(plain, tools).found
+        if not found:
+            cursor.back(cursor.taken - start)
+        return found or None
 
     def format_of(self, mark: str) -> str:
         """The name of the dialect whose calls begin like this."""
@@ -101,7 +148,7 @@ class AnyFormat(Dialect):
             return self._json.name
         if mark.startswith("to="):
             return self._channels.name
-        if is_loose(mark):
+        if is_loose(mark) or _VARIANT.whole.fullmatch(mark) or _ELEMENT.whole.fullmatch(mark):
             return self.name
         return self._json.name if mark[-1] in '"{[' else self._python.name
 

@@ -25,22 +25,23 @@ TICKS = re.compile(r"`*+")
 TILDES = re.compile(r"~*+")
 WORD = re.compile(r"[\w.+-]*+")
 
+_AT_LEAST = re.compile(r"\{[2-9],")
 _REACH = 512  # no form is longer than this
 
 
 @dataclass(slots=True, frozen=True)
 class Marks:
     """Forms to look for: as they are when complete, as they begin at the end of the text so far, the
-    characters without which none begins, and those that another one begins with."""
+    characters without which none begins, and the literals that no other one begins with."""
 
     whole: re.Pattern[str]
     begun: re.Pattern[str]
     first: re.Pattern[str]
-    shorter: frozenset[str]
+    longest: frozenset[str]
 
     def may_grow(self, found: re.Match[str]) -> bool:
         """Whether this is complete, but may be the beginning of another one that is not."""
-        return found[0] in self.shorter and self.begun.match(found.string, found.start()) is not None
+        return found[0] not in self.longest and self.begun.match(found.string, found.start()) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -54,7 +55,7 @@ def marks(*forms: Form) -> Marks:
         re.compile("|".join(whole)),
         re.compile(rf"(?:{'|'.join(begun)})\Z"),
         re.compile("|".join(first)),
-        frozenset(one for one, next in pairwise(literals) if next.startswith(one)),
+        frozenset(one for one, next in pairwise([*literals, ""]) if not next.startswith(one)),
     )
 
 
@@ -75,7 +76,8 @@ def _tree(literals: Sequence[str], at: int = 0, *, begun: bool = False) -> str:
 def _begun(steps: tuple[str, ...]) -> str:
     pattern = ""
     for step in reversed(steps[:-1] or steps):
-        pattern = f"{step}(?:{pattern})?" if pattern else step
+        begun = _AT_LEAST.sub("{1,", step)
+        pattern = f"{begun}(?:{pattern})?" if pattern else begun
     return pattern
 
 

@@ -63,6 +63,7 @@ class Dialect(ABC):
     sure: tuple[str, ...] = ()
     begins: tuple[Form, ...] = ()
     suspects: tuple[Form, ...] = ()
+    elements: tuple[Form, ...] = ()
     call_blocks: tuple[str, ...] = ()
     reserved: bool = False
     thoughts: Mapping[str, str] = MappingProxyType({})

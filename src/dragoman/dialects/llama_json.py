@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor, Form
+from dragoman.dialects.elements import read_inside
 from dragoman.dialects.function_tag import FUNCTION, FUNCTION_END, read_function
 from dragoman.dialects.grammar import Dialect, name_in
 from dragoman.dialects.json_text import Members, read_json
@@ -41,6 +42,7 @@ HEADERS = ("function call<|role_sep|>", "-> tool/function_call")  # where the pr
 
 _BY_KEYS = {tags.open: tags for tags in (PLAIN, LONGCAT)}  # where each argument may have a tag of its own
 _GAP = (r"\s{0,64}",)
+LISTED: Form = (*FUNCTOOLS, *_GAP, r"[{\[]")
 
 
 class LlamaJson(Dialect):
@@ -56,7 +58,7 @@ class LlamaJson(Dialect):
         *TAGS.values(),
         FUNCTION_END,
     )
-    begins: tuple[Form, ...] = ((*FUNCTOOLS, *_GAP, r"[{\[]"), *HEADERS)
+    begins: tuple[Form, ...] = (LISTED, *HEADERS)
     bare = (r"[{\[]", *_GAP, r"\{?", *_GAP, '"')
     sure = (*bare, *'name"', *_GAP, ":", *_GAP, '"', r'[^"\n]{1,99}', '"', *_GAP, ",", *_GAP, '"', "[pa]")
 
@@ -94,6 +96,8 @@ class LlamaJson(Dialect):
         """Something else stands behind what opens a call."""
         if opener in _BY_KEYS:
             return (yield from read_tool_call(self, cursor, _BY_KEYS[opener], tools, lone_name=False))
+        if opener in TAGS and (found := (yield from read_inside(self, cursor, opener, tools))) is not None:
+            return found
         if opener in TOKENS or (yield from cursor.sees(*self.opens)):
             return []
         if opener in TAGS:

@@ -14,26 +14,36 @@ from dragoman.dialects.grammar import Dialect, tool_named
 from dragoman.dialects.json_text import read_json
 from dragoman.dialects.loose_json import AROUND, NAMES, loose_calls, plain_name
 from dragoman.dialects.python_calls import CALL, read_python_calls
-from dragoman.dialects.python_text import NotALiteral, PythonMachine, keywords, listed_calls
+from dragoman.dialects.python_text import NotALiteral, PythonMachine, keywords, listed_calls, plain_value
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
+from dragoman.dialects.wording import compact
 from dragoman.wire.thinking import END_TOKENS
 
 _GAP = r"\s{0,64}"
-_BEGINS_JSON = (_GAP, r"[\[{]", _GAP, r'[\[{"]')
+_BEGINS_JSON = (_GAP, r"[\[{]", _GAP, r"[\[{\"']")
+_PYTHON_DICTS: Form = (r"\[", _GAP, r"\{", _GAP, "'")
 _TAG: Form = ("<", r"[|｜]?", r"[A-Za-z]", r"[\w:.▁-]{0,40}", r"[|｜]?", ">", *_BEGINS_JSON)
 _BRACKETS: Form = (r"\[", r"[A-Z]", r"[A-Z_]{2,30}", r"\]", *_BEGINS_JSON)
 _OBJECT = (_GAP, r"\{", _GAP, r'["}]')
 _NAMED: Form = (r"[A-Za-z_]", r"[\w.:-]{0,99}", *_OBJECT)
 _WITH_MARK: Form = (r"[A-Za-z_]", r"[\w.:-]{0,99}", r"\[", *"ARGS", r"\]", *_OBJECT)
 _PROMPTED: Form = (*">>>", *_NAMED)
+_TO_FUNCTION = (*" to=functions", r"\.", r"[\w.:-]{1,99}", r"[ \w]{0,20}", r"\{")
+_COMMENTARY: tuple[Form, ...] = (
+    (*"commentary", *_TO_FUNCTION),
+    (*"assistantcommentary", *_TO_FUNCTION),
+)
 _ACTION: Form = tuple(ACTION)
 _ACTION_LINE: Form = ("\n", r"[ \t]{0,8}", *ACTION)
 
 _LAST_LINE: Form = ("\n", r"[ \t]{0,8}", r"[\[{]", _GAP, r'[{"A-Za-z_]')
 
-LOOSE_BEGINS: tuple[Form, ...] = (_ACTION, _NAMED, _WITH_MARK, _PROMPTED, CALL)
+LOOSE_BEGINS: tuple[Form, ...] = (_ACTION, _NAMED, _WITH_MARK, _PROMPTED, CALL, *_COMMENTARY, _PYTHON_DICTS)
 LOOSE_SUSPECTS: tuple[Form, ...] = (_TAG, _BRACKETS, _ACTION_LINE, _LAST_LINE)
-LOOSE_BLOCKS = ("tool_code", "tool_call", "tool_calls", "function_call", "function_calls", "typescript")
+LOOSE_BLOCKS = (
+    *("tool_code", "tool_call", "tool_calls", "tool_use", "tool", "function_call", "function_calls"),
+    "typescript",
+)
 
 _BEHIND_NAMES: tuple[Form, ...] = ("(", '"', "\n", " ", ",", "]", "}", ")", ":", "=")
 _KEYS = tuple(f'"{key}"' for key in (*NAMES, *AROUND, "id", "type", "thought"))
@@ -59,12 +69,25 @@ def read_loose(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading
         return (yield from _last(cursor, tools))
     if (yield from cursor.sees(CALL)):
         return (yield from _called(dialect, cursor, tools))
+    if (yield from cursor.sees(_PYTHON_DICTS)):
+        return (yield from _json(cursor, tools))
+    if (yield from cursor.sees(*_COMMENTARY)):
+        return (yield from _addressed(dialect, cursor, tools))
     yield from cursor.accept(">>>")
     name, _ = yield from cursor.until("\n", "{", " ", "[")  # what stands here if a server left the tokens out
     if tool_named(plain_name(name), tools) is None:
         return None
     yield from cursor.accept("[ARGS]")
     return (yield from dialect.named(cursor, plain_name(name), "", ("<|observation|>",), ("\n\n",)))
+
+
+def _addressed(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
+    """What is left of a call of gpt-oss where a server left the tokens out."""
+    yield from cursor.until(".")
+    cursor.at += 1
+    name, _ = yield from cursor.until(" ", "{")
+    yield from cursor.until("{")
+    return (yield from dialect.named(cursor, name, "", (), ())) if tool_named(name, tools) else None
 
 
 def _wrapped(cursor: Cursor, tools: Tools | None) -> Reading:
@@ -113,6 +136,11 @@ def _last(cursor: Cursor, tools: Tools | None) -> Reading:
 
 
 def _json(cursor: Cursor, tools: Tools | None) -> Steps[Sequence[FoundCall] | None]:
+    if (yield from cursor.sees(_PYTHON_DICTS)):  # Sarashina
+        machine = PythonMachine()
+        text = yield from cursor.value(machine)
+        value = plain_value(text) if machine.state == "whole" else None
+        return None if value is None else loose_calls(compact(value), tools)
     payload = yield from read_json(cursor, lambda members: False)
     return None if payload.flaw else loose_calls(payload.text, tools)
 

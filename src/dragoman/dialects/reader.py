@@ -137,7 +137,8 @@ class DialectReader:
         cut = event.unfinished or event.finish in BROKEN_OFF
         yield from self._show(self._scanner.end(cut=cut))
         self._learn()
-        if self._assumed and self._thought and not self._native and event.finish in ("stop", "unknown"):
+        assumed = self._assumed or self._scanner.assumed
+        if assumed and self._thought and not self._native and event.finish in ("stop", "unknown"):
             yield from self._repeat_as_text()
         yield from self._prose.close()
         found = self._found or (() if cut else self._thought_of())
@@ -150,8 +151,10 @@ class DialectReader:
     def _repeat_as_text(self) -> Iterator[Event]:
         """A reply that was wrongly taken to begin inside a thought was the answer."""
         self.no_end = True
-        self._scanner = Scanner(self._dialect, self._tools)
-        yield from self._show([*self._scanner.feed("".join(self._thought)), *self._scanner.end()])
+        words = self._scanner.assumed
+        text = "".join([f"{words}\n\n" if words else "", *self._thought])
+        self._scanner = Scanner(self._dialect, self._tools, thinking=not words)
+        yield from self._show([*self._scanner.feed(text), *self._scanner.end()])
         self._learn()
 
     def _thought_of(self) -> Sequence[FoundCall]:

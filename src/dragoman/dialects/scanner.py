@@ -24,7 +24,16 @@ from dragoman.dialects.cursor import BLANK, TICKS, TILDES, WORD, Cursor, Form, M
 from dragoman.dialects.visible import Piece, VisibleText, Voice
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
-from dragoman.wire.thinking import ANSWERS, CLOSING, END_TOKENS, HEADERS, OPENING, THOUGHTS, thought_ends
+from dragoman.wire.thinking import (
+    ANSWERS,
+    CLOSING,
+    END_TOKENS,
+    HEADERS,
+    OPENING,
+    THOUGHTS,
+    WORDS,
+    thought_ends,
+)
 
 Tools: TypeAlias = Sequence[ToolSpec]
 
@@ -67,6 +76,8 @@ class Grammar(Protocol):
     """How a call looks that begins without a marker at the beginning of a reply, and only there."""
     suspects: tuple[Form, ...]
     """How calls look that may stand anywhere, of tools there are, as far as it takes to suspect one."""
+    elements: tuple[Form, ...]
+    """How elements of XML begin that may be calls of tools there are, but not in code that is quoted."""
     call_blocks: tuple[str, ...]
     """The languages of fenced blocks in which calls stand as at the beginning of a reply."""
     reserved: bool
@@ -96,6 +107,7 @@ class Scanner:
         self.lone_end = False  # the end of a thought came, and no beginning
         self.unclosed = False  # the reply ended in a thought
         self.tagged = False  # a tag of a thought has come
+        self.assumed = ""  # the words that seem to begin a thought, until something ends it
         self._grammar = grammar
         self._tools = tools
         self._cursor = Cursor()
@@ -105,8 +117,10 @@ class Scanner:
         calls = (one for one in grammar.opens if one not in self._thoughts)
         self._marked: tuple[Form, ...] = (*calls, *((grammar.bare,) if grammar.bare else ()))
         self._openers: tuple[Form, ...] = (*self._marked, *grammar.suspects)
+        self._elements = grammar.elements if tools else ()
         endings = (*END_TOKENS, *(ANSWERS.values() if thinking else ()))
-        known = (*self._openers, *self._thoughts, *self._thought_ends, *grammar.drops, *endings)
+        calls_or_thoughts = (*self._openers, *self._elements, *self._thoughts)
+        known = (*calls_or_thoughts, *self._thought_ends, *grammar.drops, *endings)
         self._unfenced = marks(*known)
         self._marks = self._unfenced if grammar.reserved else marks(*known, *_RUNS)
         self._in_code = (*self._marked, *((grammar.sure,) if grammar.sure else ()))
@@ -137,6 +151,7 @@ class Scanner:
         if inside:
             yield from self._thought("")
         elif self._headers and (header := (yield from cursor.sees(*self._headers))):
+            self.assumed = header if header in WORDS else ""
             yield from self._thought(header)
         while True:
             if self.tagged and self._shown.unsaid and not self._answer_end:
@@ -265,6 +280,7 @@ class Scanner:
                 if quoted and (yield from cursor.sees("`")):
                     continue
                 self.tagged = True
+                self.assumed = ""
                 cursor.cut()
                 self._shown.switch("text")
                 return
@@ -344,7 +360,7 @@ class Scanner:
         language = yield from cursor.run(WORD)
         space = yield from cursor.space()
         for_calls = self._shown.unsaid or language in self._grammar.call_blocks
-        begins = self._grammar.begins if for_calls else ()
+        begins = (*self._grammar.begins, *self._elements) if for_calls else ()
         mark = yield from cursor.sees(*self._openers, *begins)
         if mark and (yield from self._call(mark)):
             yield from self._fenced_calls(ticks)
@@ -365,7 +381,7 @@ class Scanner:
                 cursor.cut()
                 self._shown.gap()
                 return
-            mark = yield from cursor.sees(*self._openers)
+            mark = yield from cursor.sees(*self._openers, *self._elements)
             if not mark:
                 cursor.back(len(space))
             if not mark or not (yield from self._call(mark)):

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from dragoman.dialects.cursor import Cursor, Steps
+from dragoman.dialects.elements import read_inside
 from dragoman.dialects.function_tag import FUNCTION, read_function
 from dragoman.dialects.grammar import Dialect, ends_line, tool_named
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
@@ -61,6 +62,8 @@ def read_tool_call(
     yield from cursor.space()
     if (yield from cursor.sees("{", "[", "```")):
         return (yield from dialect.tagged(cursor, tags.open, tags.closes[0]))
+    if (inside := (yield from read_inside(dialect, cursor, tags.open, tools))) is not None:
+        return inside
     name, mark = yield from cursor.until(
         tags.key[0], tags.separator, FUNCTION, *tags.closes, tags.open, "\n", "{"
     )

@@ -61,7 +61,7 @@ def value_of(text: str, key: str, tool: ToolSpec | None, *, is_text: bool = Fals
 
 def value_in(text: str, schema: JsonValue, tool: ToolSpec | None, *, is_text: bool = False) -> JsonValue:
     """The same, with the schema of the value in that of the tool."""
-    kinds = set(_kinds(schema, tool, _DEPTH))
+    kinds = kinds_in(schema, tool)
     bare = text.strip()
     if is_text and (not kinds or "string" in kinds):
         return text
@@ -98,6 +98,16 @@ def schema_in(schema: JsonValue, key: str, tool: ToolSpec | None, depth: int = _
 
 def allows_list(schema: JsonValue, tool: ToolSpec | None) -> bool:
     return "array" in _kinds(schema, tool, _DEPTH)
+
+
+def kinds_in(schema: JsonValue, tool: ToolSpec | None) -> set[str]:
+    """The JSON types that a schema allows, as far as it says so."""
+    return set(_kinds(schema, tool, _DEPTH))
+
+
+def argument_names(tool: ToolSpec) -> list[str]:
+    properties = tool.parameters.get("properties")
+    return [*properties] if isinstance(properties, dict) else []
 
 
 def has_argument(key: str, tool: ToolSpec) -> bool:

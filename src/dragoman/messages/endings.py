@@ -26,6 +26,7 @@ from dragoman.messages.parts import Error
 REFUSED = frozenset({"refusal", "filter", "safety", "recitation"})  # what it calls is not run
 # More would have come, and the text of the next reply belongs to the same answer.
 INCOMPLETE = frozenset({"length", "context", "pause"})
+FAILED = frozenset({"malformed", "error"})  # what there is of it is no answer, whatever the turn's state
 WITHOUT_ANSWER = frozenset({"malformed", "thoughts", "empty", "error"})
 
 BROKEN_OFF = REFUSED | {"length", "context", "malformed", "error", "cancelled"}

@@ -235,7 +235,8 @@ class ServedModel:
     def _language(self, request: Request) -> Dialect | None:
         """What to look for calls in the text with. Where there never were any tools, text is text."""
         if (name := self._calls_as(request)) != NATIVE:
-            return dialect(name)
+            was_chosen = request.dialect is not None or self._fallback is None
+            return dialect(name) if was_chosen else any_format_beside(name)
         if self._habits.spills == NONE or not (request.tools or _has_calls(request)):
             return None
         habits = self._habits

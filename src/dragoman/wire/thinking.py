@@ -50,10 +50,20 @@ THOUGHTS: Mapping[str, str] = MappingProxyType(
 )
 """What begins a thought in the text of some model, and what ends it."""
 OPENING, CLOSING = tuple(THOUGHTS), tuple(THOUGHTS.values())
-HEADERS: Mapping[str, str] = MappingProxyType(
-    {"/think\n": "<|im_end|>\n<|im_start|>assistant"}  # HyperCLOVA X, whose prompt ends within a header
+WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Here is my thought process:": ("Here is my response:", "Here's my response:"),  # Granite 3.2
+        "Here's my thought process:": ("Here's my response:", "Here is my response:"),
+    }
 )
-"""The same for thoughts that begin a reply: anywhere else these words mean nothing."""
+"""Thoughts that begin a reply with ordinary words: where nothing ends them, they were the answer."""
+HEADERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "/think\n": ("<|im_end|>\n<|im_start|>assistant",),  # HyperCLOVA X, whose prompt ends within a header
+        **WORDS,
+    }
+)
+"""What else begins a thought at the beginning of a reply: anywhere else it means nothing."""
 END_TOKENS = (
     *("</s>", "<eos>", "<|eos|>", "<end_of_turn>", "<turn|>", "<|im_end|>", "<|endoftext|>"),
     *("<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>"),
@@ -142,6 +152,7 @@ class Thinking:
         if header:
             self._thinking = self._tagged = True
             self._ends = thought_ends(header)
+            self._assumed = [f"{header}\n\n"] if header in WORDS else None
         return text[len(header) :]
 
     def _begin_inside(self, text: str) -> str:
@@ -278,12 +289,15 @@ def thought_ends(opening: str) -> tuple[str, ...]:
     """What ends a thought that began so. Any end does, if it began in the prompt."""
     if opening in ("<think>", "<thinking>"):  # models that were trained on both confuse them
         return "</think>", "</thinking>"
-    end = THOUGHTS.get(opening) or HEADERS.get(opening)
+    if opening in HEADERS:
+        return HEADERS[opening]
+    end = THOUGHTS.get(opening)
     return (end,) if end else CLOSING
 
 
-_LONGEST = max(map(len, (*OPENING, *CLOSING, *HEADERS.values())))
-_FIRST = re.compile(f"[{re.escape(''.join({tag[0] for tag in OPENING + CLOSING}))}]")
+_HEADER_ENDS = tuple(end for ends in HEADERS.values() for end in ends)
+_LONGEST = max(map(len, (*OPENING, *CLOSING, *HEADERS, *_HEADER_ENDS)))
+_FIRST = re.compile(f"[{re.escape(''.join({tag[0] for tag in (*OPENING, *CLOSING, *_HEADER_ENDS)}))}]")
 
 
 _MOST_ENDING = 500  # characters

@@ -16,6 +16,7 @@ from tests.cli.acp.editor import PlayedEditor, connected, settings
 from tests.fork_server import KILL
 from tests.loopback import loopback
 from tests.patience import PATIENCE
+from tests.wire.endings.replies import chat
 
 pytestmark = pytest.mark.slow
 
@@ -284,3 +285,16 @@ async def test_a_failing_model_is_an_error_of_the_prompt(tmp_path: Path) -> None
                 await here.say(session, "hi")
             model.script[:] = [says("Back.")]
             assert (await here.say(session, "hi")).stop_reason == "end_turn"
+
+
+async def test_an_editor_learns_how_a_reply_ended(tmp_path: Path) -> None:
+    """F2: in the protocol's own words; for one that was broken off it has none but an error."""
+    cut = [chat("and ", "length")] * 4  # it is asked to go on, three times
+    async with loopback(chat("Half", "content_filter"), *cut, chat("Half", "error")) as model:
+        settings(tmp_path, model)
+        async with connected(tmp_path) as here:
+            session = await here.session()
+            ended = [(await here.say(session, "hi")).stop_reason for _ in range(2)]
+            with pytest.raises(acp.RequestError, match="broke off the reply"):
+                await here.say(session, "hi")
+    assert ended == ["refusal", "max_tokens"]

@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from dragoman import Agent
+from dragoman.errors import ProviderError
 from dragoman.messages.usage import Usage
 from dragoman.wire.scripted import Line, calls, fails, says
 from tests.patience import PATIENCE, eventually
@@ -217,3 +218,28 @@ async def test_a_cut_off_answer_says_so(tmp_path: Path) -> None:
             for _ in range(2)
         ]
     assert reasons == ["length", "content_filter"]
+
+
+async def test_a_prompt_that_a_filter_stopped_is_the_callers_to_change(tmp_path: Path) -> None:
+    """F1: in OpenAI's words for it, which clients know."""
+    filtered = fails(ProviderError("The prompt is filtered.", kind="filter", status=400))
+    async with called(tmp_path, [filtered, filtered]) as (client, _):
+        with pytest.raises(openai.BadRequestError, match="is filtered") as stopped:
+            await client.chat.completions.create(model=MODEL, messages=[user("Hi")])
+        assert stopped.value.code == "content_filter"
+        reply = await client.responses.create(model=MODEL, input="Hi")
+        assert reply.error is not None
+        assert (reply.status, reply.error.code) == ("failed", "invalid_prompt")
+        again = await client.responses.retrieve(reply.id)  # of what is stored, as for who comes late
+        assert again.error == reply.error
+
+
+async def test_an_answer_that_the_provider_broke_off_is_an_error(tmp_path: Path) -> None:
+    """F1: `stop` would say that half of it is all."""
+    broken = says("Half", finish="error")
+    async with called(tmp_path, [broken, broken]) as (client, _):
+        with pytest.raises(openai.InternalServerError, match="broke off the reply"):
+            await client.chat.completions.create(model=MODEL, messages=[user("Hi")])
+        stream = await client.chat.completions.create(model=MODEL, messages=[user("Hi")], stream=True)
+        with pytest.raises(openai.APIError, match="broke off the reply"):
+            [chunk async for chunk in stream]

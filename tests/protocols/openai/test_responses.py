@@ -184,6 +184,7 @@ async def test_an_agent_answers_with_its_own_model(tmp_path: Path) -> None:
 async def test_one_that_fails_and_one_that_is_cut_off_say_so(tmp_path: Path) -> None:
     """F3"""
     script = [fails("no such luck", after="So "), fails("nor now"), says("To be", finish="length")]
+    script.append(says("Half", finish="error"))
     async with called(tmp_path, script, continuations=0) as (client, _):
         failed = await client.responses.create(model=MODEL, input="Hi")
         assert failed.status == "failed"
@@ -196,6 +197,9 @@ async def test_one_that_fails_and_one_that_is_cut_off_say_so(tmp_path: Path) -> 
         assert short.status == "incomplete"
         assert short.incomplete_details is not None
         assert short.incomplete_details.reason == "max_output_tokens"
+        broken = await client.responses.create(model=MODEL, input="Hi")
+        assert (broken.status, broken.output_text) == ("failed", "Half")
+        assert (await client.responses.retrieve(broken.id)).status == "failed"
 
 
 async def test_deleting_one_deletes_its_conversation(tmp_path: Path) -> None:

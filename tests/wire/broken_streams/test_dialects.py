@@ -69,3 +69,26 @@ async def test_d2_a_model_that_keeps_writing_calls_shows_no_markup_when_it_must_
     assert played.state == "completed"
     assert len(played.ran) == 1
     assert "tool_code" not in played.shown
+
+
+OWN = [
+    '<|tool_call|>[{"name": "add", "arguments": {"a": 1, "b": 2}}]<|/tool_call|>',  # Phi 4
+    'functools[{"name": "add", "arguments": {"a": 1, "b": 2}}]',
+    "<add>\n<a>1</a>\n<b>2</b>\n</add>",
+]
+
+
+@pytest.mark.parametrize("own", OWN)
+async def test_d1_a_model_that_was_asked_in_a_dialect_and_writes_in_its_own_is_read(
+    tmp_path: Path, own: str
+) -> None:
+    """What the catalog or a refusal led to is a guess; only a dialect that somebody chose is the only one."""
+
+    def serve(body: dict[str, Any]) -> Reply:
+        if "tools" in body:
+            return Answer(400, {"error": {"message": "registry.ollama.ai/library/m does not support tools"}})
+        return ANSWER if "tool_call_result" in json.dumps(body) else text("Let me see.\n\n", *own)
+
+    played = await play(tmp_path, serve)
+    assert played.ran == [("add", {"a": 1, "b": 2})]
+    assert (played.text, played.shown) == ("It is 3.", "Let me see.It is 3.")

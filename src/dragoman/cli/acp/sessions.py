@@ -20,7 +20,7 @@ from dragoman.cli.interrupted import close_interrupted, resume_turn
 from dragoman.errors import NotFound, TurnBusy, TurnSetAside
 from dragoman.messages import events as e
 from dragoman.messages.call_events import question_in
-from dragoman.messages.endings import REFUSED
+from dragoman.messages.endings import FAILED, REFUSED, notice_of
 from dragoman.messages.parts import Part
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import TurnHandle
@@ -250,6 +250,8 @@ def _stop_reason(end: e.TurnEnd) -> str:
         return "refusal"
     if end.state != "completed":
         raise RpcError(INTERNAL_ERROR, end.error or f"the turn ended as {end.state}")
+    if end.finish in FAILED:
+        raise RpcError(INTERNAL_ERROR, notice_of(end.finish, "the model") or end.finish)
     if end.limit:
         return "max_turn_requests"
     return "max_tokens" if end.finish in ("length", "context") else "end_turn"

@@ -27,9 +27,8 @@ from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.elicitation import Elicitation
-from dragoman.tools.mcp.errors import describe
+from dragoman.tools.mcp.errors import NO_MESSAGE, describe, own_words
 from dragoman.tools.mcp.http import open_http
-from dragoman.tools.mcp.messages import NO_MCP
 from dragoman.tools.mcp.prompts import ServerPrompt, prompt_of, text_of
 from dragoman.tools.mcp.references import Find, resolve_references
 from dragoman.tools.mcp.reporting import Reporter
@@ -44,9 +43,8 @@ Incoming: TypeAlias = SessionMessage | Exception
 
 MOST_PAGES = 100
 MOST_TOOLS = 2000
+MOST_OF_A_LIST = 32 << 20  # bytes, of all pages
 RELISTEN = 5.0  # seconds before a subscription that was lost is asked for again
-
-_NO_MESSAGE = "server returned an error response"  # the SDK's words for a refusal without a message
 
 for _name in ("mcp", "client"):  # the SDK's loggers: what matters of it is reported in our own words
     logging.getLogger(_name).addHandler(logging.NullHandler())
@@ -69,7 +67,11 @@ class Connection:
     elicitation: Elicitation
     diagnostics: Diagnostics
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    ended: bool = False
+    _over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def ended(self) -> bool:
+        return self._over.is_set()
 
     @property
     def title(self) -> str:
@@ -80,12 +82,16 @@ class Connection:
         """All pages of the list. A server that never comes to an end is stopped."""
         found: list[types.Tool] = []
         cursor: str | None = None
+        size = 0
         if self.client.server_capabilities.tools is None:
             return found
         for _ in range(MOST_PAGES):
             page = await self.client.list_tools(cursor=cursor)
             found += page.tools
-            if page.next_cursor is None or page.next_cursor == cursor or len(found) >= MOST_TOOLS:
+            size += sum(len(tool.model_dump_json()) for tool in page.tools)
+            if page.next_cursor is None or page.next_cursor == cursor:
+                break
+            if len(found) >= MOST_TOOLS or size > MOST_OF_A_LIST:
                 break
             cursor = page.next_cursor
         return found[:MOST_TOOLS]
@@ -132,8 +138,8 @@ class Connection:
             if unseen or error.code == CONNECTION_CLOSED:
                 self.end()
                 raise ConnectionLost(error.message, ran=not unseen) from error
-            if error.message.startswith(NO_MCP):
-                raise ToolFailed(f"{self.name}: {error.message[:2000]}") from error
+            if ours := own_words(error, self.diagnostics):
+                raise ToolFailed(f"{self.name}: {ours}") from error
             raise ToolFailed(f"{self.name} says: {error.message[:2000]}") from error
         except ToolFailed:
             raise
@@ -155,11 +161,16 @@ class Connection:
     def _unknown_session(self, error: MCPError) -> bool:
         """A server that was started anew knows nothing of our session, and says so in its own way."""
         message = error.message.lower()
-        return self.diagnostics.status in (400, 404) and ("session" in message or message == _NO_MESSAGE)
+        return self.diagnostics.status in (400, 404) and ("session" in message or message == NO_MESSAGE)
 
     def end(self) -> None:
-        self.ended = True
+        self._over.set()
         self.changed.set()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, unless it ends."""
+        with anyio.move_on_after(seconds):
+            await self._over.wait()
 
 
 @asynccontextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx2
 from mcp import MCPError
 from mcp.client.auth.exceptions import OAuthFlowError
@@ -12,6 +14,12 @@ from dragoman.errors import ConfigError
 from dragoman.redaction import redact_text
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.messages import NO_MCP
+
+NO_MESSAGE = "server returned an error response"  # the SDK's words for a refusal without a message
+_UNREAD = re.compile(
+    r"(Failed to parse JSON response:|Failed to parse SSE message:|Unexpected content type:)(.*)", re.DOTALL
+)
+_INVALID = re.compile(r"(Invalid JSON: [^\[\n]{1,200})")
 
 
 class LoginNeeded(OAuthFlowError):
@@ -25,6 +33,8 @@ def describe_failure(error: BaseException, diagnostics: Diagnostics) -> str:
         what = diagnostics.overflow
     elif diagnostics.status in (401, 403) and not isinstance(cause, OAuthFlowError):
         what = f"it refused the key, or wants a login (HTTP {diagnostics.status})"
+    elif isinstance(cause, MCPError) and (ours := own_words(cause, diagnostics)):
+        what = ours
     elif isinstance(cause, MCPError) and diagnostics.status is not None:
         what = f"{describe(cause)} (HTTP {diagnostics.status})"
     else:
@@ -35,6 +45,24 @@ def describe_failure(error: BaseException, diagnostics: Diagnostics) -> str:
 
 def needs_login(error: BaseException, diagnostics: Diagnostics) -> bool:
     return isinstance(_first(error), OAuthFlowError) or diagnostics.status == 401
+
+
+def own_words(error: MCPError, diagnostics: Diagnostics) -> str:
+    """What happened, where the SDK tells of it as if the server had said so; "" for what that did say."""
+    if error.message.startswith(NO_MCP):
+        return error.message[:2000]
+    if error.message.lower() == NO_MESSAGE and diagnostics.status in (401, 403):
+        return f"it refused the key, or wants a login (HTTP {diagnostics.status})"
+    if error.message.lower() == NO_MESSAGE and diagnostics.status is not None:
+        return f"it answered with HTTP {diagnostics.status}"
+    if (unread := _UNREAD.match(error.message)) is None:
+        return ""
+    reason = _INVALID.search(unread[2])
+    if unread[1].startswith("Unexpected"):
+        return f"{NO_MCP}an answer of the type {unread[2].strip() or 'nothing'}"
+    if reason is None and "validation error" in unread[2]:
+        return f"{NO_MCP}an answer that is neither a result nor an error"
+    return NO_MCP + reason[1].strip() if reason else unread[2].strip()[:500]
 
 
 def describe(error: BaseException) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+import anyio
 import httpx2
 from mcp.client._transport import TransportStreams
 from mcp.client.sse import sse_client
@@ -16,6 +18,8 @@ from dragoman.trace_context import trace_headers
 MOST_OF_A_MESSAGE = 32 << 20  # an image of 20 MB, in base64
 CONNECT = 20.0
 QUIET = 300.0  # seconds without a byte, at least: a stream may have nothing to say
+LISTEN_AGAIN = 1.0  # seconds between one stream of notices and the next, whatever the server wants,
+AT_ONCE = 5  # but for so many
 
 
 @asynccontextmanager
@@ -29,14 +33,25 @@ async def open_http(
     diagnostics: Diagnostics,
 ) -> AsyncIterator[TransportStreams]:
     """The streams of a server that answers at an address. Proxies are taken from the environment."""
+    listened = -math.inf
 
     async def inspect(response: httpx2.Response) -> None:
-        diagnostics.status = response.status_code if response.status_code >= 400 else None
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
+        if sse or response.request.method == "POST":  # the others only ask for notices, or say good-bye
+            diagnostics.status = response.status_code if response.status_code >= 400 else None
+            diagnostics.overflow = ""
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+            response.stream = _Refused(response.stream, diagnostics)
+        elif not response.headers.get("content-type", "").startswith("text/event-stream"):
             response.stream = _Bounded(response.stream, diagnostics)
 
-    async def trace(request: httpx2.Request) -> None:
+    async def prepare(request: httpx2.Request) -> None:
+        nonlocal listened
+        if request.method == "GET" and "text/event-stream" in request.headers.get("accept", ""):
+            now = anyio.current_time()
+            listened = max(listened, now - AT_ONCE * LISTEN_AGAIN) + LISTEN_AGAIN
+            await anyio.sleep(max(0.0, listened - now))
+        request.headers["accept-encoding"] = "identity"  # few bytes can stand for more than the memory holds
         request.headers.update(trace_headers())  # the SDK sends a call in the context of who made it
 
     def client(
@@ -49,7 +64,7 @@ async def open_http(
             headers=headers,
             timeout=timeout,
             auth=auth,
-            event_hooks={"request": [trace], "response": [inspect]},
+            event_hooks={"request": [prepare], "response": [inspect]},
         )
 
     if sse:
@@ -81,3 +96,11 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+class _Refused(_Bounded):
+    """A compressed body, which nobody asked for: it is not read."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        self._diagnostics.overflow = "it sent a compressed answer, which nobody asked for"
+        raise httpx2.StreamError(self._diagnostics.overflow)

@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 PATIENCE = 5.0  # seconds a turn waits for a server that starts for the first time
 PAUSES = (0.5, 2.0, 8.0, 30.0, 120.0)  # between one failure and the next attempt
+BETWEEN_LISTS = 1.0  # seconds before a list that changed is read again, if it changes once more
 STEADY = 30.0  # seconds after which a server that dies had not failed to start
 LONGEST_RULES = 10_000  # characters
 SHORTEST_SECRET = 6  # characters: what is shorter stands in every text
@@ -264,6 +265,7 @@ class McpSource:
                     connection.changed.clear()
                     if not connection.ended:
                         await self._read_tools(connection)
+                    await connection.pause(BETWEEN_LISTS)  # one that reports changes without end
                 return ConnectionError("it ended, or closed the connection")
         return TimeoutError(f"it did not start within {limit:g} s")
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
+from dragoman.messages.endings import FAILED, notice_of
 from dragoman.messages.message import Message
 from dragoman.messages.parts import (
     Arguments,
@@ -85,6 +86,7 @@ class AgentRun:
         """What was said before, for a client that has nothing of it, and the state where there is one."""
         if self.history:
             said: JsonValue = [shown for message in self.history for shown in thread_messages(message)]
+            self._model = next((one.model for one in reversed(self.history) if one.model), self._model)
             yield {"type": "MESSAGES_SNAPSHOT", "messages": said}
         if self.state:
             yield {"type": "STATE_SNAPSHOT", "snapshot": self.state}
@@ -126,6 +128,7 @@ class AgentRun:
     def _say(self, message: Message) -> Iterator[RunEvent]:
         yield from self._close()
         self._message, self._parts = message.id, 0
+        self._model = message.model or self._model
         for part in message.parts:
             yield from self._close()
             match part:
@@ -231,8 +234,11 @@ class AgentRun:
     def _end(self, end: e.TurnEnd) -> Iterator[RunEvent]:
         yield from self._end_step()
         used: JsonValue = [_usage(end.usage, self._model)]
-        if end.error is not None:
-            yield {"type": "RUN_ERROR", "message": end.error, "usage": used}
+        failure = end.error
+        if failure is None and end.state == "completed" and end.finish in FAILED:
+            failure = notice_of(end.finish, self._model or "the model")
+        if failure is not None:
+            yield {"type": "RUN_ERROR", "message": failure, "usage": used}
             return
         if end.state == "cancelled" and not self._all_outcomes:
             yield {"type": "RUN_ERROR", "message": "the run was cancelled", "code": "cancelled"}

@@ -45,6 +45,7 @@ _FINISH = {
     "recitation": "content-filter",
     "refusal": "content-filter",
     "tool_calls": "tool-calls",
+    "malformed": "error",
     "error": "error",
 }
 
@@ -150,6 +151,7 @@ class UIMessageStream:
         if message.role != "assistant":
             return
         yield self._start_step()
+        self._model = message.model or self._model
         for part in message.parts:
             yield from self._close()
             yield from self._replay_part(part)

@@ -116,10 +116,12 @@ def status_of(over: ReplyOver) -> int:
     """The HTTP status of a reply that came to nothing."""
     if over.outcome == "cancelled":
         return 409
+    if over.kind in REFUSED:
+        return 400
     return {"context_overflow": 400, "rate_limit": 429, STOPPED: 503}.get(over.kind, 502)
 
 
 def failure_body(over: ReplyOver) -> dict[str, Any]:
-    codes = {"context_overflow": "context_length_exceeded"}
+    codes = {"context_overflow": "context_length_exceeded", **dict.fromkeys(REFUSED, "content_filter")}
     code = "cancelled" if over.outcome == "cancelled" else codes.get(over.kind, over.kind)
     return error_body(status_of(over), without_paths(over.error), code=code)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from dragoman.messages import events as e
-from dragoman.messages.endings import INCOMPLETE, REFUSED
+from dragoman.messages.endings import FAILED, INCOMPLETE, REFUSED, notice_of
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, Citation, Reasoning, Text, ToolCall
+from dragoman.messages.parts import Arguments, Citation, Error, Reasoning, Text, ToolCall
 from dragoman.messages.usage import Usage
 from dragoman.turn.output import Unfit, read_answer
 
@@ -153,6 +153,8 @@ class ReplyReader:
                     yield from self._close()
                 case ToolCall():
                     self._calls[part.id] = part.state.settled
+                case Error(kind=kind):
+                    self._kind = kind
                 case _:
                     pass
         for call in message.calls:  # they were started when the reply was whole
@@ -236,6 +238,8 @@ class ReplyReader:
         yield from self._close()
         finish = end.finish or self._finish or "stop"
         match end.state:
+            case "completed" if finish in FAILED:
+                yield from self._finish_with("error", error=notice_of(finish, "the model") or finish)
             case "completed":
                 if self.typed:
                     yield from self._answer(end.text, finish)

@@ -20,7 +20,7 @@ from dragoman.server.protocols.openai.reply import (
     ReplyOver,
 )
 
-_CODES = {"rate_limit": "rate_limit_exceeded"}
+_CODES = {"rate_limit": "rate_limit_exceeded", **dict.fromkeys(REFUSED, "invalid_prompt")}
 TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 

@@ -1,0 +1,153 @@
+"""Servers at an address that answer with nonsense, too much, or elsewhere: said in words, and soon (C7)."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from dragoman.messages.parts import CallState
+from dragoman.tools.mcp.http import AT_ONCE, LISTEN_AGAIN, MOST_OF_A_MESSAGE
+from dragoman.tools.mcp.servers import McpServer
+from dragoman.tools.mcp.source import BETWEEN_LISTS
+from tests.tools.mcp.rig import call, source
+
+ECHO = {"name": "echo", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {"tools": {"listChanged": True}},
+    "serverInfo": {"name": "x", "version": "1"},
+}
+CHANGED = b'data: {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}\n\n'
+JSON = "application/json"
+
+ODD: dict[str, dict[str, Any]] = {
+    "no JSON": {"body": b'{"jsonrpc": "2.0", oops', "content_type": JSON},
+    "nothing": {"body": b'{"jsonrpc": "2.0", "id": 1, "result": null}', "content_type": JSON},
+    "a page": {"body": b"<html>", "content_type": "text/html"},
+    "an event": {"body": b"data: {oops\n\n", "content_type": "text/event-stream"},
+    "too often": {"status": 429, "body": b"slow down", "headers": {"retry-after": "3600"}},
+    "no key": {"status": 401},
+    "packed": {
+        "body": gzip.compress(b" " * 10_000),
+        "content_type": JSON,
+        "headers": {"content-encoding": "gzip"},
+    },
+}
+SAID = {
+    "no JSON": "it sent what is no MCP: Invalid JSON: key must be a string at line 1 column 20",
+    "nothing": "it sent what is no MCP: an answer that is neither a result nor an error",
+    "a page": "it sent what is no MCP: an answer of the type text/html",
+    "an event": "it sent what is no MCP: Invalid JSON: key must be a string at line 1 column 2",
+    "too often": "it answered with HTTP 429",
+    "no key": "it refused the key, or wants a login (HTTP 401)",
+    "packed": "it sent a compressed answer, which nobody asked for",
+}
+
+
+class Hostile:
+    """Greets well, and answers one method in an odd way, once."""
+
+    def __init__(self, method: str = "", **odd: Any) -> None:
+        self.method, self.odd = method, odd
+        self.heard: list[tuple[str, float]] = []  # what it was asked, and when
+        self.headers: list[dict[str, str]] = []
+        self.url = ""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.headers.append({name.lower(): value for name, value in request.headers.items()})
+        asked = await request.json() if request.method == "POST" else {"method": request.method}
+        self.heard.append((asked["method"], asyncio.get_running_loop().time()))
+        if asked["method"] == self.method:
+            self.method = ""
+            return web.Response(**self.odd)
+        if asked["method"] == "GET":
+            return web.Response(body=b"retry: 0\n" + CHANGED, content_type="text/event-stream")
+        if "id" not in asked:
+            return web.Response(status=202)
+        content = [{"type": "text", "text": "hi"}]
+        result = {"initialize": HELLO, "tools/list": {"tools": [ECHO]}, "tools/call": {"content": content}}
+        if asked["method"] not in result:
+            error = {"code": -32601, "message": "no such method"}
+            return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "error": error})
+        return web.json_response(
+            {"jsonrpc": "2.0", "id": asked["id"], "result": result[asked["method"]]},
+            headers={"mcp-session-id": "s1"},
+        )
+
+    def times(self, method: str) -> list[float]:
+        return [when for heard, when in self.heard if heard == method]
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator[McpServer]:
+        app = web.Application()
+        app.router.add_route("*", "/mcp", self.answer)
+        async with TestServer(app) as server:
+            self.url = str(server.make_url("/mcp"))
+            yield McpServer(url=self.url, headers={"x-key": "s3cret"})
+
+
+@pytest.mark.parametrize("how", ODD)
+async def test_an_odd_answer_to_a_call_is_told_in_words_and_the_next_one_is_fine(how: str) -> None:
+    hostile = Hostile("tools/call", **ODD[how])
+    async with hostile.served() as settings, source(settings) as server:
+        odd, well = await call(server, "echo", text="x"), await call(server, "echo", text="x")
+        assert (odd.state, odd.result.text) == (CallState.FAILED, f"it: {SAID[how]}")
+        assert (well.state, well.result.text) == (CallState.COMPLETED, "hi")
+        assert server.state == "running"
+
+
+@pytest.mark.parametrize("how", ["no JSON", "a page", "too often", "no key", "packed"])
+async def test_an_odd_list_is_told_in_words(how: str) -> None:
+    async with (
+        Hostile("tools/list", **ODD[how]).served() as settings,
+        source(settings, ready=False) as server,
+    ):
+        await server.ready()
+        assert server.error.startswith(SAID[how])
+        assert server.state == ("login" if how == "no key" else "failed")
+
+
+async def test_an_answer_without_measure_is_not_read_to_its_end() -> None:
+    async with (
+        Hostile("tools/call", body=b" " * (MOST_OF_A_MESSAGE + 1), content_type=JSON).served() as settings,
+        source(settings) as server,
+    ):
+        outcome = await call(server, "echo", text="x")
+        assert outcome.result.text == "it: it sent an answer of more than 32 MB"
+
+
+async def test_nothing_compressed_is_asked_for() -> None:
+    """A few bytes could stand for more than the memory holds."""
+    hostile = Hostile()
+    async with hostile.served() as settings, source(settings):
+        assert {headers["accept-encoding"] for headers in hostile.headers} == {"identity"}
+
+
+async def test_a_key_does_not_follow_a_redirect_to_another_host() -> None:
+    other = Hostile()
+    async with other.served():
+        hostile = Hostile("tools/call", status=307, headers={"location": other.url})
+        async with hostile.served() as settings, source(settings) as server:
+            outcome = await call(server, "echo", text="x")
+            assert outcome.state is CallState.FAILED
+            assert f"Redirect to {other.url} not followed" in outcome.result.text
+    assert other.heard == []
+
+
+async def test_changes_and_streams_without_end_are_followed_at_our_own_pace() -> None:
+    """Each stream of notices says that the list changed, ends, and wants to be opened again at once."""
+    hostile = Hostile()
+    async with hostile.served() as settings, source(settings) as server:
+        while len(hostile.times("GET")) <= AT_ONCE + 1 or len(hostile.times("tools/list")) < 3:
+            assert (await call(server, "echo", text="x")).state is CallState.COMPLETED
+            await asyncio.sleep(0.05)
+    streams, lists = hostile.times("GET"), hostile.times("tools/list")
+    assert streams[AT_ONCE + 1] - streams[0] > 1.9 * LISTEN_AGAIN
+    assert lists[2] - lists[1] > 0.9 * BETWEEN_LISTS
