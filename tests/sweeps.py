@@ -1,7 +1,7 @@
 """How much the tests that try many cases work through: a sample, unless the whole is asked for.
 
-`make test` takes the same broad sample each time, and skips what is marked `long`; `make sweep` sets SWEEP, and
-takes everything.
+`make test` takes the same broad sample each time, and skips what is marked `long`; `make sweep` sets SWEEP,
+and takes everything.
 """
 
 from __future__ import annotations

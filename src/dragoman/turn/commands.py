@@ -294,10 +294,8 @@ class Commands:
             if other.because == "rule" and other.kind == "approve":
                 try:
                     await self._settle_likewise(other, made)
-                except (
-                    DragomanError,
-                    ValueError,
-                ) as error:  # answered or deleted meanwhile, or not to be read
+                except (DragomanError, ValueError) as error:
+                    # answered or deleted meanwhile, or not to be read
                     _log.info("question %s is left as it is: %s", other.id, error)
 
     async def _settle_likewise(self, other: Question, made: Answer) -> None:
