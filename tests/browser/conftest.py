@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext
+from playwright.async_api import Browser, BrowserContext, Error
 
 from tests.browser.stage import Person, Server, chromium, forget, new_context, signed_in, staged
 
@@ -38,4 +38,8 @@ async def person(window: BrowserContext, server: Server) -> AsyncIterator[Person
         async with signed_in(page, server) as person:
             yield person
     finally:
-        await forget(page, server)
+        try:
+            await forget(page, server)
+        except Error:  # it has crashed: whoever comes next has another
+            await page.close()
+            raise

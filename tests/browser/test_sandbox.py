@@ -10,7 +10,7 @@ import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import expect
 
-from tests.browser.stage import MARKS, Person
+from tests.browser.stage import MARKS, Person, Server, at_the_page, chromium
 
 pytestmark = MARKS
 
@@ -66,11 +66,14 @@ async def test_an_error_is_a_failed_call(person: Person) -> None:
 
 
 @pytest.mark.parametrize("play", ["play:endless", pytest.param("play:bomb", marks=pytest.mark.long)])
-async def test_what_does_not_end_is_ended_and_the_page_lives(person: Person, play: str) -> None:
-    call = await run(person, play)
-    assert call["state"] == "failed"
-    await person.say("hello")
-    await person.sees("How can I help?")
+async def test_what_does_not_end_is_ended_and_the_page_lives(server: Server, play: str) -> None:
+    """In a browser that gives the frame a process of its own, as those for desktops do: one without ends the
+    page with code that takes all memory."""
+    async with chromium("--site-per-process") as browser, at_the_page(browser, server) as person:
+        call = await run(person, play)
+        assert call["state"] == "failed"
+        await person.say("hello")
+        await person.sees("How can I help?")
 
 
 # `{url}` is the listener; `until` waits for one of two things to happen to what it is given.
