@@ -251,7 +251,8 @@ async def test_the_texts_that_a_result_brings_along_are_masked(tmp_path: Path) -
 
 
 async def test_what_other_plugins_put_into_a_request_is_masked(tmp_path: Path) -> None:
-    """R3 x H3, R8: whoever changes a request, it is masked as it is sent, with the schema of the answer."""
+    """R3 x H3, R8: whoever changes a request, it is masked as it is sent, with the schema of the answer and
+    the options, which media tools put texts of the model into."""
 
     @tool(description=f"Dials {PHONE}.")
     def dial() -> str:
@@ -260,6 +261,7 @@ async def test_what_other_plugins_put_into_a_request_is_masked(tmp_path: Path) -
     class Adds(Plugin):
         async def on_before_request(self, request: Request, turn: TurnView) -> None:
             request.system += f" Call {PHONE}."
+            request.extra["user"] = PHONE
             request.set_messages([*request.messages, RequestMessage("user", (Text(PHONE),))])
             turn.add_tool(dial)
 
@@ -268,10 +270,11 @@ async def test_what_other_plugins_put_into_a_request_is_masked(tmp_path: Path) -
 
     script = [says('{"number": "none"}')]
     async with runtime_with(tmp_path, script, private=PRIVATE, plugins=[Adds()]) as runtime:
-        await (await runtime.send("go", output_type=Card)).result()
+        await (await runtime.send("go", output_type=Card, options={"stop": [PHONE]})).result()
         (request,) = model_of(runtime).requests
         assert leaks(runtime) == []
     assert [spec.name for spec in request.tools] == ["dial"]
+    assert (request.options["stop"], request.extra["user"]) == (["[[phone]]"], "[[phone]]")
     assert request.output is not None
     assert "not [[phone]]" in json.dumps(request.output.schema)
 
@@ -306,12 +309,12 @@ async def test_names_of_files_are_masked_and_signed_reasoning_goes_back_as_it_ca
     signed = Reasoning(f"{PHONE}?", signature="abc")
     said = await masked(
         Privacy(PRIVATE),
-        File("text/plain", url="https://example.org", name=f"{PHONE}.txt"),
+        File("text/plain", url=f"https://example.org/?{PHONE}", name=f"{PHONE}.txt"),
         Reasoning(PHONE),
         signed,
     )
     assert said.parts == (
-        File("text/plain", url="https://example.org", name="[[phone]].txt"),
+        File("text/plain", url="https://example.org/?[[phone]]", name="[[phone]].txt"),
         Reasoning("[[phone]]"),
         signed,
     )

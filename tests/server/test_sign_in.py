@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman.server.auth import key_hash
 from dragoman.server.guessing import GUESSERS, LONGEST, NEWCOMERS, ONE, Guesses, TooManyTries
-from dragoman.server.links import Links
+from dragoman.server.links import LinkOwner, Links
 from dragoman.wire.scripted import says
 from tests.server.site import Answer, Site, served
 
@@ -80,12 +80,28 @@ async def test_a_person_gets_another_link_for_another_browser_of_theirs(tmp_path
         assert (await site.ask("POST", "/api/links", {}, headers=NOBODY)).status == 401
 
 
+@slow
+async def test_a_link_is_worthless_with_the_key_it_was_asked_for_with(tmp_path: Path) -> None:
+    """U1, U2: as a key too, with which one could ask for the next link, and also where they get another."""
+    async with served(tmp_path, [says("x")]) as site:
+        store = site.runtime.store
+        await store.add_person("ada", key_hash("key of ada"), 1.0)
+        link = await site.post("/api/links", headers={"authorization": "Bearer key of ada"})
+        as_key = {"authorization": f"Bearer {link['path'].partition('=')[2]}"}
+        assert (await site.get("/api/me", headers=as_key))["user"] == "ada"
+        await store.remove_person("ada")
+        assert (await site.ask("POST", "/api/links", {}, headers=as_key)).status == 401
+        await store.add_person("ada", key_hash("another"), 2.0)
+        assert (await site.ask("GET", "/api/me", headers=as_key)).status == 401
+        assert (await site.ask("GET", link["path"], headers=NOBODY)).status == 403
+
+
 def test_a_link_that_was_asked_for_does_not_hold_for_ever() -> None:
     """U1"""
     now = 0.0
     links = Links(lambda: now)
     token = links.add("local", lifetime=10)
-    assert links.person(token) == "local"
+    assert links.owner(token) == LinkOwner("local")
     now = 10.0
     assert links.use(token) is None
 

@@ -25,8 +25,8 @@ class Privacy(Plugin):
     """`Privacy({"phone": "+43 660 1234"})`: the model sees `[[phone]]`, tools get the number.
 
     Masks the whole request, as the other plugins left it: what people said and attached as text, what the
-    model said, calls and results with the texts they brought, tools, the system prompt, and the schema of the
-    answer. A conversation's setting `private` adds fields of its own.
+    model said, calls and results with the texts they brought, tools, the system prompt, the schema of the
+    answer, and options. A conversation's setting `private` adds fields of its own.
     """
 
     comes_last = True
@@ -51,6 +51,8 @@ class Privacy(Plugin):
         request.tools = tuple(_masked_tool(mask, spec) for spec in request.tools)
         if request.output is not None:
             request.output = replace(request.output, schema=_deep(request.output.schema, mask.hide))
+        request.options = _deep(request.options, mask.hide)
+        request.extra = _deep(request.extra, mask.hide)
         messages = []
         for message in request.messages:
             parts = [_masked(mask, await _with_texts(mask, part, turn)) for part in message.parts]
@@ -147,7 +149,9 @@ def _masked(mask: Mask, part: Part) -> Part:
 
 
 def _masked_file(mask: Mask, file: File) -> File:
-    return replace(file, name=mask.hide(file.name)) if file.name else file
+    """Its name, and its address, unless that is the file itself."""
+    url = file.url if file.url is None or file.url.startswith("data:") else mask.hide(file.url)
+    return replace(file, name=mask.hide(file.name) if file.name else None, url=url)
 
 
 def _masked_call(mask: Mask, call: ToolCall) -> ToolCall:

@@ -20,7 +20,7 @@ from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
 from dragoman.private_files import open_private
 from dragoman.server.guessing import Guesses, TooManyTries
-from dragoman.server.links import Links
+from dragoman.server.links import LinkOwner, Links
 from dragoman.store.store import Store
 
 SIGN_IN_FIRST = "sign in first: open the link that the server printed, or send a key"
@@ -74,12 +74,26 @@ class Auth:
             wait = {"retry-after": str(math.ceil(error.seconds))}
             raise HTTPException(429, "too many tries: wait a moment", headers=wait) from error
         await asyncio.sleep(attempt.wait)
-        person = self.links.use(password) or await self._person_with_password(password)
+        person = await self.use_link(password) or await self._person_with_password(password)
         if person is None:
             await asyncio.sleep(_SLOWLY)
         else:
             attempt.was_right()
         return person
+
+    async def add_link(self, person: str, lifetime: float) -> str:
+        """The token of a new link, which is worth as much as the key they have now."""
+        key = None if person == LOCAL else await self._store.key_of(person) or ""
+        return self.links.add(person, key=key, lifetime=lifetime)
+
+    async def use_link(self, token: str) -> str | None:
+        """Whom it signs in, once."""
+        return await self._person_of_link(self.links.use(token))
+
+    async def _person_of_link(self, owner: LinkOwner | None) -> str | None:
+        if owner is None or (owner.key is not None and owner.key != await self._store.key_of(owner.person)):
+            return None
+        return owner.person
 
     async def set_cookie(self, response: Response, person: str, request: HTTPConnection) -> None:
         """Two of them: who this is, and for a long time, that this browser has signed in as them before."""
@@ -114,7 +128,8 @@ class Auth:
     async def _person_with_key(self, key: str) -> str | None:
         if _same(key, self.key):
             return LOCAL
-        return self.links.person(key) or await self._store.person_with_key(key_hash(key))
+        of_link = await self._person_of_link(self.links.owner(key))
+        return of_link or await self._store.person_with_key(key_hash(key))
 
     async def _person_in_cookie(self, cookie: str, purpose: str = "") -> str | None:
         body, _, signature = cookie.rpartition(".")

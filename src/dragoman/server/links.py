@@ -22,31 +22,42 @@ _UNUSED = 100  # links that nobody has used yet: the oldest goes
 LIFETIME = 600.0  # seconds that a link holds which was asked for
 
 
+@dataclass(slots=True, frozen=True)
+class LinkOwner:
+    """Whom a link signs in, and the hash of the key they had when they asked for it: with another, or none,
+    it is worthless. Whoever runs the server needs none."""
+
+    person: str
+    key: str | None = None
+
+
 class Links:
     """Tokens of links by their hash, with whom they sign in and until when. Only in memory."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._unused: dict[str, tuple[str, float]] = {}
+        self._unused: dict[str, tuple[LinkOwner, float]] = {}
 
-    def add(self, person: str, token: str | None = None, *, lifetime: float = math.inf) -> str:
+    def add(
+        self, person: str, token: str | None = None, *, key: str | None = None, lifetime: float = math.inf
+    ) -> str:
         """The token of a new link."""
         token = token or secrets.token_urlsafe(24)
-        self._unused[_hash(token)] = person, self._clock() + lifetime
+        self._unused[_hash(token)] = LinkOwner(person, key), self._clock() + lifetime
         while len(self._unused) > _UNUSED:
             del self._unused[next(iter(self._unused))]
         return token
 
-    def person(self, token: str) -> str | None:
+    def owner(self, token: str) -> LinkOwner | None:
         """Whom it would sign in, as long as no browser has used it."""
-        person, until = self._unused.get(_hash(token), (None, 0.0))
-        return person if self._clock() < until else None
+        owner, until = self._unused.get(_hash(token), (None, 0.0))
+        return owner if self._clock() < until else None
 
-    def use(self, token: str) -> str | None:
+    def use(self, token: str) -> LinkOwner | None:
         """Whom it signs in. The next one who comes with it is nobody."""
-        person = self.person(token)
+        owner = self.owner(token)
         self._unused.pop(_hash(token), None)
-        return person
+        return owner
 
 
 def _hash(token: str) -> str:

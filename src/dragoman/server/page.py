@@ -110,7 +110,7 @@ def install(app: FastAPI) -> None:
 
 async def _sign_in_by_link(request: Request, auth: Auth, token: str) -> Response:
     """Once: who opens it again is in already, or is somebody else."""
-    person = auth.links.use(token)
+    person = await auth.use_link(token)
     if person is None and await auth.person(request) is None:
         return PlainTextResponse(_USED, 403, headers={"cache-control": "no-store"})
     response = RedirectResponse(request.url.path, 303, headers={"cache-control": "no-store"})

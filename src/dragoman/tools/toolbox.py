@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Protocol, runtime_checkable
 
 from dragoman.errors import ConfigError
@@ -117,7 +118,7 @@ class Toolbox:
         tools: dict[str, Tool] = {}
         texts: list[str] = []
         any_but_helpers = False
-        for known in self.groups:
+        for place, known in enumerate(self.groups):
             group = (kept or {}).get(known.name, known)
             chosen = [
                 tool
@@ -128,9 +129,9 @@ class Toolbox:
             ]
             for tool in chosen:
                 name = tool.name if tool.name not in tools else _with_group(group.name, tool.name)
-                if name in tools:
+                if name in tools and place < len(self._groups):
                     raise ConfigError(f"two tools would be offered as {name}: rename one of them")
-                tools[name] = tool
+                tools[name if name not in tools else _numbered(name, tools)] = tool
             any_but_helpers = any_but_helpers or (bool(chosen) and not group.helps)
             if chosen and group.rules:
                 texts.append(group.rules.strip())
@@ -167,6 +168,12 @@ def _twice(names: Iterable[str]) -> str:
 def _with_group(group: str, tool: str) -> str:
     """A name that every provider takes."""
     return f"{re.sub(r'[^A-Za-z0-9_-]', '_', group)[: 63 - len(tool)]}_{tool}"[-64:]
+
+
+def _numbered(name: str, taken: Container[str]) -> str:
+    """For a tool of a source, which may bring any at any time: it must not end everybody's turns."""
+    names = (f"{name[: 63 - len(str(number))]}_{number}" for number in count(2))
+    return next(one for one in names if one not in taken)
 
 
 def grouped(

@@ -126,6 +126,10 @@ async def test_a_page_is_told_as_its_words() -> None:
     assert (result.title, result.metadata["type"]) == ("Of dragons", "text/html")
 
 
+# Each changes the text, cannot be decoded with replacements, or takes a time that grows with its square.
+PYTHONS_OWN = ("punycode", "PunyCode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "base64")
+
+
 @pytest.mark.parametrize(
     ("body", "type", "text"),
     [
@@ -134,6 +138,7 @@ async def test_a_page_is_told_as_its_words() -> None:
         ("<a/>", "application/atom+xml", "<a/>"),
         ("né".encode("latin-1"), "text/plain; charset=latin-1", "né"),
         ("né", "text/plain; charset=nonsense", "né"),
+        *((r"n\xe9-a", f"text/plain; charset={name}", r"n\xe9-a") for name in PYTHONS_OWN),
         (b"n\xe9", "text/plain", "n\ufffd"),
         ("<p></p>", "text/html", "The page has no text."),
     ],

@@ -15,6 +15,8 @@ from dragoman.messages.parts import CallState
 from dragoman.tools.mcp import results
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
+from dragoman.tools.tool import tool as as_tool
+from dragoman.tools.toolbox import Group, Toolbox
 from tests.patience import PATIENCE
 from tests.tools.bench import Bench
 from tests.tools.mcp.npm import NODE, script
@@ -40,6 +42,20 @@ async def test_a_late_server_joins_when_it_is_there(tmp_path: Path) -> None:
         (tmp_path / "go").touch()
         await _settled(server)
         assert [one.name for one in server.group().tools] == ["it_echo"]
+
+
+async def test_a_tool_whose_every_name_is_taken_gets_another_and_ends_nobodys_turn() -> None:
+    """C11"""
+
+    @as_tool
+    def it_echo() -> None: ...
+
+    @as_tool
+    def it_it_echo() -> None: ...
+
+    async with source(raw()) as server:
+        tools = Toolbox([Group("own", (it_echo, it_it_echo))], [server]).offer().tools
+        assert tools == {"it_echo": it_echo, "it_it_echo": it_it_echo, "it_it_echo_2": tool(server, "echo")}
 
 
 async def test_a_server_that_is_closed_while_it_starts_is_gone_at_once() -> None:

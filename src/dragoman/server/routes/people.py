@@ -113,7 +113,7 @@ async def login(request: Request, body: bodies.Credentials) -> Response:
 async def new_link(request: Request, person: Person) -> shapes.Link:
     """A link that signs another browser in as the person who asks: one browser, within ten minutes."""
     auth: Auth = request.app.state.auth
-    token = auth.links.add(person, lifetime=LIFETIME)
+    token = await auth.add_link(person, LIFETIME)
     return shapes.Link(f"{request.scope.get('root_path', '')}/?token={token}", time.time() + LIFETIME)
 
 

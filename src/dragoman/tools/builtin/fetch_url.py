@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ HEADERS = {
     "User-Agent": "dragoman",
 }
 TEXTS = ("json", "xml", "javascript", "yaml", "toml", "x-ndjson")  # of application/…, also after a plus sign
+# What Python has among its encodings and no page is written in. To read a page as punycode takes minutes, in
+# which nobody else gets an answer.
+NO_CHARSETS = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined")
 PORTS = {"http": 80, "https": 443}
 
 
@@ -142,9 +146,11 @@ class _Body:
     @property
     def text(self) -> str:
         try:
-            return self.data.decode(self.charset, errors="replace")
+            if codecs.lookup(self.charset).name not in NO_CHARSETS:
+                return self.data.decode(self.charset, errors="replace")
         except LookupError:  # a charset nobody knows
-            return self.data.decode(errors="replace")
+            pass
+        return self.data.decode(errors="replace")
 
 
 class _Fetch:
