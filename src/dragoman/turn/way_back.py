@@ -44,6 +44,7 @@ class WorkspaceDiff:
         return joined(self.files)
 
 
+WENT_ON = "the conversation went on meanwhile, and stays where it is"  # a note of a revert
 FIRST_MESSAGE = "it was the first message: the conversation stays where it is"  # a note of a revert
 
 
@@ -382,22 +383,26 @@ class WayBack:
     async def _moved(self, made: Sequence[InFolder], leaf: str | None) -> Reverted:
         """The last of them says where the conversation goes."""
         history, last = made[-1]
-        if last.leaf_after is not None:
-            await self._move(history, last)
-        did_something = last.leaf_after is not None or any(record.changes for _, record in made)
+        moved = last.leaf_after is not None and await self._move(history, last)
+        notes = [] if moved or last.leaf_after is None else [WENT_ON]
+        did_something = moved or any(record.changes for _, record in made)
         return Reverted(
             last.conversation,
             [change.path for _, record in made for change in record.changes],
-            [note for _, record in made for note in record.notes],
-            last.leaf_after or leaf,
-            last.leaf_after is not None,
+            [*(note for _, record in made for note in record.notes), *notes],
+            last.leaf_after if moved else leaf,
+            moved,
             last.turn if did_something else None,
         )
 
-    async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> None:
-        if record.leaf_after is not None:
-            await self._store.set_leaf(record.conversation, record.leaf_after, 0.0)
+    async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> bool:
+        """False where something was said meanwhile, or another branch looked at: that stays in sight."""
+        to = record.leaf_after
+        moved = to is not None and await self._store.set_leaf(
+            record.conversation, to, 0.0, before=record.leaf_before
+        )
         await in_thread(lambda: history.leaf_moved(record.id))
+        return moved
 
     async def _tree(self, conversation: str) -> Tree:
         messages, _ = await self._store.messages(conversation)
