@@ -312,6 +312,24 @@ async def test_a_conversation_that_was_not_moved_any_more_is_moved_at_the_next_s
         assert (await again.store.conversation(chat.id)).leaf == last
 
 
+async def test_a_conversation_that_went_on_is_not_moved_any_more(tmp_path: Path, work: Path) -> None:
+    """B3 × S1: a program died after the files were back, and another was used before it started again."""
+    script = [says("hello"), calls("shell", command="echo 2 > a.txt"), says("ok"), says("and on")]
+    async with opened(tmp_path, script) as other:
+        chat = await other.conversation()
+        await finished(chat)
+        first = (await chat.info()).leaf
+        turn = await finished(chat)
+        last = (await chat.info()).leaf
+        history = other.histories.at(work)
+        assert history is not None
+        records = history.of_turns([turn.id])
+        history.revert(records, conversation=chat.id, turn=turn.id, leaf=(last, first))
+        await finished(chat)
+        async with opened(tmp_path, []) as again:
+            assert (await (await again.conversation(chat.id)).messages())[-1].text == "and on"
+
+
 async def test_records_that_cannot_be_read_keep_nobody_from_talking(tmp_path: Path, work: Path) -> None:
     """B1: it is said, and the call runs."""
     script = [calls("shell", command="echo 2 > a.txt"), says("ok"), calls("shell", command="echo 3 > a.txt")]

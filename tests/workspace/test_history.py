@@ -138,6 +138,18 @@ def test_calls_that_run_beside_each_other_are_one_record(root: Path) -> None:
     assert paths_of(told) == ["a.txt", "new.txt"]
 
 
+def test_what_turns_saw_that_ran_at_the_same_time_is_taken_back_with_all_of_them(root: Path) -> None:
+    """B3: each tells of it, and nobody else changed it in between."""
+    history = history_of(root)
+    for turn in ("turn_1", "turn_2"):
+        history.begin(conversation="conv_1", turn=turn, step=1, call=turn, paths=None)
+    (root / "new.txt").write_text("by one of them")
+    told = [history.end(turn, turn) for turn in ("turn_1", "turn_2")]
+    assert [paths_of(one) for one in told] == [["new.txt"], ["new.txt"]]
+    history.revert(history.of_conversation("conv_1"), conversation="conv_1", turn="turn_1")
+    assert not (root / "new.txt").exists()
+
+
 # ── what is not recorded ──────────────────────────────────────────────────────────────────────────
 
 

@@ -101,8 +101,9 @@ class ConversationStore(Protocol):
     ) -> None:
         """Make new settings of the old ones, with nobody in between. What `change` raises changes nothing."""
 
-    async def set_leaf(self, conversation: str, leaf: str, at: float) -> None:
-        """Move to another branch. `at` is when; it makes the conversation no older."""
+    async def set_leaf(self, conversation: str, leaf: str, at: float, *, before: str | None = None) -> bool:
+        """Move to another branch. `at` is when; it makes the conversation no older. False, and nothing is
+        moved, where it does not stand at `before` any more."""
 
     async def delete_conversation(self, id: str) -> None:
         """And with it the conversations that its calls opened, and files that nothing else mentions.

@@ -17,7 +17,7 @@ from dragoman.messages.usage import Usage
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
 from dragoman.tools.toolbox import Group, Toolbox
 from dragoman.turn.agent import Agent
-from dragoman.turn.subagent import A_WEEK, Subagents, TaskOutcome, spent, task_tool
+from dragoman.turn.subagent import A_WEEK, Subagents, TaskOutcome, diff_in, spent, task_tool
 
 
 def agents_group(tasks: Subagents) -> Group:
@@ -57,6 +57,7 @@ def panel_tool(tasks: Subagents) -> Tool:
         "this one, nor of each other: say all they need.",
         permission="task",
         pattern="agents",
+        writes="nothing",  # what its turn writes is recorded there
         replay="safe",
         cancellable=True,
         timeout=A_WEEK,
@@ -99,4 +100,5 @@ def _together(outcomes: list[TaskOutcome]) -> ToolOutput:
     ]
     usage = sum((one.usage for one in outcomes), Usage())
     title = ", ".join(one.agent for one in outcomes)
-    return ToolOutput(text, title=title, metadata={"agents": answers, "usage": spent(usage)})
+    metadata: dict[str, JsonValue] = {"agents": answers, "usage": spent(usage), **diff_in(outcomes)}
+    return ToolOutput(text, title=title, metadata=metadata)

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -27,9 +28,11 @@ from dragoman.turn.live.log import TurnLog
 from dragoman.turn.result import TurnResult
 from dragoman.turn.services import Services
 from dragoman.turn.steps.prepare import mode_of
+from dragoman.workspace.diff import FileDiff, joined
 
 _DEEPEST = 3  # tasks of tasks of tasks
 _INHERITED = ("tools", "private", "review", "dialect", "workspace")  # from the conversation above
+_SHOWN = 20_000  # characters of the diff that goes with a result; the whole is recorded
 A_WEEK = 7 * 24 * 3600.0  # it may wait for a person; what it may use is limited by its agent
 
 
@@ -42,6 +45,7 @@ class TaskOutcome:
     text: str = ""
     failure: str = ""
     usage: Usage = Usage()
+    diffs: Sequence[FileDiff] = ()  # what it did to files
 
 
 class Subagents:
@@ -83,7 +87,7 @@ class Subagents:
             used = await self._used(where)
             return TaskOutcome(agent, where, failure=f"the task failed: {kind}{error}", usage=used)
         failure = await _failure(agent, handle, result)
-        return TaskOutcome(agent, where, result.text, failure, result.usage)
+        return TaskOutcome(agent, where, result.text, failure, result.usage, await self._diffs(turn))
 
     async def _used(self, where: Mapping[str, JsonValue]) -> Usage:
         """What a turn used that failed; nothing where none had begun."""
@@ -92,6 +96,14 @@ class Subagents:
             return (await TurnHandle(str(where["turn"]), engine).turn()).usage
         except (DragomanError, KeyError):
             return Usage()
+
+    async def _diffs(self, turn: str) -> Sequence[FileDiff]:
+        """Nothing where that cannot be read: the answer is there all the same."""
+        _, engine = self._parts
+        try:
+            return (await engine.way_back.diff_turn(turn)).files
+        except (DragomanError, OSError, sqlite3.Error):
+            return ()
 
     async def _begun(self, id: str, agent: str, request: str, context: ToolContext) -> str:
         services, engine = self._parts
@@ -166,6 +178,12 @@ async def _failure(agent: str, handle: TurnHandle, result: TurnResult) -> str:
     return ""
 
 
+def diff_in(outcomes: Sequence[TaskOutcome]) -> dict[str, JsonValue]:
+    """What tasks did to files, as a result carries it for people."""
+    diffs = [diff for one in outcomes for diff in one.diffs]
+    return {"diff": joined(diffs, _SHOWN)} if diffs else {}
+
+
 def spent(usage: Usage) -> JsonValue:
     """As a result carries it: it counts in the limits of the turn that gave the task."""
     return {**asdict(usage)}
@@ -180,6 +198,7 @@ def task_tool(tasks: Subagents) -> Tool:
         description="Give a piece of work to another agent, which does it in a conversation of its own and "
         f"answers once. It knows nothing of this one: say all it needs.\n{known}",
         pattern="agent",
+        writes="nothing",  # what its turn writes is recorded there
         replay="safe",
         cancellable=True,
         timeout=A_WEEK,
@@ -192,6 +211,7 @@ def task_tool(tasks: Subagents) -> Tool:
         done = await tasks.run(agent, request, context)
         if done.failure:
             raise ToolFailed(done.failure)
-        return ToolOutput(done.text, title=agent, metadata={**done.where, "usage": spent(done.usage)})
+        metadata = {**done.where, "usage": spent(done.usage), **diff_in([done])}
+        return ToolOutput(done.text, title=agent, metadata=metadata)
 
     return task

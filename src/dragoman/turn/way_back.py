@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import BadRequest, NotFound, RevertConflict, StoreUnavailable, TurnBusy
-from dragoman.store.store import Store
+from dragoman.store.store import Store, TurnRow
 from dragoman.tools.thread import in_thread
 from dragoman.tools.workspace import read_inside, steps_of
-from dragoman.turn.points import Point, are_taken_back, last_to_redo, point_in, records_after
+from dragoman.turn.points import Point, are_taken_back, done_in, last_to_redo, point_in, records_after
 from dragoman.workspace.blame import BlamedLine, blame
 from dragoman.workspace.copies import copy_folder, remove_copy, take_back
 from dragoman.workspace.diff import FileDiff, diff_of, joined
@@ -44,6 +44,7 @@ class WorkspaceDiff:
         return joined(self.files)
 
 
+WENT_ON = "the conversation went on meanwhile, and stays where it is"  # a note of a revert
 FIRST_MESSAGE = "it was the first message: the conversation stays where it is"  # a note of a revert
 
 
@@ -68,7 +69,7 @@ class WayBack:
     # ── diffs ─────────────────────────────────────────────────────────────────────────────────────
 
     async def diff_turn(self, turn: str) -> WorkspaceDiff:
-        """What its calls changed, all together."""
+        """What its calls changed, all together, and the tasks they gave."""
         return await self._diff_turn(turn, None)
 
     async def diff_message(self, message: str) -> WorkspaceDiff:
@@ -91,27 +92,42 @@ class WayBack:
     async def _diff_turn(self, turn: str, calls: set[str] | None) -> WorkspaceDiff:
         """Of these calls, or of all."""
         row = await self._store.turn(turn)
-        settled_in = [] if row.live else await self._of_conversation(row.conversation)
+        related = await self._related(row.conversation)
+        if calls is None and len(related) > 1:
+            tree = await self._tree(row.conversation)
+            gave = {call.id for message in tree if message.turn == turn for call in message.calls}
+        else:
+            gave = calls or set()
+        _, given = await self._tasks(row.conversation, gave)
+        turns = [turn, *(one.id for one in given)]
+        over = [one.id for one in (row, *given) if not one.live]
+        histories = await self._of_conversation(row.conversation)
 
         def read() -> WorkspaceDiff:
-            for history in settled_in:
-                if history.is_there:
-                    history.settle(turn)
-            found = self._histories.of_turn(turn)
+            for history in histories:
+                for each in over if history.is_there else ():
+                    history.settle(each)
+            found = self._histories.of_turns(turns)
             if found is None:
                 return WorkspaceDiff()
-            records = [one for one in found.of_turns([turn]) if calls is None or calls & set(one.calls)]
-            taken_back = are_taken_back(records, found.of_conversation(row.conversation))
+            records = [
+                one
+                for one in found.of_turns(turns)
+                if one.turn != turn or calls is None or calls & set(one.calls)
+            ]
+            taken_back = are_taken_back(records, found.of_conversation(*related))
             return replace(_diff(found, records), taken_back=taken_back)
 
         return await in_thread(read)
 
     async def diff_conversation(self, conversation: str) -> WorkspaceDiff:
-        """What all its turns changed, less what was taken back."""
+        """What all its turns changed, and the tasks they gave, less what was taken back."""
         histories = await self._of_conversation(conversation)
+        related, within = await self._related(conversation), await self._store.within(conversation)
 
         def read() -> WorkspaceDiff:
-            found = [(one, records) for one in histories if (records := one.of_conversation(conversation))]
+            all = [(one, done_in(within, one.of_conversation(*related))) for one in histories]
+            found = [(one, records) for one, records in all if records]
             diffs = [_diff(history, records) for history, records in found]
             several = [f"files of {history.root}" for history, _ in found] if len(found) > 1 else []
             return WorkspaceDiff(
@@ -191,10 +207,11 @@ class WayBack:
         self._recorded()
         info = await self._store.conversation(conversation)
         histories = await self._of_conversation(conversation)
+        related = await self._related(conversation)
 
         def redo() -> list[InFolder]:
             finish_reverts(self._histories)
-            found = [(one, last_to_redo(one.of_conversation(conversation))) for one in histories]
+            found = [(one, last_to_redo(conversation, one.of_conversation(*related))) for one in histories]
             there = [(one, record) for one, record in found if record is not None]
             if not there:
                 raise BadRequest("there is nothing to do again: nothing was taken back here")
@@ -224,6 +241,8 @@ class WayBack:
             raise BadRequest("there is no place for copies: name one with snapshot_folder")
         tree = await self._tree(conversation)
         point = point_in(tree, conversation, "", [tree[id] for id in tree.children(message)])
+        tasks, _ = await self._tasks(conversation, point.calls)
+        related = await self._related(conversation)
         history = self._histories.at(workspace.folder)
         limits, skip = self._histories.limits, self._histories.left_out
 
@@ -231,9 +250,8 @@ class WayBack:
             copy_folder(workspace.folder.resolve(), target, limits, skip)
             if history is None or not history.is_there:
                 return []
-            return take_back(
-                target, records_after(point, history.of_conversation(conversation)), history.contents, limits
-            )
+            done = records_after(replace(point, tasks=tasks), history.of_conversation(*related))
+            return take_back(target, done, history.contents, limits)
 
         for left in await in_thread(copy):
             _log.warning("in the copy for %s was not taken back: %s", fork, left)
@@ -294,10 +312,28 @@ class WayBack:
         first = self._histories.at(own) if own is not None else None
         return [*([first] if first is not None else []), *self._opened()]
 
+    async def _related(self, conversation: str) -> list[str]:
+        """Those where what was done in this one may have been taken back: which gave tasks, and got them."""
+        root = await root_of(self._store, await self._store.conversation(conversation))
+        return await self._store.within(root)
+
+    async def _tasks(self, conversation: str, calls: Collection[str]) -> tuple[dict[str, str], list[TurnRow]]:
+        """The conversations that these calls opened, and theirs, each with which of the calls it was; and the
+        turns in them."""
+        tasks: dict[str, str] = {}
+        for one in await self._store.opened_by(conversation, calls) if calls else ():
+            tasks[one.id] = tasks.get(one.parent or "") or one.call or ""
+        return tasks, [row for task in tasks for row in await self._store.turns(task)]
+
     async def _revert(self, point: Point, files_only: bool, force: bool) -> Reverted:
         for row in await self._store.turns(point.conversation):
             if row.live and (row.id in {point.turn, *point.turns} or row.message in point.after):
                 raise TurnBusy(row.id)
+        tasks, given = await self._tasks(point.conversation, point.calls)
+        if busy := [row.id for row in given if row.live]:
+            raise TurnBusy(busy[0])
+        point = replace(point, tasks=tasks, turns=point.turns.union(row.id for row in given))
+        related = await self._related(point.conversation)
         info = await self._store.conversation(point.conversation)
         if not point.after:  # it ended before it did anything
             return Reverted(point.conversation, leaf=info.leaf)
@@ -314,7 +350,7 @@ class WayBack:
         def revert() -> list[InFolder]:
             finish_reverts(self._histories)
             found = self._with_records(histories, point)
-            parts = [(one, records_after(point, one.of_conversation(point.conversation))) for one in found]
+            parts = [(one, records_after(point, one.of_conversation(*related))) for one in found]
             return revert_together(
                 self._histories,
                 parts,
@@ -339,7 +375,7 @@ class WayBack:
                 history.settle(turn)
         found = [history for history in histories if history.of_turns(list(point.turns))]
         for turn in () if found else point.turns:
-            if (other := self._histories.of_turn(turn)) is not None:
+            if (other := self._histories.of_turns([turn])) is not None:
                 other.close()
                 raise BadRequest(f"turn {turn} worked in {other.root}: start in that folder to go back there")
         return found or histories[:1]
@@ -347,22 +383,26 @@ class WayBack:
     async def _moved(self, made: Sequence[InFolder], leaf: str | None) -> Reverted:
         """The last of them says where the conversation goes."""
         history, last = made[-1]
-        if last.leaf_after is not None:
-            await self._move(history, last)
-        did_something = last.leaf_after is not None or any(record.changes for _, record in made)
+        moved = last.leaf_after is not None and await self._move(history, last)
+        notes = [] if moved or last.leaf_after is None else [WENT_ON]
+        did_something = moved or any(record.changes for _, record in made)
         return Reverted(
             last.conversation,
             [change.path for _, record in made for change in record.changes],
-            [note for _, record in made for note in record.notes],
-            last.leaf_after or leaf,
-            last.leaf_after is not None,
+            [*(note for _, record in made for note in record.notes), *notes],
+            last.leaf_after if moved else leaf,
+            moved,
             last.turn if did_something else None,
         )
 
-    async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> None:
-        if record.leaf_after is not None:
-            await self._store.set_leaf(record.conversation, record.leaf_after, 0.0)
+    async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> bool:
+        """False where something was said meanwhile, or another branch looked at: that stays in sight."""
+        to = record.leaf_after
+        moved = to is not None and await self._store.set_leaf(
+            record.conversation, to, 0.0, before=record.leaf_before
+        )
         await in_thread(lambda: history.leaf_moved(record.id))
+        return moved
 
     async def _tree(self, conversation: str) -> Tree:
         messages, _ = await self._store.messages(conversation)

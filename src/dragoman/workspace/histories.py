@@ -53,13 +53,13 @@ class Histories:
         for history in [*self._open.values()][:-_MOST_OPEN]:
             history.close()
 
-    def of_turn(self, turn: str) -> WorkspaceHistory | None:
-        """The one that tells of a turn, wherever it worked."""
+    def of_turns(self, turns: Sequence[str]) -> WorkspaceHistory | None:
+        """The one that tells of one of these, wherever it worked."""
         for history in self._each():
-            if history.of_turns([turn]):
+            if history.of_turns(turns):
                 return history
         for history in self._others():
-            if history.of_turns([turn]):
+            if history.of_turns(turns):
                 return history
             history.close()
         return None

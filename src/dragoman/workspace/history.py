@@ -187,8 +187,9 @@ class WorkspaceHistory:
     def of_turns(self, turns: Sequence[str]) -> list[ChangeRecord]:
         return self._read(lambda records: records.of_turns(turns))
 
-    def of_conversation(self, conversation: str) -> list[ChangeRecord]:
-        return self._read(lambda records: records.of_conversation(conversation))
+    def of_conversation(self, *ids: str) -> list[ChangeRecord]:
+        """Of one, or of several, as they came."""
+        return self._read(lambda records: records.of_conversation(*ids))
 
     def of_call(self, call: str) -> list[ChangeRecord]:
         return self._read(lambda records: records.of_call(call))

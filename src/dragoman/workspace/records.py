@@ -144,8 +144,8 @@ class Records:
         listed = json.dumps(list(turns))
         return self._all("kind = 'calls' AND turn IN (SELECT value FROM json_each(?))", listed)
 
-    def of_conversation(self, conversation: str) -> list[ChangeRecord]:
-        return self._all("conversation = ?", conversation)
+    def of_conversation(self, *ids: str) -> list[ChangeRecord]:
+        return self._all("conversation IN (SELECT value FROM json_each(?))", json.dumps(ids))
 
     def of_path(self, path: str) -> list[ChangeRecord]:
         return self._all("id IN (SELECT record FROM changes WHERE path = ?)", path)

@@ -40,10 +40,14 @@ def plan_revert(
     first: dict[str, FileState | None] = {}
     last: dict[str, FileState | None] = {}
     broken: set[str] = set()
+    told: set[FileChange] = set()
     for record in records:
         for change in record.changes:
             if change.path in last and last[change.path] != change.before:
+                if change in told:
+                    continue  # what turns saw that ran at the same time is in the records of all of them
                 broken.add(change.path)
+            told.add(change)
             first.setdefault(change.path, change.before)
             last[change.path] = change.after
     plan = RevertPlan()

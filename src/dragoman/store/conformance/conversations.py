@@ -116,8 +116,11 @@ class ConversationConformance(Suite):
             found = await store.conversation("conv_1")
             assert (found.title, found.settings, found.leaf) == ("new", {"mode": "off"}, "msg_1")
             assert found.updated == 9.0
-            await store.set_leaf("conv_1", "msg_2", 1.0)
+            assert await store.set_leaf("conv_1", "msg_2", 1.0)
             assert (await store.conversation("conv_1")).updated == 9.0
+            assert not await store.set_leaf("conv_1", "msg_1", 1.0, before="msg_1")
+            assert (await store.conversation("conv_1")).leaf == "msg_2"
+            assert await store.set_leaf("conv_1", "msg_1", 1.0, before="msg_2")
             with refused(NotFound, "msg_3"):
                 await store.set_leaf("conv_1", "msg_3", 9.0)
 

@@ -105,12 +105,13 @@ class SqlConversations(SqlMessages):
 
         await self._write(write)
 
-    async def set_leaf(self, conversation: str, leaf: str, at: float) -> None:
-        def write(db: SqlConnection) -> None:
+    async def set_leaf(self, conversation: str, leaf: str, at: float, *, before: str | None = None) -> bool:
+        def write(db: SqlConnection) -> bool:
             self._own_message(db, conversation, leaf)
-            db.execute(self._sql["set_leaf"], {"id": conversation, "leaf": leaf, "at": at})
+            values = {"id": conversation, "leaf": leaf, "at": at, "from": before}
+            return bool(db.execute(self._sql["set_leaf"], values).rowcount)
 
-        await self._write(write)
+        return await self._write(write)
 
     def _conversation_row(self, db: SqlConnection, id: str) -> Row:
         """For who is about to write: nobody else changes it before that."""

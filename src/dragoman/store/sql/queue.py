@@ -41,7 +41,7 @@ class SqlQueue(SqlTurns):
             assert started is not None  # it does not queue again
             db.execute(self._sql["requeue"], {"turn": turn, "after": row["after"]})
             if (leaf := started.conversation.leaf) != parent:  # the person looks at another branch now
-                db.execute(self._sql["set_leaf"], {"id": conversation, "leaf": leaf, "at": 0})
+                db.execute(self._sql["set_leaf"], {"id": conversation, "leaf": leaf, "at": 0, "from": None})
             return started
 
         return await self._write(write)

@@ -46,7 +46,8 @@ UPDATE conversations SET title = :title WHERE id = :id AND deleted = 0 AND coale
 UPDATE conversations SET settings = :settings WHERE id = :id;
 
 -- name: set_leaf
-UPDATE conversations SET leaf = :leaf, updated = CASE WHEN updated < :at THEN :at ELSE updated END WHERE id = :id;
+UPDATE conversations SET leaf = :leaf, updated = CASE WHEN updated < :at THEN :at ELSE updated END
+WHERE id = :id AND coalesce(leaf, '') = coalesce(:from, leaf, '');
 
 -- name: grow_conversation
 -- Whoever has a copy of the tree sees by the revision that it is old. The leaf moves only where the person
