@@ -26,15 +26,15 @@ def run() -> None:
 def _mend_streams() -> None:
     """A stream that is closed (`>&-`) is nowhere, so that no file that is opened next takes its number; a
     letter that the locale has not is a question mark, and not the end of the program."""
-    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
-        if getattr(sys, name) is None:
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = getattr(sys, name)
+        if stream is None:
             if (nowhere := os.open(os.devnull, os.O_RDWR)) != number:
                 os.dup2(nowhere, number)
                 os.close(nowhere)
-            setattr(sys, name, open(number, mode, encoding="utf-8"))
-        elif mode == "w" and isinstance(stream := getattr(sys, name), TextIOWrapper):
-            if stream.encoding.lower() not in ("utf-8", "utf8"):
-                stream.reconfigure(errors="replace")
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+        elif number and isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="replace")
 
 
 if __name__ == "__main__":
