@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import BadRequest, ConfigError, Plugin, Runtime, ScriptedModel, TurnView, run_sync, tool
+from dragoman import Agent, BadRequest, ConfigError, Plugin, Runtime, ScriptedModel, TurnView, run_sync, tool
+from dragoman.messages.events import Event
 from dragoman.wire.scripted import calls, says
 from tests.patience import eventually
 from tests.runtimes import add, model_of, runtime_with
@@ -20,6 +21,14 @@ class Misspelled(Plugin):
 
 class Plain(Plugin):
     def on_turn_end(self, turn: TurnView) -> None: ...  # type: ignore[override]
+
+
+class Unheard(Plugin):
+    async def on_event(self, event: Event, turn: TurnView) -> None: ...  # type: ignore[override]
+
+
+class Short(Plugin):
+    async def on_turn_end(self) -> None: ...  # type: ignore[override]
 
 
 @pytest.mark.parametrize(
@@ -38,6 +47,10 @@ class Plain(Plugin):
         ({"plugins": [5]}, "5 is no plugin"),
         ({"plugins": [Misspelled()]}, "plugin misspelled: there is no hook on_turn_begin"),
         ({"plugins": [Plain()]}, "plugin plain: on_turn_end must be written with async def"),
+        ({"plugins": [Unheard()]}, "plugin unheard: on_event must be written with def"),
+        ({"plugins": [Short()]}, r"plugin short: on_turn_end takes \(self, turn\)"),  # its turns never ended
+        ({"agents": ["clerk"]}, "'clerk' is no agent"),
+        ({"agents": [Agent(name="clerk"), Agent(name="clerk")]}, "two agents named clerk"),
         ({"workspace": "nowhere"}, "'nowhere' is no folder"),
         ({"mode": "yolo"}, "mode 'yolo'"),
         ({"on_reject": "cry"}, "on_reject 'cry'"),

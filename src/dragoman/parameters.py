@@ -26,7 +26,13 @@ Item = TypeVar("Item")
 
 
 def agents_by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
-    named = {agent.name: agent for agent in listed("agents", agents)}
+    named: dict[str, Agent] = {}
+    for agent in listed("agents", agents):
+        if not isinstance(agent, Agent):
+            raise ConfigError(f"{agent!r} is no agent: write Agent(name=…)")
+        if agent.name in named:
+            raise ConfigError(f"there are two agents named {agent.name}")
+        named[agent.name] = agent
     if "" in named:
         raise ConfigError("an agent needs a name: Agent(name=…)")
     for agent in named.values():

@@ -130,6 +130,14 @@ async def test_answers_can_be_piped_into_other_programs(stage: Path) -> None:
     assert cut == (0, "", "")  # whoever reads no further is no error to tell of
 
 
+async def test_closed_streams_and_few_letters_are_no_error(stage: Path) -> None:
+    run = " ".join((*PROGRAM, "run"))
+    assert await _shell(stage, f"{run} 'h\u00e9llo' <&- >&-") == (0, "", "")
+    status, out, err = await _shell(stage, " ".join(("PYTHONIOENCODING=ascii", *PROGRAM, "list")))
+    assert (status, err) == (0, "")
+    assert "h?llo" in out
+
+
 async def _shell(folder: Path, line: str) -> tuple[int | None, str, str]:
     process = await asyncio.create_subprocess_shell(
         line,

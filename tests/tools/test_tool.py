@@ -311,6 +311,7 @@ def named(**options: Any) -> Tool:
         ({"name": "two words"}, "tool 'two words': a name is"),
         ({"name": "x" * 65}, "a name is 1 to 64"),
         ({"name": "files.read"}, "a name is"),
+        ({"name": "t", "timeout": "10"}, "tool t: timeout is a number above 0, not '10'"),
         ({"name": "t", "timeout": 0}, "tool t: timeout is a number above 0, not 0"),
         ({"name": "t", "timeout": -1}, "timeout"),
         ({"name": "t", "timeout": float("nan")}, "timeout"),

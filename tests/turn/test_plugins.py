@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from dragoman import Plugin, ProviderError, TurnView
+from dragoman import ConfigError, Plugin, ProviderError, TurnView
 from dragoman.messages.events import Event
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolCall, ToolResult
@@ -154,3 +154,13 @@ async def test_a_turn_that_goes_on_in_a_new_process_starts_its_plugins_again(tmp
         await second.answer(question, allow_once())
         assert (await second.turn(turn.id).result()).text == "2"
     assert resumed == [False, True]
+
+
+async def test_what_after_tool_returns_must_be_a_result(tmp_path: Path) -> None:
+    class Text(Plugin):
+        async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult | None:
+            return "three"  # type: ignore[return-value]
+
+    async with runtime_with(tmp_path, [calls("add", a=1, b=2)], tools=[add], plugins=[Text()]) as runtime:
+        with pytest.raises(ConfigError, match="plugin text: after_tool returned 'three', not a ToolResult"):
+            await (await runtime.send("go")).result()

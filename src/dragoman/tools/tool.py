@@ -291,7 +291,7 @@ def _check(tool: str, options: Mapping[str, Any]) -> None:
         if name in options and options[name] not in words:
             raise ConfigError(f"tool {tool}: {name} is one of {', '.join(words)}, not {options[name]!r}")
     for name in ("timeout", "max_lines", "max_bytes"):
-        if name in options and not options[name] > 0:
+        if name in options and not (isinstance(options[name], int | float) and options[name] > 0):
             raise ConfigError(f"tool {tool}: {name} is a number above 0, not {options[name]!r}")
 
 

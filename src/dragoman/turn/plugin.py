@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import JsonValue
 
@@ -27,6 +27,8 @@ from dragoman.tools.authorize import Reason
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source
 from dragoman.turn.view import TurnView
+
+T = TypeVar("T")
 
 Cleanup: TypeAlias = Callable[[], Awaitable[None] | None]
 
@@ -322,7 +324,8 @@ class Hooks:
     async def see_result(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult:
         """`after_tool`, the last plugin first. Returns what they leave of the result."""
         for plugin in self.after_tool:
-            result = await plugin.after_tool(call, result, turn) or result
+            made = await plugin.after_tool(call, result, turn)
+            result = result if made is None else returned(plugin, "after_tool", made, ToolResult)
             check_json(asdict(result), _made_by(plugin, "a result"))
         return result
 
@@ -345,6 +348,10 @@ def _wants_answers_only(plugin: Plugin) -> bool:
     return False
 
 
+# Called for every piece and every event: they are not waited for.
+_PLAIN = ("on_stream_data", "on_event")
+
+
 def check(plugin: object) -> Plugin:
     """The plugin, if its hooks are hooks: a misspelled one would never run, a plain function fail late."""
     if not isinstance(plugin, Plugin):
@@ -353,6 +360,22 @@ def check(plugin: object) -> Plugin:
         known = getattr(Plugin, name, None)
         if known is None and name.startswith(("on_", "before_", "after_")):
             raise ConfigError(f"plugin {plugin.name}: there is no hook {name}")
+        if known is None or name.startswith("__"):
+            continue
         if inspect.iscoroutinefunction(known) and not inspect.iscoroutinefunction(method):
             raise ConfigError(f"plugin {plugin.name}: {name} must be written with async def")
+        if name in _PLAIN and (inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)):
+            raise ConfigError(f"plugin {plugin.name}: {name} must be written with def: nobody awaits it")
+        takes = list(inspect.signature(known).parameters)[1:]
+        try:
+            inspect.signature(getattr(plugin, name)).bind(*takes)
+        except TypeError:
+            raise ConfigError(f"plugin {plugin.name}: {name} takes (self, {', '.join(takes)})") from None
     return plugin
+
+
+def returned(plugin: Plugin, hook: str, value: T, kind: type) -> T:
+    """What a hook returned, if it is what it has to return: a forgotten `return` would erase the prompt."""
+    if not isinstance(value, kind):
+        raise ConfigError(f"plugin {plugin.name}: {hook} returned {value!r}, not a {kind.__name__}")
+    return value

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from dragoman.errors import ProviderError
+from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages import events as e
 from dragoman.messages.media import CHAT, ModelType
 from dragoman.messages.parts import File
@@ -117,7 +117,9 @@ class ScriptedModel:
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[e.Event], None]:
         self.requests.append(request)
-        line = self._line(request)
+        line: object = self._line(request)
+        if not isinstance(line, Line):
+            raise ConfigError(f"the script gave {line!r}, which is no reply: write says(…), calls(…)")
         for event in self._events(line, reply):
             if line.waits:
                 await asyncio.sleep(line.waits)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -28,7 +28,7 @@ from dragoman.turn.layers import options_of, system_layers, system_of
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.output import Output, SchemaOutput
-from dragoman.turn.plugin import Cleanup, Hooks, Plugin
+from dragoman.turn.plugin import Cleanup, Hooks, Plugin, returned
 from dragoman.turn.send import NO_INPUTS
 from dragoman.turn.services import Services
 from dragoman.turn.settings import AUTO
@@ -37,8 +37,6 @@ from dragoman.turn.view import TurnView
 from dragoman.wire.options import merge_options, without_removed
 from dragoman.wire.wire import Model
 from dragoman.workspace.workspaces import Workspace
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True, frozen=True)
@@ -199,12 +197,12 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         continues=bool(log.path) and log.path[-1].role == "assistant" and log.path[-1].finish == "pause",
     )
     for plugin in hooks.system_prompt if talks else ():
-        request.system = _given(
+        request.system = returned(
             plugin, "system_prompt", await plugin.system_prompt(request.system, view), str
         )
     for plugin in hooks.request_params:
         params = await plugin.request_params(request.options, view)
-        request.options = _given(plugin, "request_params", params, dict)
+        request.options = returned(plugin, "request_params", params, dict)
     for plugin in hooks.before_request:
         await plugin.on_before_request(request, view)
     missing = [tool for name, tool in view.added_tools.items() if name not in offer.tools]
@@ -270,13 +268,6 @@ def _tell_of_missing_sources(prepared: PreparedTurn) -> None:
             prepared.view.notice(f"the tools of {source.name} are missing: {why}", "source")
 
 
-def _given(plugin: Plugin, hook: str, value: T, kind: type) -> T:
-    """What a hook returned, if it is what it has to return: a forgotten `return` would erase the prompt."""
-    if not isinstance(value, kind):
-        raise ConfigError(f"plugin {plugin.name}: {hook} returned {value!r}, not a {kind.__name__}")
-    return value
-
-
 def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str, Tool]:
     """The tools of a request as the plugins left it. One that a plugin puts in by its description alone must
     be a tool there is; `TurnView.add_tool` brings one of its own."""
@@ -336,7 +327,10 @@ async def _start(plugin: Plugin, view: TurnView) -> Cleanup | None:
     if started is None or callable(started):
         return started
     if isinstance(started, Awaitable):
-        return await started
+        cleanup: Any = await started
+        if cleanup is not None and not callable(cleanup):
+            raise ConfigError(f"plugin {plugin.name}: on_turn_start returned {cleanup!r}, not a cleanup")
+        return cleanup  # type: ignore[no-any-return]
     stack = AsyncExitStack()
     await stack.enter_async_context(asynccontextmanager(lambda: started)())
     return stack.aclose
