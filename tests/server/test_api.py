@@ -62,7 +62,7 @@ async def test_a_conversation_is_made_renamed_listed_searched_and_deleted(tmp_pa
         assert [line["id"] for line in found["items"]] == [id]
         assert "\x02" in found["items"][0]["snippet"]
         (line,) = (await site.get("/api/conversations?search=colour"))["items"]  # seen also in a narrow list
-        assert line["snippet"] == "…out birds. What \x02colour\x03 is a raven?"
+        assert line["snippet"] == "…birds. What \x02colour\x03 is a raven?"
         assert (await site.ask("DELETE", f"/api/conversations/{id}")).status == 204
         assert (await site.ask("GET", f"/api/conversations/{id}")).status == 404
 

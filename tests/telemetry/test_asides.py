@@ -88,15 +88,16 @@ async def test_a_summary_is_inside_its_compaction(tmp_path: Path, collector: Col
 
 
 async def test_a_summary_that_fails_ends_its_compaction_with_the_turn(
-    tmp_path: Path, collector: Collector
+    tmp_path: Path, collector: Collector, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """O1 × R7: nothing hangs below a span that never comes."""
+    """O1 × R7 × T8: at once, and nothing hangs below a span that never comes."""
     script = [says("one"), fails(ContextOverflow("too long")), fails(ProviderError("not now", status=400))]
     async with runtime_with(tmp_path, script, telemetry=telemetry()) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("first")).result()
         with pytest.raises(ProviderError):
             await (await chat.send("second")).result()
+    assert "broke off" not in caplog.text
     assert attributes(collector.one("compaction"))["error.type"] == "error"
     known = {span.span_id for span in collector.spans} | {b""}
     assert {span.parent_span_id for span in collector.spans} <= known

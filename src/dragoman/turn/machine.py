@@ -162,6 +162,7 @@ TURN: dict[State, dict[type[Fact], State | Choice]] = {
         CompactionStarted: State.COMPACTING,  # again, by a new owner
         Compacted: State.STREAMING,
         RequestBuilt: State.STREAMING,  # by a new owner that sums nothing up
+        ReplyReceived: _tools_or_end,  # what came before it, of a turn that is stopped
         Steered: State.COMPACTING,
         **_STOPS,
     },
