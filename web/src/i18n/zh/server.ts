@@ -89,6 +89,7 @@ const TABLE: [RegExp, string][] = [
   [/^skill (.*) is in (.*): edit it there$/, "技能 $1 在 $2 中：请在那里编辑。"],
   [/^there is (.*) already: edit it there, or take another name$/, "已经有 $1：请在那里编辑，或另取名称。"],
   [/^there is a skill (.*) already: .*$/, "已经有技能 $1：请编辑它，或另取名称。"],
+  [/^the script gave (.*), which is no reply: .*$/s, "脚本给出了 $1，这不是回复：请用 says(…)、calls(…) 来写。"],
   [/^skill (.*) was changed since it was read: .*$/, "技能 $1 在读取之后又变了：请重新读取。"],
   [/^skill (.*) cannot be written: it has no description: .*$/, "技能 $1 没有说明：模型不会知道它讲什么。"],
   [/^skill (.*) cannot be written: it is too big: it has more than (.*) kB$/, "技能 $1 太大：超过 $2 kB。"],
