@@ -82,7 +82,7 @@ class PostgresDatabase(SqlDatabase):
     def __getattr__(self, name: str) -> NoReturn:
         """Reached only for what `open` makes."""
         if name in ("_pool", "_session", "_owner_name", "_upkeep"):
-            raise ConfigError("the store is not open: use the runtime with `async with`")
+            raise ConfigError("the store is not open: use a Runtime in `async with`, a SyncRuntime in `with`")
         raise AttributeError(name)
 
     async def open(self) -> None:

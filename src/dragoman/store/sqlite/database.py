@@ -58,7 +58,7 @@ class SqliteDatabase(SqlDatabase):
     def __getattr__(self, name: str) -> NoReturn:
         """Reached only for what `open` makes."""
         if name in ("_writer", "_readers", "_watch", "_owner", "_owner_name", "_upkeep", "_file"):
-            raise ConfigError("the store is not open: use the runtime with `async with`")
+            raise ConfigError("the store is not open: use a Runtime in `async with`, a SyncRuntime in `with`")
         raise AttributeError(name)
 
     async def open(self) -> None:
