@@ -89,7 +89,7 @@ postgres:
 unit: $(READY)   ## the fast tests alone
 	@$(PYTEST) -n 2 -m "not slow"
 
-sweep: $(READY) $(NPM) $(PAGE) browser postgres   ## every test, and all cases of which `make test` takes a sample: an hour
+sweep: $(READY) $(NPM) $(PAGE) browser postgres   ## every test, with all the cases of which `make test` takes a sample
 	@SWEEP=1 $(PYTEST) -n $(WORKERS)
 
 matrix:          ## the fast tests on every Python from 3.11 to 3.14 that is here

@@ -149,24 +149,28 @@ def _arguments(
     else:
         texts = yield from _texts(cursor, tag, tool, ends[0])
         if isinstance(texts, str):
-            yield from cursor.until(f"</{tag}>")
-            yield from cursor.accept(f"</{tag}>")
-            return [dialect.bad(texts, tool.name)]
+            return (yield from _broken(dialect, cursor, tag, tool, texts))
         twice = [key for key, given in texts.items() if len(given) > 1 and not _is_list(key, tool)]
         if twice:
-            yield from cursor.until(f"</{tag}>")
-            yield from cursor.accept(f"</{tag}>")
-            return [dialect.bad(f"its argument {twice[0]} is there twice", tool.name)]
+            why = f"its argument {twice[0]} is there twice"
+            return (yield from _broken(dialect, cursor, tag, tool, why))
         arguments = {key: _value_of(given, key, tool) for key, given in texts.items()}
     for end in ends:
         yield from cursor.space()
         if not (yield from cursor.accept(end)):
             if not arguments:
                 return None
-            yield from cursor.until(f"</{tag}>")
-            yield from cursor.accept(f"</{tag}>")
-            return [dialect.bad(f"it is not closed with {end}", tool.name)]
+            return (yield from _broken(dialect, cursor, tag, tool, f"it is not closed with {end}"))
     return [TextCall(tool.name, arguments)] if arguments or may_be_empty else None
+
+
+def _broken(
+    dialect: Dialect, cursor: Cursor, tag: str, tool: ToolSpec, why: str
+) -> Steps[Sequence[FoundCall]]:
+    """It is a call, and cannot be read: what closes it belongs to it all the same."""
+    yield from cursor.until(f"</{tag}>")
+    yield from cursor.accept(f"</{tag}>")
+    return [dialect.bad(why, tool.name)]
 
 
 def _texts(cursor: Cursor, tag: str, tool: ToolSpec, end: str) -> Steps[dict[str, list[str]] | str]:
