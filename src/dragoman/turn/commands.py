@@ -37,6 +37,7 @@ from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.cancel import cancel_turn
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, CallChange, TurnOptions, TurnStarted, laid_over, options_in
+from dragoman.turn.families import root_of
 from dragoman.turn.handoff import agent_before, agents_of, first_agent, rules_of
 from dragoman.turn.layers import options_of
 from dragoman.turn.machine import replay
@@ -53,7 +54,6 @@ from dragoman.turn.send import NO_INPUTS, TurnInputs
 from dragoman.turn.services import Services
 from dragoman.turn.settings import check_dialect
 from dragoman.turn.waiting_calls import arguments_for_hunks, waiting_tool
-from dragoman.turn.way_back import root_of
 from dragoman.wire.wire import Model
 
 _log = logging.getLogger("dragoman.turn")

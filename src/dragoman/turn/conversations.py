@@ -14,11 +14,12 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, Part
 from dragoman.messages.questions import Question
 from dragoman.turn.facts import CallChange, renewed
+from dragoman.turn.families import root_of
 from dragoman.turn.handles import Engine, TurnHandle
 from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.send import SendOptions, TurnInputs, turn_options
 from dragoman.turn.settings import ConversationOptions, as_json, changed
-from dragoman.turn.way_back import Reverted, WorkspaceDiff, root_of
+from dragoman.turn.way_back import Reverted, WorkspaceDiff
 from dragoman.typed_arguments import typed_arguments
 
 T = TypeVar("T", default=str)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from dragoman.conversation.tree import Conversation, Tree
+from dragoman.conversation.tree import Tree
 from dragoman.errors import BadRequest, NotFound, RevertConflict, StoreUnavailable, TurnBusy
-from dragoman.store.store import Store, TurnRow
+from dragoman.store.store import Store
 from dragoman.tools.thread import in_thread
 from dragoman.tools.workspace import read_inside, steps_of
+from dragoman.turn.families import family_of, root_of, tasks_given
 from dragoman.turn.points import Point, are_taken_back, done_in, last_to_redo, point_in, records_after
 from dragoman.workspace.blame import BlamedLine, blame
 from dragoman.workspace.copies import copy_folder, remove_copy, take_back
@@ -92,13 +93,13 @@ class WayBack:
     async def _diff_turn(self, turn: str, calls: set[str] | None) -> WorkspaceDiff:
         """Of these calls, or of all."""
         row = await self._store.turn(turn)
-        related = await self._related(row.conversation)
+        related = await family_of(self._store, row.conversation)
         if calls is None and len(related) > 1:
             tree = await self._tree(row.conversation)
             gave = {call.id for message in tree if message.turn == turn for call in message.calls}
         else:
             gave = calls or set()
-        _, given = await self._tasks(row.conversation, gave)
+        _, given = await tasks_given(self._store, row.conversation, gave)
         turns = [turn, *(one.id for one in given)]
         over = [one.id for one in (row, *given) if not one.live]
         histories = await self._of_conversation(row.conversation)
@@ -123,7 +124,7 @@ class WayBack:
     async def diff_conversation(self, conversation: str) -> WorkspaceDiff:
         """What all its turns changed, and the tasks they gave, less what was taken back."""
         histories = await self._of_conversation(conversation)
-        related, within = await self._related(conversation), await self._store.within(conversation)
+        related, within = await family_of(self._store, conversation), await self._store.within(conversation)
 
         def read() -> WorkspaceDiff:
             all = [(one, done_in(within, one.of_conversation(*related))) for one in histories]
@@ -207,7 +208,7 @@ class WayBack:
         self._recorded()
         info = await self._store.conversation(conversation)
         histories = await self._of_conversation(conversation)
-        related = await self._related(conversation)
+        related = await family_of(self._store, conversation)
 
         def redo() -> list[InFolder]:
             finish_reverts(self._histories)
@@ -241,8 +242,8 @@ class WayBack:
             raise BadRequest("there is no place for copies: name one with snapshot_folder")
         tree = await self._tree(conversation)
         point = point_in(tree, conversation, "", [tree[id] for id in tree.children(message)])
-        tasks, _ = await self._tasks(conversation, point.calls)
-        related = await self._related(conversation)
+        tasks, _ = await tasks_given(self._store, conversation, point.calls)
+        related = await family_of(self._store, conversation)
         history = self._histories.at(workspace.folder)
         limits, skip = self._histories.limits, self._histories.left_out
 
@@ -312,28 +313,15 @@ class WayBack:
         first = self._histories.at(own) if own is not None else None
         return [*([first] if first is not None else []), *self._opened()]
 
-    async def _related(self, conversation: str) -> list[str]:
-        """Those where what was done in this one may have been taken back: which gave tasks, and got them."""
-        root = await root_of(self._store, await self._store.conversation(conversation))
-        return await self._store.within(root)
-
-    async def _tasks(self, conversation: str, calls: Collection[str]) -> tuple[dict[str, str], list[TurnRow]]:
-        """The conversations that these calls opened, and theirs, each with which of the calls it was; and the
-        turns in them."""
-        tasks: dict[str, str] = {}
-        for one in await self._store.opened_by(conversation, calls) if calls else ():
-            tasks[one.id] = tasks.get(one.parent or "") or one.call or ""
-        return tasks, [row for task in tasks for row in await self._store.turns(task)]
-
     async def _revert(self, point: Point, files_only: bool, force: bool) -> Reverted:
         for row in await self._store.turns(point.conversation):
             if row.live and (row.id in {point.turn, *point.turns} or row.message in point.after):
                 raise TurnBusy(row.id)
-        tasks, given = await self._tasks(point.conversation, point.calls)
+        tasks, given = await tasks_given(self._store, point.conversation, point.calls)
         if busy := [row.id for row in given if row.live]:
             raise TurnBusy(busy[0])
         point = replace(point, tasks=tasks, turns=point.turns.union(row.id for row in given))
-        related = await self._related(point.conversation)
+        related = await family_of(self._store, point.conversation)
         info = await self._store.conversation(point.conversation)
         if not point.after:  # it ended before it did anything
             return Reverted(point.conversation, leaf=info.leaf)
@@ -407,13 +395,6 @@ class WayBack:
     async def _tree(self, conversation: str) -> Tree:
         messages, _ = await self._store.messages(conversation)
         return Tree(messages)
-
-
-async def root_of(store: Store, conversation: Conversation) -> str:
-    """The conversation that a task's one began in, at last: it works in the same folder."""
-    while conversation.parent is not None:
-        conversation = await store.conversation(conversation.parent)
-    return conversation.id
 
 
 def _diff(history: WorkspaceHistory, records: Sequence[ChangeRecord]) -> WorkspaceDiff:
