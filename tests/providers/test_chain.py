@@ -26,6 +26,8 @@ from dragoman.providers.chain import ModelChain
 from dragoman.providers.compatible import NamedModel
 from dragoman.providers.models import Models, models_named
 from dragoman.turn.handles import TurnHandle
+from dragoman.wire.auth.key import NO_KEY
+from dragoman.wire.endpoint import ENDPOINTS
 from tests.loopback import Answer, Loopback, Script, Stream, loopback
 from tests.patience import PATIENCE
 from tests.runtimes import add
@@ -51,6 +53,17 @@ async def test_any_address_answers_in_one_line(tmp_path: Path, wire: str) -> Non
     assert result.messages[-1].model == f"127-0-0-1-{server.port}{protocol}/acme-1"
     assert any("sk-acme-0123456789" in value for value in server.headers[0].values())
     assert "sk-acme" not in repr(model)
+
+
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "gemini"])
+def test_the_address_of_the_requests_is_as_good(wire: str) -> None:
+    """R1: the documents of many servers show no other."""
+    plain, whole = (
+        WIRES[wire](f"http://gw/v1{path}", model="m", key="A") for path in ("", f"/{ENDPOINTS[wire].path}/")
+    )
+    reached = [one.provider.reached(one.base_url, NO_KEY).url("m") for one in (plain, whole)]
+    assert reached == [f"http://gw/v1/{ENDPOINTS[wire].path}"] * 2
+    assert whole.full_name == plain.full_name
 
 
 def test_an_address_for_a_program_without_a_loop(tmp_path: Path) -> None:

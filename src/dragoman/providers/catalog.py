@@ -122,8 +122,9 @@ class Provider:
         return shape
 
     def reached(self, base_url: str, auth: ProviderAuth) -> Endpoint:
-        """Where requests go, and what they carry."""
+        """Where requests go, and what they carry. Many copy the address of the requests, path and all."""
         shape = self.shape
+        base_url = base_url.rstrip("/").removesuffix(f"/{shape.path}")
         return replace(
             shape,
             base_url=base_url.rstrip("/").removesuffix(shape.path_prefix),

@@ -18,6 +18,7 @@ from dragoman.messages.media import Modality
 from dragoman.providers.catalog import Provider
 from dragoman.providers.tables import TraitsTable
 from dragoman.web_address import web_address
+from dragoman.wire.endpoint import ENDPOINTS
 
 
 @dataclass(slots=True, frozen=True)
@@ -79,7 +80,8 @@ class OpenAICompatible:
         """The same for the same address, whatever other models there are: turns are stored with it."""
         address = urlsplit(self.base_url)
         host = address.netloc.rpartition("@")[2]  # without the password that may stand before it
-        path = re.sub(r"/(?:v1|v1beta)$", "", address.path.rstrip("/"))
+        path = address.path.rstrip("/").removesuffix(f"/{ENDPOINTS[self.wire].path}")
+        path = re.sub(r"/(?:v1|v1beta)$", "", path)
         protocol = "" if self.wire == OpenAICompatible.wire else self.wire
         return re.sub(r"[^a-z0-9]+", "-", f"{host}{path} {protocol}".lower()).strip("-") or "server"
 
