@@ -327,7 +327,11 @@ async def test_a_conversation_that_went_on_is_not_moved_any_more(tmp_path: Path,
         history.revert(records, conversation=chat.id, turn=turn.id, leaf=(last, first))
         await finished(chat)
         async with opened(tmp_path, []) as again:
-            assert (await (await again.conversation(chat.id)).messages())[-1].text == "and on"
+            same = await again.conversation(chat.id)
+            assert (await same.messages())[-1].text == "and on"
+            await same.redo()
+            assert (work / "a.txt").read_text() == "2\n"
+            assert (await same.messages())[-1].text == "and on"
 
 
 async def test_records_that_cannot_be_read_keep_nobody_from_talking(tmp_path: Path, work: Path) -> None:

@@ -273,7 +273,7 @@ class WayBack:
                     try:
                         await self._move(history, record)
                     except NotFound:  # deleted meanwhile
-                        await in_thread(partial(history.leaf_moved, record.id))
+                        await in_thread(partial(history.settle_leaf, record.id, moved=False))
                 await in_thread(history.forget)
                 await in_thread(history.close)  # there may be one for every fork; it opens again
             except (OSError, sqlite3.Error, StoreUnavailable) as error:
@@ -389,7 +389,7 @@ class WayBack:
         moved = to is not None and await self._store.set_leaf(
             record.conversation, to, 0.0, before=record.leaf_before
         )
-        await in_thread(lambda: history.leaf_moved(record.id))
+        await in_thread(partial(history.settle_leaf, record.id, moved=moved))
         return moved
 
     async def _tree(self, conversation: str) -> Tree:

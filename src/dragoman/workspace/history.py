@@ -200,9 +200,9 @@ class WorkspaceHistory:
     def waiting_leaves(self) -> list[ChangeRecord]:
         return self._read(lambda records: records.waiting_leaves())
 
-    def leaf_moved(self, record: int) -> None:
+    def settle_leaf(self, record: int, *, moved: bool) -> None:
         with self._exclusive() as (_, records):
-            records.leaf_moved(record)
+            records.settle_leaf(record, moved=moved)
 
     def contents(self, state: FileState) -> bytes | None:
         with self._exclusive() as (file, _):

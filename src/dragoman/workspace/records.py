@@ -130,8 +130,10 @@ class Records:
         """Reverts whose files are back, and whose conversation is not."""
         return self._all("leaf_moved = 0")
 
-    def leaf_moved(self, record: int) -> None:
-        self._db.execute("UPDATE records SET leaf_moved = 1 WHERE id = ?", (record,))
+    def settle_leaf(self, record: int, *, moved: bool) -> None:
+        """What did not move the conversation has nothing of it to take back, either."""
+        nowhere = "" if moved else ", leaf_before = NULL, leaf_after = NULL"
+        self._db.execute(f"UPDATE records SET leaf_moved = 1{nowhere} WHERE id = ?", (record,))
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
