@@ -30,27 +30,8 @@ class RequestMessage:
 
 
 @dataclass(slots=True, frozen=True)
-class Example:
-    """How a tool is called, and where it is known, a request of a person that calls for it."""
-
-    arguments: dict[str, JsonValue]
-    request: str | None = None
-
-
-def example_of(given: JsonValue) -> Example:
-    """An example as tools give it: the arguments alone, or {"request": a text, "arguments": an object}."""
-    match given:
-        case {"request": str() as request, "arguments": dict() as arguments, **others} if not others:
-            return Example(arguments, request)
-        case dict():
-            return Example(given)
-        case _:
-            return Example({})
-
-
-@dataclass(slots=True, frozen=True)
 class ToolSpec:
-    """A tool as a model is shown it. `example_of` reads its examples."""
+    """A tool as a model is shown it. Each example is the arguments of one call."""
 
     name: str
     description: str

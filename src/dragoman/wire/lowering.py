@@ -25,7 +25,7 @@ from dragoman.messages.parts import (
     ToolResult,
     canonical,
 )
-from dragoman.messages.request import RequestMessage, ToolSpec, example_of
+from dragoman.messages.request import RequestMessage, ToolSpec
 from dragoman.wire.quirks import IdShape
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────
@@ -209,10 +209,6 @@ class CallIds:
 
 
 def description(tool: ToolSpec) -> str:
-    """What a tool does, with its examples: few servers have a place of their own for them.
-
-    Those that come with a request are for people who read the tool: models know when one is right.
-    """
-    shown = [example for example in tool.examples if example_of(example).request is None]
-    examples = "".join(f"\n{canonical(example)}" for example in shown)
+    """What a tool does, with its examples: few servers have a place of their own for them."""
+    examples = "".join(f"\n{canonical(example)}" for example in tool.examples)
     return f"{tool.description}\n\nExamples of arguments:{examples}".strip() if examples else tool.description

@@ -169,9 +169,8 @@ def shown(*examples: Any, model: str = "claude-sonnet-4-5", **quirks: Any) -> di
 
 
 def test_examples_have_a_place_of_their_own() -> None:
-    """R9: where the server knows it; a request of a person is for models that have to be guided."""
-    guided = {"request": "Is it wet?", "arguments": {"city": "Rome"}}
-    tool = shown({"city": "Rome"}, guided)
+    """R9: where the server knows it."""
+    tool = shown({"city": "Rome"})
     assert (tool["description"], tool["input_examples"]) == ("The weather.", [{"city": "Rome"}])
     for older in (shown({"city": "Rome"}, model="kimi-k2"), shown({"city": "Rome"}, no_examples=True)):
         assert "input_examples" not in older

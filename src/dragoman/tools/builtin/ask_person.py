@@ -18,15 +18,7 @@ Choice = Annotated[str, Field(min_length=1, max_length=200)]
     writes="nothing",
     replay="safe",
     cancellable=True,
-    examples=[
-        {"question": "Which colour shall it be?", "choices": ["red", "green"]},
-        {"request": "Ask me which colour I want", "arguments": {"question": "Which colour do you want?"}},
-        {"request": "Ask me whether to go on", "arguments": {"question": "Shall I go on?"}},
-        {
-            "request": "Let me decide between tea and coffee",
-            "arguments": {"question": "Which shall it be?", "choices": ["tea", "coffee"]},
-        },
-    ],
+    examples=[{"question": "Which colour shall it be?", "choices": ["red", "green"]}],
 )
 async def ask_person(
     question: Annotated[str, Field(min_length=1, max_length=2000)],

@@ -62,17 +62,7 @@ CONSTANTS = {"pi": math.pi, "e": math.e}
     writes="nothing",
     replay="safe",
     timeout=5,
-    examples=[
-        {"expression": "2 * (3 + 4) ** 2"},
-        {"expression": "round(sqrt(2) * pi, 4)"},
-        {"request": "What is 6 * 9?", "arguments": {"expression": "6 * 9"}},
-        {"request": "How much is 310 plus 45?", "arguments": {"expression": "310 + 45"}},
-        {"request": "Divide 72 by 8", "arguments": {"expression": "72 / 8"}},
-        {"request": "Subtract 15 from 100", "arguments": {"expression": "100 - 15"}},
-        {"request": "Square root of 50?", "arguments": {"expression": "sqrt(50)"}},
-        {"request": "2 to the power of 10", "arguments": {"expression": "2 ** 10"}},
-        {"request": "Work out (4 + 5) * 3.2", "arguments": {"expression": "(4 + 5) * 3.2"}},
-    ],
+    examples=[{"expression": "2 * (3 + 4) ** 2"}, {"expression": "round(sqrt(2) * pi, 4)"}],
 )
 def calculator(
     expression: Annotated[str, Field(min_length=1, max_length=LONGEST, description="such as `17 * (3 + 4)`")],

@@ -56,30 +56,7 @@ def fetcher(
         replay="safe",
         cancellable=True,
         timeout=seconds + 15,
-        examples=[
-            {"url": "https://docs.python.org/3/library/ast.html"},
-            {
-                "request": "Fetch https://docs.python.org/3/",
-                "arguments": {"url": "https://docs.python.org/3/"},
-            },
-            {
-                "request": "What is on the page https://example.com/news.html?",
-                "arguments": {"url": "https://example.com/news.html"},
-            },
-            {"request": "Read the website http://www.gnu.org", "arguments": {"url": "http://www.gnu.org"}},
-            {
-                "request": "Get me the text of https://example.net/a.txt",
-                "arguments": {"url": "https://example.net/a.txt"},
-            },
-            {
-                "request": "Open https://www.rfc-editor.org/rfc/rfc9110.html",
-                "arguments": {"url": "https://www.rfc-editor.org/rfc/rfc9110.html"},
-            },
-            {
-                "request": "Summarise https://en.wikipedia.org/wiki/Tea",
-                "arguments": {"url": "https://en.wikipedia.org/wiki/Tea"},
-            },
-        ],
+        examples=[{"url": "https://docs.python.org/3/library/ast.html"}],
     )
     async def fetch_url(
         url: Annotated[str, Field(max_length=4000, description="beginning with https:// or http://")],

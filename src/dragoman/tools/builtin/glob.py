@@ -26,12 +26,6 @@ _MOST = 500
     wider=wider_paths,
     replay="safe",
     timeout=30,
-    examples=[
-        {"request": "Find all Python files", "arguments": {"pattern": "**/*.py"}},
-        {"request": "Which files end in .md?", "arguments": {"pattern": "**/*.md"}},
-        {"request": "Find files named config.json", "arguments": {"pattern": "**/config.json"}},
-        {"request": "Are there any PNG pictures?", "arguments": {"pattern": "**/*.png"}},
-    ],
 )
 def glob(
     pattern: Annotated[str, Field(description="`*.py`: in this folder; `**/*.py`: also in all below")],

@@ -33,14 +33,6 @@ _TIME = 20.0  # seconds for the search
     wider=wider_paths,
     replay="safe",
     timeout=_TIME + 10,
-    examples=[
-        {"request": "Search the files for error", "arguments": {"pattern": "error"}},
-        {"request": "Find all lines with return None", "arguments": {"pattern": "return None"}},
-        {"request": "Where is the name Peter used?", "arguments": {"pattern": "Peter"}},
-        {"request": "grep for WARNING", "arguments": {"pattern": "WARNING"}},
-        {"request": "Which files contain the word budget?", "arguments": {"pattern": "budget"}},
-        {"request": "Does any file mention London?", "arguments": {"pattern": "London"}},
-    ],
 )
 def grep(
     pattern: Annotated[str, Field(min_length=1, description="a regular expression, as Python knows them")],

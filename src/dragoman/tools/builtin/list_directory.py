@@ -20,14 +20,6 @@ _MOST = 1000
     wider=wider_paths,
     replay="safe",
     timeout=30,
-    examples=[
-        {"request": "What files are there?", "arguments": {"path": "."}},
-        {"request": "List the folder reports", "arguments": {"path": "reports"}},
-        {"request": "What is in the directory assets/fonts?", "arguments": {"path": "assets/fonts"}},
-        {"request": "Show me all files in this folder", "arguments": {"path": "."}},
-        {"request": "Look into the old directory", "arguments": {"path": "old"}},
-        {"request": "ls scripts", "arguments": {"path": "scripts"}},
-    ],
 )
 def list_directory(
     context: ToolContext,

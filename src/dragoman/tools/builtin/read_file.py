@@ -22,14 +22,6 @@ _PAGE = 40_000  # bytes: less than what a model is shown of a result
     wider=wider_paths,
     replay="safe",
     timeout=30,
-    examples=[
-        {"request": "Show me the file letter.md", "arguments": {"path": "letter.md"}},
-        {"request": "Read data/log.txt", "arguments": {"path": "data/log.txt"}},
-        {"request": "What does setup.cfg say?", "arguments": {"path": "setup.cfg"}},
-        {"request": "Open index.html", "arguments": {"path": "index.html"}},
-        {"request": "Print the contents of lib/users.json", "arguments": {"path": "lib/users.json"}},
-        {"request": "cat poem.txt", "arguments": {"path": "poem.txt"}},
-    ],
 )
 def read_file(
     path: Annotated[str, Field(description="relative to the workspace")],

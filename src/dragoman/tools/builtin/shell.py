@@ -24,12 +24,6 @@ _LONGEST = 600.0  # seconds
     timeout=_LONGEST + 30,
     sequential=True,
     cancellable=True,
-    examples=[
-        {"request": "Run git status", "arguments": {"command": "git status"}},
-        {"request": "Execute python --version in the shell", "arguments": {"command": "python --version"}},
-        {"request": "Run the command df -h", "arguments": {"command": "df -h"}},
-        {"request": "Start make test", "arguments": {"command": "make test"}},
-    ],
 )
 async def shell(
     command: Annotated[str, Field(min_length=1, max_length=20_000, description="a line for /bin/sh")],

@@ -45,26 +45,6 @@ def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> A
     replay="safe",
     timeout=30,
     sequential=True,
-    examples=[
-        {"request": "Write good night to bye.txt", "arguments": {"path": "bye.txt", "text": "good night"}},
-        {
-            "request": "Create a file plan.md with the text: we start on Monday",
-            "arguments": {"path": "plan.md", "text": "we start on Monday"},
-        },
-        {
-            "request": "Save 'red, green' in colours.txt",
-            "arguments": {"path": "colours.txt", "text": "red, green"},
-        },
-        {
-            "request": "Make a new file a/b.txt that says it works",
-            "arguments": {"path": "a/b.txt", "text": "it works"},
-        },
-        {"request": "Put the text done into state.txt", "arguments": {"path": "state.txt", "text": "done"}},
-        {
-            "request": "Store the line See you soon in card.md",
-            "arguments": {"path": "card.md", "text": "See you soon"},
-        },
-    ],
 )
 def write_file(
     path: Annotated[str, Field(description="relative to the workspace; folders are made as needed")],

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from dragoman.messages.request import Request, ToolSpec, example_of
+from dragoman.messages.request import Request, ToolSpec
 from dragoman.wire.anthropic_messages.history import turns_of
 from dragoman.wire.anthropic_messages.hosted import MCP_BETA, hosted_of
 from dragoman.wire.anthropic_messages.shapes import (
@@ -112,7 +112,7 @@ def _declared(request: Request, quirks: Quirks) -> Iterator[Body]:
 def _examples(tool: ToolSpec, schema: Schema) -> list[JsonValue]:
     """Those that have a place of their own. One that does not fit its schema would spoil the request."""
     plain = inlined(schema)
-    return [one for one in tool.examples if example_of(one).request is None and fits(one, plain)]
+    return [one for one in tool.examples if fits(one, plain)]
 
 
 def _tools_of_the_past(turns: list[RoleBlocks]) -> Body:
