@@ -32,7 +32,7 @@ DAMAGE: dict[Noun, str] = {
     "call": 'UPDATE calls SET body = \'{"type":"song"}\' WHERE id = ?',
     "question": "UPDATE questions SET body = X'00FF' WHERE id = ?",
     "grant": "UPDATE grants SET action = 'allwo' WHERE id = ?",
-    "fact": "UPDATE facts SET body = '{' WHERE turn = ?1 AND seq = (SELECT facts FROM turns WHERE id = ?1)",
+    "fact": "UPDATE facts SET body = '{' WHERE turn = ? AND seq = (SELECT facts FROM turns WHERE id = turn)",
     "signal": "UPDATE signals SET body = '[]' WHERE turn = ?",
     "queued turn": "UPDATE queue SET body = '{}' WHERE turn = ?",
 }

@@ -37,7 +37,7 @@ async def test_an_answer_that_covers_a_sibling_answers_it_too(tmp_path: Path, an
 
 @pytest.mark.parametrize(
     "change",
-    ["UPDATE facts SET body = '{' WHERE turn = ?1", "DELETE FROM facts WHERE turn = ?1"],
+    ["UPDATE facts SET body = '{' WHERE turn = ?", "DELETE FROM facts WHERE turn = ?"],
     ids=["cannot be read", "is being deleted"],
 )
 async def test_what_waits_elsewhere_does_not_spoil_an_answer(tmp_path: Path, change: str) -> None:
