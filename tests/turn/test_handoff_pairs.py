@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Plugin, Runtime, TurnView, allow_once, tool
+from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once, tool
 from dragoman.errors import ConfigError
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
@@ -123,6 +123,34 @@ async def test_who_was_chosen_meanwhile_stays(tmp_path: Path) -> None:
         await turn.answer(turn.question, allow_once())
         await turn.result()
         assert (await chat.info()).settings["agent"] == "c"
+
+
+@pytest.mark.parametrize("chosen", [None, "c"])
+async def test_what_is_queued_is_answered_by_who_goes_on(tmp_path: Path, chosen: str | None) -> None:
+    """T4: it is a turn that follows, with the model of who answers it. What it was sent to by name stays, and
+    so does all of it where the handover is for one turn alone."""
+    agents = [Agent(name="a", handoffs=("b",)), Agent(name="b", model="b/model"), Agent(name="c")]
+    models = {
+        name: ScriptedModel(lambda request, name=name: _hands_over(request, name), name=name)
+        for name in ("a/model", "b/model")
+    }
+    async with Runtime(
+        tmp_path / "chat.db", model=lambda name: models[name or "a/model"], agents=agents
+    ) as runtime:
+        chat = await runtime.conversation(agent="a")
+        turn = await chat.send("go")
+        assert await turn.reached("waiting")
+        queued = await chat.send("next", queue=True)
+        named = await chat.send("last", queue=True, agent="c")
+        if chosen is not None:
+            await chat.change(agent=chosen)
+        await turn.answer(turn.question, allow_once())
+        assert (await queued.result()).text == ("b/model" if chosen is None else "a/model")
+        assert (await named.result()).text == "a/model"
+
+
+def _hands_over(request: Request, model: str) -> Line:
+    return calls("hand_off", agent="b") if not _in_turn(request) else says(model)
 
 
 async def test_a_task_without_an_answer_failed(tmp_path: Path) -> None:
