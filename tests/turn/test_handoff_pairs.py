@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once, tool
+from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once, reject, tool
 from dragoman.errors import ConfigError
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
@@ -147,6 +147,22 @@ async def test_what_is_queued_is_answered_by_who_goes_on(tmp_path: Path, chosen:
         await turn.answer(turn.question, allow_once())
         assert (await queued.result()).text == ("b/model" if chosen is None else "a/model")
         assert (await named.result()).text == "a/model"
+
+
+@pytest.mark.parametrize("how", ["cancel", "stop"])
+async def test_a_handover_in_the_last_reply_of_a_turn_counts(tmp_path: Path, how: str) -> None:
+    """T6, P4: who was handed to had no step in it, and answers in the next one."""
+    agents = [Agent(name="a", handoffs=("b",)), Agent(name="b")]
+    script = [calls("hand_off", agent="b") + calls("danger", what="x")]
+    options: dict[str, Any] = {"allow": ["hand_off"], "on_reject": "stop"}
+    async with _runtime(tmp_path, script, agents, **options) as runtime:
+        chat = await runtime.conversation(agent="a")
+        turn = await chat.send("go")
+        assert await turn.reached("waiting")
+        await (turn.cancel() if how == "cancel" else turn.answer(turn.question, reject()))
+        await turn.result()
+        assert (await chat.info()).settings["agent"] == "b"
+        assert len(model_of(runtime).requests) == 1
 
 
 def _hands_over(request: Request, model: str) -> Line:

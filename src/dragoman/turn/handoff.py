@@ -39,7 +39,7 @@ def agents_in(services: Services, log: TurnLog) -> list[Agent]:
     first = _first_in(services, log)
     if not first.handoffs:
         return [first]
-    open_reply = None if log.turn.finished else log.turn.reply
+    open_reply = log.turn.reply if log.turn.unsettled else None
     done = (message for message in log.messages if message.id != open_reply)
     return _followed(services, first, done)
 

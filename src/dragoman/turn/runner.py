@@ -179,6 +179,8 @@ class Runner:
                 errors += await self._hook(self._keep_decided(prepared))
             await keep_what_came(self.log, self.signals, end, torn)
         await cancel_tasks(self.services, self.log, self._wake)
+        if prepared is not None and self.log.turn.calls:  # its last ones may have handed over
+            errors += await self._hook(keep_agent(self.services, self.log))
         if prepared is not None and end != "error":
             late = await self._on_turn_end(prepared)
             errors += late
