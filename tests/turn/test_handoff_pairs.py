@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,10 +131,7 @@ async def test_what_is_queued_is_answered_by_who_goes_on(tmp_path: Path, chosen:
     """T4: it is a turn that follows, with the model of who answers it. What it was sent to by name stays, and
     so does all of it where the handover is for one turn alone."""
     agents = [Agent(name="a", handoffs=("b",)), Agent(name="b", model="b/model"), Agent(name="c")]
-    models = {
-        name: ScriptedModel(lambda request, name=name: _hands_over(request, name), name=name)
-        for name in ("a/model", "b/model")
-    }
+    models = {name: ScriptedModel(partial(_hands_over, name), name=name) for name in ("a/model", "b/model")}
     async with Runtime(
         tmp_path / "chat.db", model=lambda name: models[name or "a/model"], agents=agents
     ) as runtime:
@@ -165,7 +163,7 @@ async def test_a_handover_in_the_last_reply_of_a_turn_counts(tmp_path: Path, how
         assert len(model_of(runtime).requests) == 1
 
 
-def _hands_over(request: Request, model: str) -> Line:
+def _hands_over(model: str, request: Request) -> Line:
     return calls("hand_off", agent="b") if not _in_turn(request) else says(model)
 
 
