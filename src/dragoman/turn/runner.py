@@ -84,6 +84,12 @@ class Runner:
     async def run(self) -> None:
         """To the end of the turn. Raises what made it fail, after it is stored. A cancelled turn has ended,
         not failed."""
+        try:
+            await self._run()
+        finally:
+            self.signals.left.set()  # a tool that may not be stopped waits for no answer any more
+
+    async def _run(self) -> None:
         enter_trace(self.log.trace)
         error: Exception | None = None
         prepared: PreparedTurn | None = None
