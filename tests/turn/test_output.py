@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -235,13 +236,20 @@ async def test_a_limit_comes_before_another_attempt(tmp_path: Path) -> None:
             _ = result.output
 
 
-async def test_what_a_check_refused_at_a_limit_is_no_value(tmp_path: Path) -> None:
-    """R8 and T12: it would parse; it was refused all the same."""
+class Notes(Plugin):
+    async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
+        await append("for the record", deferred=True)
+
+
+@pytest.mark.parametrize("plugins", [(), (Notes(),)])
+async def test_what_a_check_refused_at_a_limit_is_no_value(tmp_path: Path, plugins: Sequence[Plugin]) -> None:
+    """R8 and T12: it would parse; it was refused all the same, whatever a plugin adds after that."""
 
     def never(place: Place) -> bool:
         return False
 
-    async with runtime_with(tmp_path, [says('{"name": "Rome"}')], max_tokens=1) as runtime:
+    rome = [says('{"name": "Rome"}')]
+    async with runtime_with(tmp_path, rome, max_tokens=1, plugins=plugins) as runtime:
         result = await (await runtime.send("go", output_type=Output(Place, checks=[never]))).result()
         with pytest.raises(OutputInvalid, match="not accepted"):
             _ = result.output
