@@ -250,7 +250,7 @@ class TaskDriver:
         now = asyncio.get_running_loop().time()
         self._may_begin = {turn: self._may_begin.get(turn, now) for turn in await self._store.queue()}
         for turn, since in list(self._may_begin.items()):
-            if self.hands_out or now - since >= others_first:
+            if now - since >= others_first:
                 await self._begin_next(turn)
 
     async def _begin_queued_in(self, conversation: str) -> None:
