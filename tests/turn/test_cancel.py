@@ -13,6 +13,7 @@ from dragoman import (
     ToolContext,
     ToolFailed,
     allow_once,
+    reply,
     tool,
 )
 from dragoman.messages.parts import CallState
@@ -219,6 +220,30 @@ async def test_a_tool_that_waits_for_an_answer_is_told_that_its_turn_is_cancelle
         assert (await turn.result()).state == "cancelled"
         await eventually(over.is_set)
         assert told == ["the call is over: nobody can be asked for it any more"]
+
+
+async def test_a_tool_that_asks_does_not_wait_on_when_its_runtime_is_closed(tmp_path: Path) -> None:
+    """T6 × S3: nobody would answer it here; it asks again where the turn goes on."""
+    over = asyncio.Event()
+
+    @tool(replay="safe")
+    async def asks(context: ToolContext) -> str:
+        """Ask."""
+        try:
+            return str(await context.ask("Well?"))
+        finally:
+            over.set()
+
+    async with runtime_with(tmp_path, [calls("asks")], tools=[asks]) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+    await asyncio.wait_for(over.wait(), PATIENCE)
+    async with runtime_with(tmp_path, [says("done")], tools=[asks]) as second:
+        await second.answer(question, reply("yes"))
+        call = only_call(await second.turn(turn.id).result())
+        assert call.result is not None
+        assert (call.state, call.result.text) == (CallState.COMPLETED, "yes")
 
 
 async def test_a_tool_that_runs_on_after_a_cancel_can_ask_nobody_and_no_model(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman import Agent, Plugin, Runtime, TurnView, allow_once, tool
+from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once, reject, tool
 from dragoman.errors import ConfigError
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
@@ -123,6 +124,47 @@ async def test_who_was_chosen_meanwhile_stays(tmp_path: Path) -> None:
         await turn.answer(turn.question, allow_once())
         await turn.result()
         assert (await chat.info()).settings["agent"] == "c"
+
+
+@pytest.mark.parametrize("chosen", [None, "c"])
+async def test_what_is_queued_is_answered_by_who_goes_on(tmp_path: Path, chosen: str | None) -> None:
+    """T4: it is a turn that follows, with the model of who answers it. What it was sent to by name stays, and
+    so does all of it where the handover is for one turn alone."""
+    agents = [Agent(name="a", handoffs=("b",)), Agent(name="b", model="b/model"), Agent(name="c")]
+    models = {name: ScriptedModel(partial(_hands_over, name), name=name) for name in ("a/model", "b/model")}
+    async with Runtime(
+        tmp_path / "chat.db", model=lambda name: models[name or "a/model"], agents=agents
+    ) as runtime:
+        chat = await runtime.conversation(agent="a")
+        turn = await chat.send("go")
+        assert await turn.reached("waiting")
+        queued = await chat.send("next", queue=True)
+        named = await chat.send("last", queue=True, agent="c")
+        if chosen is not None:
+            await chat.change(agent=chosen)
+        await turn.answer(turn.question, allow_once())
+        assert (await queued.result()).text == ("b/model" if chosen is None else "a/model")
+        assert (await named.result()).text == "a/model"
+
+
+@pytest.mark.parametrize("how", ["cancel", "stop"])
+async def test_a_handover_in_the_last_reply_of_a_turn_counts(tmp_path: Path, how: str) -> None:
+    """T6, P4: who was handed to had no step in it, and answers in the next one."""
+    agents = [Agent(name="a", handoffs=("b",)), Agent(name="b")]
+    script = [calls("hand_off", agent="b") + calls("danger", what="x")]
+    options: dict[str, Any] = {"allow": ["hand_off"], "on_reject": "stop"}
+    async with _runtime(tmp_path, script, agents, **options) as runtime:
+        chat = await runtime.conversation(agent="a")
+        turn = await chat.send("go")
+        assert await turn.reached("waiting")
+        await (turn.cancel() if how == "cancel" else turn.answer(turn.question, reject()))
+        await turn.result()
+        assert (await chat.info()).settings["agent"] == "b"
+        assert len(model_of(runtime).requests) == 1
+
+
+def _hands_over(model: str, request: Request) -> Line:
+    return calls("hand_off", agent="b") if not _in_turn(request) else says(model)
 
 
 async def test_a_task_without_an_answer_failed(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from dragoman.errors import BadRequest, TurnSetAside
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.store import StoredEvent
+from dragoman.store.store import Started, StoredEvent
 from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
@@ -269,3 +269,46 @@ async def test_what_could_not_be_read_again_is_not_stored(
         with pytest.raises(BadRequest, match=match):
             await chat.send("go", **said)
         assert await runtime.store.turns(chat.id) == []
+
+
+class LooksFirst(SqliteStore):
+    """Tells when a turn of the queue was found that may begin."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.found = asyncio.Event()
+
+    async def queue(self) -> list[str]:
+        if ready := await super().queue():
+            self.found.set()
+        return ready
+
+
+class BeginsLate(SqliteStore):
+    """Begins what is queued only after the other one has found it."""
+
+    def __init__(self, path: Path, other: LooksFirst) -> None:
+        super().__init__(path)
+        self._other = other
+
+    async def begin_queued(self, turn: str) -> Started | None:
+        if (await self.queue()) == [turn]:
+            await self._other.found.wait()
+        return await super().begin_queued(turn)
+
+
+async def test_what_is_queued_is_begun_by_who_ran_the_turn_before_it(tmp_path: Path) -> None:
+    """T4 x T14: beside another process, which has another model, and no notion of what was sent along."""
+    other = LooksFirst(tmp_path / "chat.db")
+    own = BeginsLate(tmp_path / "chat.db", other)
+    script = [calls("add", a=1, b=1), says("2"), says("own")]
+    async with (
+        Runtime(own, model=ScriptedModel(script, name="own/model"), tools=[add]) as runtime,
+        Runtime(other, model=ScriptedModel(lambda _: says("other"), name="other/model")),
+    ):
+        chat = await runtime.conversation()
+        first = await chat.send("one")
+        assert await first.reached("waiting")
+        second = await chat.send("two", queue=True)
+        await first.answer(first.question, allow_once())
+        assert (await asyncio.wait_for(second.result(), PATIENCE)).text == "own"

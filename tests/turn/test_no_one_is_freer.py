@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from dragoman import Agent, Rule, reject, tool
 from dragoman.messages.parts import CallState
-from dragoman.messages.questions import Scope
-from dragoman.wire.scripted import calls, says
+from dragoman.messages.questions import Question, Scope
+from dragoman.messages.request import Request
+from dragoman.wire.scripted import Line, calls, says
+from tests.patience import PATIENCE
 from tests.runtimes import calls_of, runtime_with
 
 ran: list[str] = []
@@ -91,4 +94,27 @@ async def test_what_a_person_denied_in_a_conversation_is_denied_to_its_tasks(
         inner = [id for id in await runtime.store.within(chat.id) if id != chat.id]
         (refused,) = [call for id in inner for call in calls_of((await runtime.store.messages(id))[0])]
     assert refused.state is CallState.REJECTED
+    assert ran == []
+
+
+async def test_a_denial_settles_what_waits_in_tasks(tmp_path: Path) -> None:
+    """P9 x P11: nobody need answer there what can only be a no."""
+    ran.clear()
+    both = calls("task", agent="clerk", request="list") + calls("shell", command="ls")
+
+    def script(request: Request) -> Line:
+        if len(request.messages) > 1:
+            return says("could not")
+        return calls("shell", command="ls") if request.messages[0].text == "list" else both
+
+    agents = [Agent(name="clerk")]
+    async with runtime_with(tmp_path, script, allow=["task"], tools=[shell], agents=agents) as runtime:
+        turn = await runtime.send("go")
+        asked: dict[str, Question] = {}
+        async with asyncio.timeout(PATIENCE):
+            async for question in turn.asked():
+                asked[question.turn] = question
+                if len(asked) == 2:
+                    await turn.answer(asked[turn.id], reject(scope="conversation"))
+            assert (await turn.result()).state == "completed"
     assert ran == []

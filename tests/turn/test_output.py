@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -26,9 +27,11 @@ from dragoman import (
     allow_once,
     run_sync,
 )
-from dragoman.errors import BadRequest, ConfigError
+from dragoman.errors import BadRequest, ConfigError, StoreUnavailable
 from dragoman.messages.events import TextDelta
 from dragoman.messages.message import Message
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import Change
 from dragoman.turn.output import SchemaOutput, Unfit, spec_of_schema
 from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import Line, calls, says
@@ -233,13 +236,20 @@ async def test_a_limit_comes_before_another_attempt(tmp_path: Path) -> None:
             _ = result.output
 
 
-async def test_what_a_check_refused_at_a_limit_is_no_value(tmp_path: Path) -> None:
-    """R8 and T12: it would parse; it was refused all the same."""
+class Notes(Plugin):
+    async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
+        await append("for the record", deferred=True)
+
+
+@pytest.mark.parametrize("plugins", [(), (Notes(),)])
+async def test_what_a_check_refused_at_a_limit_is_no_value(tmp_path: Path, plugins: Sequence[Plugin]) -> None:
+    """R8 and T12: it would parse; it was refused all the same, whatever a plugin adds after that."""
 
     def never(place: Place) -> bool:
         return False
 
-    async with runtime_with(tmp_path, [says('{"name": "Rome"}')], max_tokens=1) as runtime:
+    rome = [says('{"name": "Rome"}')]
+    async with runtime_with(tmp_path, rome, max_tokens=1, plugins=plugins) as runtime:
         result = await (await runtime.send("go", output_type=Output(Place, checks=[never]))).result()
         with pytest.raises(OutputInvalid, match="not accepted"):
             _ = result.output
@@ -260,6 +270,40 @@ async def test_an_attempt_that_was_not_made_does_not_count(tmp_path: Path) -> No
                 break
     async with runtime_with(tmp_path, [says('{"name": "Rome"}')], plugins=[Slow()]) as runtime:
         assert (await runtime.turn(turn.id, Place).result()).output == Place("Rome")
+
+
+class TakesSteering(SqliteStore):
+    """Stores what a person said to a turn, and nothing after that."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.gone = asyncio.Event()
+
+    def append(
+        self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
+    ) -> asyncio.Future[None]:
+        if self.gone.is_set():
+            refused = asyncio.get_running_loop().create_future()
+            refused.set_exception(StoreUnavailable("the store", "it is gone"))
+            return refused
+        if any("steered" in fact for fact in change.facts):
+            self.gone.set()
+        return super().append(turn, epoch, seq, change, sync=sync)
+
+
+async def test_what_is_said_after_an_answer_does_not_make_it_unfit(tmp_path: Path) -> None:
+    """R8, T13 and S3: steered at its end, and then the process died; the hook runs again for the answer."""
+
+    class Steers(Plugin):
+        async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
+            await runtime.turn(turn.id).steer("in Norway")
+
+    rome, store = [says('{"name": "Rome"}')], TakesSteering(tmp_path / "chat.db")
+    async with runtime_with(tmp_path, rome, plugins=[Steers()], store=store) as runtime:
+        turn = await runtime.send("go", output_type=Output(Place, retries=0))
+        await store.gone.wait()
+    async with runtime_with(tmp_path, [says('{"name": "Oslo"}')]) as runtime:
+        assert (await runtime.turn(turn.id, Place).result()).output == Place("Oslo")
 
 
 class Strict(BaseModel):

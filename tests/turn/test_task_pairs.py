@@ -14,13 +14,13 @@ from dragoman import Agent, Plugin, Runtime, ScriptedModel, ToolContext, TurnVie
 from dragoman.errors import TurnSetAside
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Text
-from dragoman.messages.questions import Question
+from dragoman.messages.questions import Question, Rule
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import Line, calls, says
 from tests.patience import PATIENCE
-from tests.runtimes import calls_of, model_of, runtime_with
+from tests.runtimes import calls_of, model_of, only_call, runtime_with
 from tests.turn.test_kept_settings import damage
 
 CLERK = Agent(name="clerk", description="writes notes")
@@ -144,6 +144,23 @@ async def test_what_a_person_says_in_the_conversation_of_a_task_goes_on(tmp_path
         await outer.result()
         assert await runtime.turn(first.turn).reached("cancelled")
         assert (await own.result()).text == "noted"
+
+
+async def test_the_conversation_of_a_task_goes_on_after_an_import(tmp_path: Path) -> None:
+    """S1: no turn of the import gave it. Whoever answers there is no freer than the settings, as before."""
+    free = replace(CLERK, rules=(Rule("note", "*", "allow"),))
+    async with runtime_with(
+        tmp_path, gives_a_task, tools=[note], agents=[free], allow=["task"], deny=["note"]
+    ) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("outer")).result()
+        copy = await runtime.import_conversation(await runtime.export(chat.id))
+        for whole in (chat.id, copy.id):
+            inner = await runtime.conversation((await runtime.store.within(whole))[0])
+            first, *_ = await inner.messages()
+            result = await (await inner.rerun(first.id, agent="clerk")).result()
+            assert result.text == "noted"
+            assert only_call(result).state is CallState.REJECTED
 
 
 # ── what they cost ────────────────────────────────────────────────────────────────────────────────

@@ -30,10 +30,10 @@ class TypedOutput(Plugin):
         output = turn.output
         if output is None or reply.finish in INCOMPLETE | REFUSED:
             return
+        earlier = [*takewhile(lambda message: message.id != reply.id, turn.messages)]
         try:
-            await output.check(answer_of(turn.messages))
+            await output.check(answer_of([*earlier, reply]))  # a person may have said something since
         except Unfit as unfit:
-            earlier = takewhile(lambda message: message.id != reply.id, turn.messages)
             tried = sum(message.author == self.name for message in earlier)
             if tried >= output.spec.retries:
                 raise OutputInvalid(

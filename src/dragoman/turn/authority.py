@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from dragoman.conversation.tree import Conversation
+from dragoman.errors import NotFound
 from dragoman.messages.questions import Grant, Mode, Rule
 from dragoman.tools.authorize import Authority, Reason
 from dragoman.tools.tool import Tool
-from dragoman.turn.agent import Agent
+from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.handoff import agents_of, rules_of
 from dragoman.turn.services import Services
 from dragoman.workspace.workspaces import Workspace
@@ -74,8 +75,16 @@ async def outer_rules(services: Services, conversation: Conversation) -> list[li
     """The rules of the turns whose calls opened this conversation, the nearest first."""
     found: list[list[Rule]] = []
     while conversation.parent is not None and conversation.call is not None:
-        row = await services.store.turn_of_call(conversation.call)
-        agents = await agents_of(services, row.id, before=conversation.call)
+        agents = await _agents_that_called(services, conversation.call)
         conversation = await services.store.conversation(conversation.parent)
         found += rules_of(services, reversed(agents))
     return found
+
+
+async def _agents_that_called(services: Services, call: str) -> list[Agent]:
+    """Nobody in particular where that is not known: what an import brought has messages and no turns."""
+    try:
+        row = await services.store.turn_of_call(call)
+    except NotFound:
+        return [NOBODY_IN_PARTICULAR]
+    return await agents_of(services, row.id, before=call)

@@ -268,7 +268,8 @@ class Commands:
             self._services.grants.forget()
         await self._wake(asked.turn)
         if granted:
-            where = conversation.id if answer.scope == "conversation" else None
+            only_here = answer.scope == "conversation" and answer.verdict == "allow"
+            where = conversation.id if only_here else None  # a denial holds in its tasks, too
             await self._settle_waiting(answer, where, conversation.owner)
         return settled
 

@@ -7,6 +7,7 @@ What an agent called is judged and run as its own, also where it hands over in t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Annotated
 
@@ -18,7 +19,7 @@ from dragoman.messages.parts import CallState, ToolCall
 from dragoman.messages.questions import Rule
 from dragoman.tools.tool import Tool, tool
 from dragoman.turn.agent import Agent
-from dragoman.turn.facts import TurnOptions, options_in
+from dragoman.turn.facts import FACT, TurnOptions, TurnStarted, options_in
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.services import Services
 from dragoman.turn.settings import changed
@@ -38,7 +39,7 @@ def agents_in(services: Services, log: TurnLog) -> list[Agent]:
     first = _first_in(services, log)
     if not first.handoffs:
         return [first]
-    open_reply = None if log.turn.finished else log.turn.reply
+    open_reply = log.turn.reply if log.turn.unsettled else None
     done = (message for message in log.messages if message.id != open_reply)
     return _followed(services, first, done)
 
@@ -101,10 +102,27 @@ async def settings_at(
 
 
 async def keep_agent(services: Services, log: TurnLog) -> None:
-    """Let the turns that follow begin with who goes on, unless a person chose another one meanwhile."""
-    agents = agents_in(services, log)
+    """Let the turns that follow begin with who goes on, unless a person chose another one meanwhile: those
+    that are queued, too."""
+    agents, here = agents_in(services, log), log.conversation.id
     if len(agents) > 1:
-        await services.store.change_settings(log.conversation.id, lambda before: _handed_on(before, agents))
+        await services.store.change_settings(here, lambda before: _handed_on(before, agents))
+        if (await services.store.conversation(here)).settings.get("agent") == agents[-1].name:
+            model = services.model(agents[-1].model).name
+            await services.store.renew_queued(here, lambda fact: _queued_for(fact, agents, model))
+
+
+def _queued_for(fact: str, agents: Sequence[Agent], model: str) -> str:
+    """The first fact of a queued turn after these answered in the one before it; `model` is the last one's.
+    What was said for it alone stays."""
+    first = FACT.load(fact)
+    if not isinstance(first, TurnStarted) or first.options.agent is not None:
+        return fact
+    options, before = first.options, first.options.settings or {}
+    settings = _handed_on(before, agents)
+    if settings != before and not options.model and not settings.get("model"):
+        options = replace(options, started_with=model)
+    return FACT.dump(replace(first, options=replace(options, settings=settings)))
 
 
 def _handed_on(before: Mapping[str, JsonValue], agents: Sequence[Agent]) -> dict[str, JsonValue]:

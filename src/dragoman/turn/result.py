@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Generic, cast
 
 from typing_extensions import TypeVar
@@ -36,8 +37,9 @@ class TurnResult(Generic[T]):
         that was cancelled, refused or broken off has none."""
         if self._output is None:
             return cast("T", self.text)
-        if self.messages and self.messages[-1].author == TYPED_OUTPUT:  # it was told so, and not asked again
-            raise OutputInvalid(f"turn {self.id} has no answer of this type: {self.messages[-1].text}")
+        for last in takewhile(lambda message: message.role == "user", reversed(self.messages)):
+            if last.author == TYPED_OUTPUT:  # it was told so, and not asked again
+                raise OutputInvalid(f"turn {self.id} has no answer of this type: {last.text}")
         try:
             return self._output.parse(self.text)
         except Unfit as error:

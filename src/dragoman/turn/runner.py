@@ -10,10 +10,11 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
-from dragoman.errors import EngineError, Fenced, ProviderError, TurnInterrupted
+from dragoman.errors import DragomanError, EngineError, Fenced, ProviderError, TurnInterrupted
 from dragoman.messages.call_events import call_asked
 from dragoman.messages.events import Notice, TurnStart
 from dragoman.tools.execute import Outcome
@@ -84,6 +85,12 @@ class Runner:
     async def run(self) -> None:
         """To the end of the turn. Raises what made it fail, after it is stored. A cancelled turn has ended,
         not failed."""
+        try:
+            await self._run()
+        finally:
+            self.signals.left.set()  # a tool that may not be stopped waits for no answer any more
+
+    async def _run(self) -> None:
         enter_trace(self.log.trace)
         error: Exception | None = None
         prepared: PreparedTurn | None = None
@@ -179,6 +186,9 @@ class Runner:
                 errors += await self._hook(self._keep_decided(prepared))
             await keep_what_came(self.log, self.signals, end, torn)
         await cancel_tasks(self.services, self.log, self._wake)
+        if prepared is not None and self.log.turn.calls:  # its last ones may have handed over
+            with suppress(DragomanError):  # what the other agent lacks is told when it is to answer
+                await keep_agent(self.services, self.log)
         if prepared is not None and end != "error":
             late = await self._on_turn_end(prepared)
             errors += late

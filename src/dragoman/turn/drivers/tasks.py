@@ -26,6 +26,7 @@ _log = logging.getLogger("dragoman.turn")
 _ORPHANS = 5.0  # seconds between looks for turns whose process died
 _GLANCE = 0.25  # seconds between looks for signals of other processes in a store that cannot notify
 _PAUSE = 0.01  # seconds between two looks, whatever is written
+_OTHERS_FIRST = 1.0  # seconds in which whoever was there when a turn was queued may begin it
 _GRACE = 10.0  # seconds in which a turn that is ending may end when the program stops
 
 
@@ -50,6 +51,7 @@ class TaskDriver:
         self._leaves_to_workers = job_queue_of(services.store) is not None
         self._given_up: set[str] = set()  # turns, at the last look
         self._begins = 0  # turns that are being stored and begun
+        self._may_begin: dict[str, float] = {}  # queued turns, at the last look, and since when
         self._beginning: dict[str, asyncio.Event] = {}  # queued turns among them, until they run here or not
         self._unheard = False  # signals may have come in that nobody has read
         self._lost: set[str] = set()  # turns of ours that do not run here, at the last look
@@ -58,6 +60,7 @@ class TaskDriver:
     async def open(self) -> None:
         if self._adopts:
             await self._adopt_all()
+            await self._begin_queued(others_first=0.0)
             self._background.repeat("the watch for orphaned turns", self._adopt_all, every=_ORPHANS)
         self._services.grants.watched = True
         self._background.repeat("the watch for signals", self._look_for_signals, every=_PAUSE)
@@ -241,9 +244,14 @@ class TaskDriver:
                 await self._begin_queued()
             self._unheard = bool(begins)
 
-    async def _begin_queued(self) -> None:
-        for turn in await self._store.queue():
-            await self._begin_next(turn)
+    async def _begin_queued(self, others_first: float = _OTHERS_FIRST) -> None:
+        """What nobody begins. Who ran the turn before it does that at once, and may alone have what it needs:
+        its model, its folder, what was sent along."""
+        now = asyncio.get_running_loop().time()
+        self._may_begin = {turn: self._may_begin.get(turn, now) for turn in await self._store.queue()}
+        for turn, since in list(self._may_begin.items()):
+            if now - since >= others_first:
+                await self._begin_next(turn)
 
     async def _begin_queued_in(self, conversation: str) -> None:
         for queued in await self._store.queued(conversation=conversation):

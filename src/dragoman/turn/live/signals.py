@@ -51,6 +51,7 @@ class Signals:
         self._answers: dict[str, asyncio.Future[Received[Answer]]] = {}
         self._results: dict[str, asyncio.Future[Received[dict[str, JsonValue]]]] = {}
         self.steering: list[Received[dict[str, JsonValue]]] = []
+        self.left = asyncio.Event()  # nobody reads them here any more
 
     def has_read(self, number: int) -> bool:
         return number in self._seen
@@ -104,16 +105,16 @@ class Signals:
         """Wait for a person."""
         return await _slot(self._answers, question)
 
-    async def answer_unless(self, question: str, ended: asyncio.Event) -> Received[Answer] | None:
+    async def answer_unless(self, question: str, *ended: asyncio.Event) -> Received[Answer] | None:
         """The same, for as long as somebody wants to know. None where that ended first."""
         waiting = asyncio.ensure_future(self.answer(question))
-        unwanted = asyncio.ensure_future(ended.wait())
+        unwanted = [asyncio.ensure_future(one.wait()) for one in ended]
         try:
-            await asyncio.wait({waiting, unwanted}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({waiting, *unwanted}, return_when=asyncio.FIRST_COMPLETED)
             return waiting.result() if waiting.done() else None
         finally:
-            waiting.cancel()
-            unwanted.cancel()
+            for one in (waiting, *unwanted):
+                one.cancel()
 
     def has_answer(self, question: str) -> bool:
         """Whether it was read here, and is still to be recorded."""

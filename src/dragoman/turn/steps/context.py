@@ -146,7 +146,8 @@ class CallContext:
         over = asyncio.Event()
         unsubscribe = self._log.subscribe(lambda _: None if self._is_running else over.set())
         try:
-            received = await self._prepared.signals.answer_unless(question, over)
+            signals = self._prepared.signals
+            received = await signals.answer_unless(question, over, signals.left)
         finally:
             unsubscribe()
         if received is None:
