@@ -127,6 +127,17 @@ def test_what_a_person_did_after_the_kill_is_left_to_them(root: Path, at: int) -
 
 
 @pytest.mark.slow
+def test_a_killed_revert_in_a_folder_that_is_away_waits_for_it(root: Path) -> None:
+    """B3: meanwhile what was recorded can be read."""
+    subprocess.run([sys.executable, "-c", KILLED_EDIT, str(root), "1"], check=False)
+    away = root.rename(root.with_name("away"))
+    assert history_of(root).of_conversation("conv_1")
+    away.rename(root)
+    assert len(history_of(root).waiting_leaves()) == 1
+    assert not (root / "new").exists()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(3))
 def test_what_a_person_deleted_after_the_kill_stays_deleted(root: Path, at: int) -> None:
     """B2 × B3"""

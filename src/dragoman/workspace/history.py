@@ -11,7 +11,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from dragoman.errors import RevertConflict
+from dragoman.errors import BadRequest, RevertConflict
 from dragoman.workspace.folder import paths_inside
 from dragoman.workspace.ignore import IgnoreReader
 from dragoman.workspace.journal import drop_journal, read_journal, write_journal
@@ -263,6 +263,8 @@ class WorkspaceHistory:
             return self._finish(file, records, number, record, left, moves=leaf is not None)
 
     def _plan(self, file: SnapshotFile, records: Records, reverted: Sequence[ChangeRecord]) -> RevertPlan:
+        if not self.root.is_dir():
+            raise BadRequest(f"the folder {self.root} is not there: nothing can be taken back in it")
         paths = list(dict.fromkeys(change.path for record in reverted for change in record.changes))
         with file.transaction():
             self._looks.look(file, records, paths, all_ignored=True)
@@ -298,7 +300,10 @@ class WorkspaceHistory:
         remove_left_overs(self.root, [change.path for change in record.changes])
 
     def _recover(self, file: SnapshotFile, records: Records) -> None:
-        """A revert that was under way when its program died is done to its end, or taken back."""
+        """A revert that was under way when its program died is done to its end, or taken back; where the
+        folder is gone, when it is there again."""
+        if not self.root.is_dir():
+            return
         for number, record, moves in read_journal(file):
             remove_left_overs(self.root, [change.path for change in record.changes])
             try:

@@ -57,12 +57,13 @@ def plan_revert(
             continue
         if target is not None and target.kind != "folder" and read(target) is None:
             plan.left.append(Conflict(path, NOT_KEPT))
-        elif target is None and found is not None and found.kind == "opaque":
+            continue
+        if found is not None and found.kind == "opaque":
             plan.left.append(Conflict(path, f"{NOT_KEPT}: it could not be brought back again"))
         else:
             plan.changes.append(FileChange(path, found, target))
-            if path in broken or found != last[path]:
-                plan.conflicts.append(Conflict(path, BETWEEN if path in broken else CHANGED))
+        if path in broken or found != last[path]:
+            plan.conflicts.append(Conflict(path, BETWEEN if path in broken else CHANGED))
     return plan
 
 
