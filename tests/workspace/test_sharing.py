@@ -100,7 +100,7 @@ KILLED_EDIT = KILLED.replace(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", range(5))
+@pytest.mark.parametrize("at", range(6))
 def test_a_revert_that_is_killed_is_finished_by_the_next_program(root: Path, at: int) -> None:
     """B3: all or nothing, and the conversation is not forgotten."""
     before = picture(root)
@@ -113,7 +113,7 @@ def test_a_revert_that_is_killed_is_finished_by_the_next_program(root: Path, at:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", range(5))
+@pytest.mark.parametrize("at", range(6))
 def test_what_a_person_did_after_the_kill_is_left_to_them(root: Path, at: int) -> None:
     """B2 × B3: by who finishes the revert, and by who takes it back after that."""
     subprocess.run([sys.executable, "-c", KILLED, str(root), str(at)], check=False)
