@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
+import termios
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from tests.browser.plays import POEM
@@ -251,6 +255,21 @@ def test_p6_a_question_outlives_a_killed_program_and_its_answer_goes_on(stage: P
     again.sees("The note is written.")
     assert again.leaves() == 0
     assert stored(stage, "SELECT state FROM turns") == [("completed",)]
+
+
+def test_who_is_told_to_end_leaves_the_terminal_as_it_was_and_the_turn_to_go_on(stage: Path) -> None:
+    """The cursor that hid behind the answer is there again, and so are the letters one types."""
+    somebody = person(stage)
+    somebody.says("slow")
+    somebody.sees("word word")
+    assert somebody.process.pid is not None
+    os.kill(somebody.process.pid, signal.SIGTERM)
+    somebody.sees("\x1b[?25h")
+    somebody.program.expect(pexpect.EOF)
+    assert "\x1b[?25l" not in (somebody.program.before or "")
+    assert termios.tcgetattr(somebody.program.fileno())[3] & termios.ECHO
+    assert somebody.ended() == 130
+    assert stored(stage, "SELECT state FROM turns") == [("streaming",)]
 
 
 def test_a_question_that_is_left_waits(stage: Path) -> None:

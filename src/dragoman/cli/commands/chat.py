@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sqlite3
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import find_conversation
 from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead, unsuitable_groups
 from dragoman.cli.terminal.errors import describe_error
+from dragoman.cli.terminal.follow import Interrupts
 from dragoman.cli.terminal.keyboard import InputClosed, Interrupted, Keyboard, mute_typing
 from dragoman.cli.terminal.screen import DownloadProgress
 from dragoman.cli.terminal.text import one_line, plain
@@ -33,6 +35,8 @@ from dragoman.providers.local.box import PROVIDER
 from dragoman.providers.sign_in import reach
 from dragoman.runtime import Runtime
 from dragoman.turn.handles import TurnHandle
+
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -50,7 +54,16 @@ def chat(settings: Settings, flags: ChatFlags) -> None:
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise ConfigError("a chat needs a terminal: without one, use `dragoman run`")
     with mute_typing():
-        asyncio.run(_chat(settings, flags))
+        try:
+            asyncio.run(_run(settings, flags))
+        except asyncio.CancelledError:  # by a signal
+            raise KeyboardInterrupt from None
+
+
+async def _run(settings: Settings, flags: ChatFlags) -> None:
+    """A signal that wants it to end leaves the terminal as it was, and the turn to be gone on with."""
+    with Interrupts(*ENDING):
+        await _chat(settings, flags)
 
 
 async def _chat(settings: Settings, flags: ChatFlags) -> None:
