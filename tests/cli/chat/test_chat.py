@@ -12,6 +12,7 @@ import pexpect
 import pytest
 
 from tests.browser.plays import POEM
+from tests.cli.conftest import Cli
 from tests.cli.person import ALL_AWAY, CTRL_C, CTRL_D, CTRL_S, Person
 
 pytestmark = pytest.mark.slow
@@ -270,6 +271,23 @@ def test_who_is_told_to_end_leaves_the_terminal_as_it_was_and_the_turn_to_go_on(
     assert termios.tcgetattr(somebody.program.fileno())[3] & termios.ECHO
     assert somebody.ended() == 130
     assert stored(stage, "SELECT state FROM turns") == [("streaming",)]
+
+
+def test_a_conversation_that_is_deleted_elsewhere_is_told_once_and_another_begins(
+    stage: Path, cli: Cli
+) -> None:
+    somebody = person(stage)
+    somebody.says("hello")
+    somebody.sees("How can I help?")
+    somebody.sees("› ")
+    cli("rm", "--yes", "last")
+    somebody.types("hello")
+    somebody.sees("there is no conversation")
+    assert "begins a new one" in somebody.sees("› ")
+    somebody.types("hello")
+    somebody.sees("How can I help?")
+    assert somebody.leaves() == 0
+    assert stored(stage, "SELECT count(*) FROM conversations") == [(1,)]
 
 
 def test_a_question_that_is_left_waits(stage: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sqlite3
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +28,7 @@ from dragoman.cli.terminal.text import one_line, plain
 from dragoman.config.build import Built, build_runtime
 from dragoman.config.project_prompt import Template, templates
 from dragoman.config.settings import Settings, data_folder
-from dragoman.errors import ConfigError, DragomanError, EngineError
+from dragoman.errors import ConfigError, DragomanError, EngineError, NotFound
 from dragoman.messages.questions import MODES
 from dragoman.providers.listing import list_models
 from dragoman.providers.local.box import PROVIDER
@@ -163,9 +163,9 @@ async def _talk(session: Session, turn: TurnHandle | None) -> None:
 
 async def _read_message(session: Session) -> TurnHandle | None:
     """Send it, or run the command it is. Returns the turn that came of it, if one did."""
-    status = await session.read_status()
+    status = await _read_status(session)
     draft, session.draft = session.draft, ""
-    text = await session.keyboard.message(draft, status=status.line)
+    text = await session.keyboard.message(draft, status=status)
     if not text.strip():
         return None
     if not text.startswith("/"):
@@ -174,6 +174,28 @@ async def _read_message(session: Session) -> TurnHandle | None:
         return await run_command(session, text.strip())
     except Interrupted:
         return None  # out of the command, not of the program
+
+
+async def _read_status(session: Session) -> Callable[[int], str] | None:
+    """The line below the prompt. Where the store cannot tell, there is none: one can type all the same."""
+    try:
+        if session.chat is not None and not await _is_there(session.runtime, session.chat.id):
+            session.chat = None
+            session.notify("this conversation was deleted: what you say next begins a new one", "yellow")
+        return (await session.read_status()).line
+    except EngineError:
+        raise
+    except (DragomanError, OSError, sqlite3.Error) as error:
+        session.notify(describe_error(error), "red")
+        return None
+
+
+async def _is_there(runtime: Runtime, conversation: str) -> bool:
+    try:
+        await runtime.store.conversation(conversation)
+    except NotFound:
+        return False
+    return True
 
 
 def _completer(
