@@ -168,6 +168,10 @@ def test_a_flag_that_cannot_be_followed_is_wrong_usage(words: tuple[str, ...], c
     assert flag in cli(*words, status=2).err
 
 
+def test_an_example_in_an_error_is_shown_whole(cli: Cli) -> None:
+    assert cli("list", "--store", "mysql://host/chat", status=2).err.endswith("postgresql://host/name\n")
+
+
 def test_a_folder_that_is_none_cannot_be_trusted(cli: Cli) -> None:
     assert "nowhere is no folder" in cli("trust", "nowhere", status=2).err
 

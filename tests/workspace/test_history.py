@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.errors import RevertConflict
+from dragoman.errors import BadRequest, RevertConflict
 from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.states import SnapshotLimits
 from tests.workspace.folders import go_back, history_of, picture, record, stored
@@ -212,6 +212,24 @@ def test_what_is_too_big_is_said(root: Path) -> None:
     assert (root / "a.txt").read_text() == "one\ntwo\n"
 
 
+def test_what_a_person_wrote_and_is_too_big_to_be_kept_is_never_replaced(root: Path) -> None:
+    """B1 × B3: not even by force, since nobody could bring it back; the rest goes back."""
+    history = history_of(root, limits=SnapshotLimits(file_bytes=1000))
+
+    def work() -> None:
+        (root / "a.txt").write_text("by the call")
+        (root / "run.sh").write_text("by the call")
+
+    told = record(history, work)
+    (root / "a.txt").write_text("mine" * 1000)
+    with pytest.raises(RevertConflict, match=r"a\.txt: it was changed since"):
+        go_back(history, told)
+    back = go_back(history, told, force=True)
+    assert (root / "a.txt").read_text() == "mine" * 1000
+    assert [change.path for change in back.changes] == ["run.sh"]
+    assert any("a.txt" in note for note in back.notes)
+
+
 @pytest.mark.parametrize("limits", [SnapshotLimits(files=3), SnapshotLimits(seconds=0.0)])
 def test_a_folder_that_cannot_be_looked_through_is_said(root: Path, limits: SnapshotLimits) -> None:
     """B1"""
@@ -285,6 +303,28 @@ def test_what_somebody_else_changed_since_is_asked_about(root: Path) -> None:
     assert (root / "a.txt").read_text() == "one\ntwo\n"
     go_back(history, back)
     assert picture(root) == before
+
+
+def test_a_pipe_in_place_of_a_file_is_asked_about_and_gives_way_to_force(root: Path) -> None:
+    """B3: what is recorded of no pipe does not keep what was there before it in mind."""
+    history = history_of(root)
+    told = record(history, lambda: (root / "a.txt").write_text("by the call"))
+    (root / "a.txt").unlink()
+    os.mkfifo(root / "a.txt")
+    with pytest.raises(RevertConflict, match="changed since"):
+        go_back(history, told)
+    go_back(history, told, force=True)
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
+
+
+def test_a_folder_that_is_gone_is_told(root: Path) -> None:
+    """B3"""
+    history = history_of(root)
+    told = record(history, lambda: (root / "a.txt").write_text("by the call"))
+    root.rename(root.with_name("elsewhere"))
+    with pytest.raises(BadRequest, match="is not there"):
+        go_back(history, told, force=True)
+    assert not root.exists()
 
 
 def test_what_somebody_changed_in_between_is_asked_about(root: Path) -> None:

@@ -100,7 +100,7 @@ KILLED_EDIT = KILLED.replace(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", range(5))
+@pytest.mark.parametrize("at", range(6))
 def test_a_revert_that_is_killed_is_finished_by_the_next_program(root: Path, at: int) -> None:
     """B3: all or nothing, and the conversation is not forgotten."""
     before = picture(root)
@@ -113,7 +113,7 @@ def test_a_revert_that_is_killed_is_finished_by_the_next_program(root: Path, at:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", range(5))
+@pytest.mark.parametrize("at", range(6))
 def test_what_a_person_did_after_the_kill_is_left_to_them(root: Path, at: int) -> None:
     """B2 × B3: by who finishes the revert, and by who takes it back after that."""
     subprocess.run([sys.executable, "-c", KILLED, str(root), str(at)], check=False)
@@ -124,6 +124,17 @@ def test_what_a_person_did_after_the_kill_is_left_to_them(root: Path, at: int) -
     history.revert([waiting], conversation="conv_1", turn="turn_1")
     assert (root / "a.txt" / "x").read_text() == "x"
     assert (root / "new").read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_a_killed_revert_in_a_folder_that_is_away_waits_for_it(root: Path) -> None:
+    """B3: meanwhile what was recorded can be read."""
+    subprocess.run([sys.executable, "-c", KILLED_EDIT, str(root), "1"], check=False)
+    away = root.rename(root.with_name("away"))
+    assert history_of(root).of_conversation("conv_1")
+    away.rename(root)
+    assert len(history_of(root).waiting_leaves()) == 1
+    assert not (root / "new").exists()
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from subprocess import PIPE
 
 import pytest
 
-from dragoman.errors import RevertConflict
+from dragoman.errors import BadRequest, RevertConflict
 from dragoman.workspace.histories import Histories
 from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.lock import locked
@@ -116,7 +116,7 @@ def test_what_cannot_be_taken_back_at_once_is_taken_back_later(place: Path) -> N
     (first, records), (second, others) = parts_of(place)
     parts = [(first, records), (second, Fails(others))]
     beside = Histories(place / "snapshots")
-    with pytest.raises(NotADirectoryError):
+    with pytest.raises(BadRequest, match="is not there"):
         revert_together(beside, parts, conversation="conv_1", turn="turn_1", force=True, leaf=None)
     (place / "one").unlink()
     (place / "away").rename(place / "one")

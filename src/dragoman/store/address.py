@@ -119,5 +119,5 @@ def store_address(place: str | Path) -> StoreAddress:
         raise ConfigError("the address of a store is given as text: a Path would be that of an SQLite file")
     raise ConfigError(
         f"the store is given as an address that begins with {found[1]}://, and a store is a file, such as "
-        "chat.db, or a database, such as postgresql://user@host/name"
+        "chat.db, or a database, such as postgresql://host/name"
     )

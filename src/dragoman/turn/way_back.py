@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from dragoman.conversation.tree import Tree
-from dragoman.errors import BadRequest, NotFound, RevertConflict, StoreUnavailable, TurnBusy
+from dragoman.errors import BadRequest, NotFound, StoreUnavailable, TurnBusy
 from dragoman.store.store import Store
 from dragoman.tools.thread import in_thread
 from dragoman.tools.workspace import read_inside, steps_of
@@ -263,7 +263,7 @@ class WayBack:
         records keeps nobody from talking."""
         try:
             await in_thread(partial(finish_reverts, self._histories))
-        except (OSError, ValueError, sqlite3.Error, RevertConflict, StoreUnavailable) as error:
+        except (OSError, ValueError, sqlite3.Error, BadRequest, StoreUnavailable) as error:
             _log.warning("a revert in several folders was not finished, nor taken back: %s", error)
         for history in self._opened(*self._workspaces.copies()):
             if not history.is_there:

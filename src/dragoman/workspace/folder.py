@@ -22,6 +22,7 @@ _STEPWISE = os.open in os.supports_dir_fd  # else a link that appears between ch
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _NO_LINKS: int = _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer would be waited for
+_UNREAD: int = getattr(os, "O_PATH", 0)  # opened also where nobody may look into it
 _FOLDER: int = os.O_RDONLY | _NO_LINKS | getattr(os, "O_DIRECTORY", 0)
 
 
@@ -134,9 +135,12 @@ class OpenFolder:
     def set_folder_mode(self, name: str, mode: int) -> None:
         if not _STEPWISE:
             return
-        fd = self.open(name, _FOLDER)
+        fd = self.open(name, _FOLDER | _UNREAD)
         try:
-            os.fchmod(fd, mode)
+            if _UNREAD:
+                Path(f"/proc/self/fd/{fd}").chmod(mode)
+            else:
+                os.fchmod(fd, mode)
         finally:
             os.close(fd)
 

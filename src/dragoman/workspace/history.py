@@ -11,7 +11,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from dragoman.errors import RevertConflict
+from dragoman.errors import BadRequest, RevertConflict
 from dragoman.workspace.folder import paths_inside
 from dragoman.workspace.ignore import IgnoreReader
 from dragoman.workspace.journal import drop_journal, read_journal, write_journal
@@ -255,14 +255,18 @@ class WorkspaceHistory:
             try:
                 left = carry_out(self.root, plan.changes, file.read, self.limits, on_step=on_step)
             except Exception as error:
-                self._undo(file, record)
+                left = self._undo(file, record)
                 drop_journal(file, number)
                 if isinstance(error, OSError):
-                    raise RevertConflict([(str(error.filename or "a file"), str(error.strerror))]) from error
+                    refused = {str(error.filename): str(error.strerror)}
+                    refused |= {one.path: one.why for one in left if one.why != CHANGED}
+                    raise RevertConflict([*refused.items()]) from error
                 raise
             return self._finish(file, records, number, record, left, moves=leaf is not None)
 
     def _plan(self, file: SnapshotFile, records: Records, reverted: Sequence[ChangeRecord]) -> RevertPlan:
+        if not self.root.is_dir():
+            raise BadRequest(f"the folder {self.root} is not there: nothing can be taken back in it")
         paths = list(dict.fromkeys(change.path for record in reverted for change in record.changes))
         with file.transaction():
             self._looks.look(file, records, paths, all_ignored=True)
@@ -292,13 +296,18 @@ class WorkspaceHistory:
             drop_journal(file, number)
         return replace(record, id=id)
 
-    def _undo(self, file: SnapshotFile, record: ChangeRecord) -> None:
-        """What was already done of a revert that cannot be finished."""
-        carry_out(self.root, inverse(record.changes), file.read, self.limits, repeated=True)
+    def _undo(self, file: SnapshotFile, record: ChangeRecord) -> list[Conflict]:
+        """What was already done of a revert that cannot be finished. → what was left of it"""
+        back = inverse(record.changes)
+        left = carry_out(self.root, back, file.read, self.limits, repeated=True, to_the_end=True)
         remove_left_overs(self.root, [change.path for change in record.changes])
+        return left
 
     def _recover(self, file: SnapshotFile, records: Records) -> None:
-        """A revert that was under way when its program died is done to its end, or taken back."""
+        """A revert that was under way when its program died is done to its end, or taken back; where the
+        folder is gone, when it is there again."""
+        if not self.root.is_dir():
+            return
         for number, record, moves in read_journal(file):
             remove_left_overs(self.root, [change.path for change in record.changes])
             try:

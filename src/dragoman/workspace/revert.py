@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
@@ -57,12 +59,13 @@ def plan_revert(
             continue
         if target is not None and target.kind != "folder" and read(target) is None:
             plan.left.append(Conflict(path, NOT_KEPT))
-        elif target is None and found is not None and found.kind == "opaque":
+            continue
+        if found is not None and found.kind == "opaque" and (target is None or found != last[path]):
             plan.left.append(Conflict(path, f"{NOT_KEPT}: it could not be brought back again"))
         else:
             plan.changes.append(FileChange(path, found, target))
-            if path in broken or found != last[path]:
-                plan.conflicts.append(Conflict(path, BETWEEN if path in broken else CHANGED))
+        if path in broken or found != last[path]:
+            plan.conflicts.append(Conflict(path, BETWEEN if path in broken else CHANGED))
     return plan
 
 
@@ -73,19 +76,26 @@ def carry_out(
     limits: SnapshotLimits,
     *,
     repeated: bool = False,
+    to_the_end: bool = False,
     on_step: Callable[[int], None] = lambda _: None,
 ) -> list[Conflict]:
     """Make each path what it shall be. → what was left as it is, and why
 
     Every step may run again: after a crash the rest is done by going through all of them (`repeated`). Then
     what is neither as it was nor as it shall be is somebody else's, and is left; before that, it is a
-    RevertConflict. OSError where the system does not let us.
+    RevertConflict. OSError, with the path, where the system does not let us; `to_the_end`, that is left, too.
     """
     left: list[Conflict] = []
     carrier = _Carrier(root, read, limits, repeated)
-    for number, step in enumerate(carrier.steps(changes)):
+    for number, (path, step) in enumerate(carrier.steps(changes)):
         on_step(number)
-        if (why := step()) is not None:
+        try:
+            why = step()
+        except OSError as error:
+            if not to_the_end:
+                raise OSError(error.errno, error.strerror, path) from error
+            why = Conflict(path, str(error.strerror))
+        if why is not None:
             left.append(why)
     on_step(-1)
     return left
@@ -111,25 +121,40 @@ class _Carrier:
         self._limits = limits
         self._repeated = repeated
 
-    def steps(self, changes: Sequence[FileChange]) -> Iterator[Step]:
-        """What goes, the deepest folder first; then what comes, the highest folder first; then its modes."""
+    def steps(self, changes: Sequence[FileChange]) -> Iterator[tuple[str, Step]]:
+        """With the path that each is about. Folders are opened up; then what goes, the deepest folder first;
+        then what comes, the highest folder first; then the modes of folders."""
         upwards = sorted(changes, key=lambda change: (-change.path.count("/"), change.path))
         downwards = upwards[::-1]
+        for change in downwards:
+            if _is_folder(change.before):
+                yield change.path, partial(self._open_up, change)
         for change in upwards:
             if _holds(change.before) and not _holds(change.after):
-                yield lambda change=change: self._remove(change)  # type: ignore[misc]  # bound now
+                yield change.path, partial(self._remove, change)
         for change in upwards:
             if _is_folder(change.before) and not _is_folder(change.after):
-                yield lambda change=change: self._remove_folder(change)  # type: ignore[misc]
+                yield change.path, partial(self._remove_folder, change)
         for change in downwards:
             if _is_folder(change.after) and not _is_folder(change.before):
-                yield lambda change=change: self._make_folder(change)  # type: ignore[misc]
+                yield change.path, partial(self._make_folder, change)
         for change in downwards:
             if _holds(change.after):
-                yield lambda change=change: self._write(change)  # type: ignore[misc]
+                yield change.path, partial(self._write, change)
         for change in upwards:
             if _is_folder(change.after):
-                yield lambda change=change: self._set_mode(change)  # type: ignore[misc]
+                yield change.path, partial(self._set_mode, change)
+
+    def _open_up(self, change: FileChange) -> Conflict | None:
+        """What is in a folder that its owner may not write cannot go; it gets its mode at the end."""
+        with (
+            suppress(FileNotFoundError, NotADirectoryError),
+            open_folder(self._root, _above(change.path)) as folder,
+        ):
+            mode = folder.status(_name(change.path)).st_mode
+            if stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU:
+                folder.set_folder_mode(_name(change.path), stat.S_IMODE(mode) | stat.S_IRWXU)
+        return None
 
     def _remove(self, change: FileChange) -> Conflict | None:
         now = state_at(self._root, change.path, self._limits)

@@ -240,6 +240,7 @@ class Looker:
                     self._look.notes.append(f"{'/'.join(steps)}: it is ignored, and not recorded")
                     return
                 if not self._nameable(path + step) or not self._see(folder, path, step, found):
+                    self._gone(path + step)
                     return
                 if not is_folder or place == len(steps) - 1:
                     return

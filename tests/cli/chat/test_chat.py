@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
+import termios
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from tests.browser.plays import POEM
+from tests.cli.conftest import Cli
 from tests.cli.person import ALL_AWAY, CTRL_C, CTRL_D, CTRL_S, Person
 
 pytestmark = pytest.mark.slow
@@ -251,6 +256,38 @@ def test_p6_a_question_outlives_a_killed_program_and_its_answer_goes_on(stage: P
     again.sees("The note is written.")
     assert again.leaves() == 0
     assert stored(stage, "SELECT state FROM turns") == [("completed",)]
+
+
+def test_who_is_told_to_end_leaves_the_terminal_as_it_was_and_the_turn_to_go_on(stage: Path) -> None:
+    """The cursor that hid behind the answer is there again, and so are the letters one types."""
+    somebody = person(stage)
+    somebody.says("slow")
+    somebody.sees("word word")
+    assert somebody.process.pid is not None
+    os.kill(somebody.process.pid, signal.SIGTERM)
+    somebody.sees("\x1b[?25h")
+    somebody.program.expect(pexpect.EOF)
+    assert "\x1b[?25l" not in (somebody.program.before or "")
+    assert termios.tcgetattr(somebody.program.fileno())[3] & termios.ECHO
+    assert somebody.ended() == 130
+    assert stored(stage, "SELECT state FROM turns") == [("streaming",)]
+
+
+def test_a_conversation_that_is_deleted_elsewhere_is_told_once_and_another_begins(
+    stage: Path, cli: Cli
+) -> None:
+    somebody = person(stage)
+    somebody.says("hello")
+    somebody.sees("How can I help?")
+    somebody.sees("› ")
+    cli("rm", "--yes", "last")
+    somebody.types("hello")
+    somebody.sees("there is no conversation")
+    assert "begins a new one" in somebody.sees("› ")
+    somebody.types("hello")
+    somebody.sees("How can I help?")
+    assert somebody.leaves() == 0
+    assert stored(stage, "SELECT count(*) FROM conversations") == [(1,)]
 
 
 def test_a_question_that_is_left_waits(stage: Path) -> None:

@@ -7,11 +7,13 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from dragoman import tool
 from dragoman.wire.scripted import calls, says
 from tests.cli.conftest import Cli
+from tests.cli.person import Person
 from tests.cli.program import program
 from tests.runtimes import runtime_with
 
@@ -173,6 +175,20 @@ def test_where_nothing_is_kept_nothing_is_made(tmp_path: Path, cli: Cli) -> None
     assert cli("questions", "--json").out == "[]\n"
     assert "there is no database" in cli("show", "last", status=2).err
     assert not (tmp_path / "home").exists()
+
+
+def test_what_is_exported_to_a_terminal_does_not_control_it(stage: Path, cli: Cli) -> None:
+    """In a pipe it is what was said, to the letter."""
+    said = "a \x1b]0;title\x07 b\x9b2J"
+    cli("run", said)
+    for format in ("json", "markdown"):
+        somebody = Person("export", "last", "--format", format, folder=stage)
+        somebody.program.expect(pexpect.EOF)
+        shown = somebody.program.before or ""
+        assert "b" in shown
+        assert not {"\x1b", "\x07", "\x9b"} & set(shown)
+    assert said in cli("export", "last", "--format", "markdown").out
+    assert said in cli("export", "last").out.encode().decode("unicode_escape")
 
 
 def test_a_conversation_that_cannot_be_read_is_exported_raw_and_deleted(folder: Path, cli: Cli) -> None:

@@ -27,8 +27,9 @@ def test_the_doctor_names_what_is_missing_and_what_mends_it(stage: Path, cli: Cl
     assert findings["model"]["state"] == "missing"
     assert "does not answer" in findings["model"]["said"]
     assert findings["mcp x"]["mend"] == "install no-such-program, or: dragoman mcp remove x"
-    config.write_text("model = 5\n")
-    assert "✗ settings" in cli("doctor", status=1).out
+    for settings in ("model = 5\n", 'workspace = "nowhere"\n', 'store = "mysql://host/chat"\n'):
+        config.write_text(settings)
+        assert "✗ settings" in cli("doctor", status=1).out
 
 
 @pytest.fixture

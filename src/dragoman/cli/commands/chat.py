@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sqlite3
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,19 +21,22 @@ from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import find_conversation
 from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead, unsuitable_groups
 from dragoman.cli.terminal.errors import describe_error
+from dragoman.cli.terminal.follow import Interrupts
 from dragoman.cli.terminal.keyboard import InputClosed, Interrupted, Keyboard, mute_typing
 from dragoman.cli.terminal.screen import DownloadProgress
 from dragoman.cli.terminal.text import one_line, plain
 from dragoman.config.build import Built, build_runtime
 from dragoman.config.project_prompt import Template, templates
 from dragoman.config.settings import Settings, data_folder
-from dragoman.errors import ConfigError, DragomanError, EngineError
+from dragoman.errors import ConfigError, DragomanError, EngineError, NotFound
 from dragoman.messages.questions import MODES
 from dragoman.providers.listing import list_models
 from dragoman.providers.local.box import PROVIDER
 from dragoman.providers.sign_in import reach
 from dragoman.runtime import Runtime
 from dragoman.turn.handles import TurnHandle
+
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -50,7 +54,16 @@ def chat(settings: Settings, flags: ChatFlags) -> None:
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise ConfigError("a chat needs a terminal: without one, use `dragoman run`")
     with mute_typing():
-        asyncio.run(_chat(settings, flags))
+        try:
+            asyncio.run(_run(settings, flags))
+        except asyncio.CancelledError:  # by a signal
+            raise KeyboardInterrupt from None
+
+
+async def _run(settings: Settings, flags: ChatFlags) -> None:
+    """A signal that wants it to end leaves the terminal as it was, and the turn to be gone on with."""
+    with Interrupts(*ENDING):
+        await _chat(settings, flags)
 
 
 async def _chat(settings: Settings, flags: ChatFlags) -> None:
@@ -150,9 +163,9 @@ async def _talk(session: Session, turn: TurnHandle | None) -> None:
 
 async def _read_message(session: Session) -> TurnHandle | None:
     """Send it, or run the command it is. Returns the turn that came of it, if one did."""
-    status = await session.read_status()
+    status = await _read_status(session)
     draft, session.draft = session.draft, ""
-    text = await session.keyboard.message(draft, status=status.line)
+    text = await session.keyboard.message(draft, status=status)
     if not text.strip():
         return None
     if not text.startswith("/"):
@@ -161,6 +174,28 @@ async def _read_message(session: Session) -> TurnHandle | None:
         return await run_command(session, text.strip())
     except Interrupted:
         return None  # out of the command, not of the program
+
+
+async def _read_status(session: Session) -> Callable[[int], str] | None:
+    """The line below the prompt. Where the store cannot tell, there is none: one can type all the same."""
+    try:
+        if session.chat is not None and not await _is_there(session.runtime, session.chat.id):
+            session.chat = None
+            session.notify("this conversation was deleted: what you say next begins a new one", "yellow")
+        return (await session.read_status()).line
+    except EngineError:
+        raise
+    except (DragomanError, OSError, sqlite3.Error) as error:
+        session.notify(describe_error(error), "red")
+        return None
+
+
+async def _is_there(runtime: Runtime, conversation: str) -> bool:
+    try:
+        await runtime.store.conversation(conversation)
+    except NotFound:
+        return False
+    return True
 
 
 def _completer(

@@ -181,19 +181,21 @@ def search_messages(words: str, settings: Settings, *, limit: int, as_json: bool
 def export_conversation(name: str, settings: Settings, *, format: str, output: Path | None) -> None:
     """As `raw`, every row as it is stored, which is all that can be had of a damaged one."""
 
-    async def read() -> str:
+    async def read() -> JsonValue:
         async with open_store(settings) as runtime:
             id = (await find_conversation(runtime.store, name)).id
             if format == "markdown":
                 return await runtime.export_markdown(id)
-            whole = await (runtime.store.export_raw(id) if format == "raw" else runtime.export(id))
-            return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+            return await (runtime.store.export_raw(id) if format == "raw" else runtime.export(id))
 
-    text = asyncio.run(read())
-    if output is None:
-        sys.stdout.write(text)
-    else:
+    found = asyncio.run(read())
+    if output is not None:
+        text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=1) + "\n"
         write_file(output, text)
+    elif isinstance(found, str):  # a file gets it to the letter
+        sys.stdout.write(plain(found) if sys.stdout.isatty() else found)
+    else:
+        print_json(found, indent=1)
 
 
 def import_conversation(file: str, settings: Settings) -> None:

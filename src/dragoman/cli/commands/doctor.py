@@ -18,9 +18,10 @@ from dragoman.cli.lookup import open_store
 from dragoman.cli.terminal.errors import describe_error
 from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import one_line, print_json
-from dragoman.config.build import store_of
+from dragoman.config.build import find_errors, store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import DragomanError
+from dragoman.redaction import redact_text
 from dragoman.server.page import BUILT
 from dragoman.store.address import StoreAddress, StoreServer
 from dragoman.store.sql.attachments import SqlAttachments
@@ -49,11 +50,14 @@ def examine(config: Path | None, *, trust: bool, mend: bool, as_json: bool) -> b
 
 def _find(config: Path | None, *, trust: bool, mend: bool) -> Iterator[Finding]:
     yield _check_python()
+    remedy = "correct that, then: dragoman config check"
     try:
         settings = load_settings(config, trust=trust, asks=True)
     except (DragomanError, OSError) as error:
-        remedy = "correct that, then: dragoman config check"
         yield Finding("settings", "missing", describe_error(error), remedy)
+        return
+    if errors := find_errors(settings):
+        yield from (Finding("settings", "missing", redact_text(error), remedy) for error in errors)
         return
     none = "none that is used" if settings.sources.left_out else "no dragoman.toml"
     files = ", ".join(map(str, settings.files)) or f"{none}: the defaults hold"

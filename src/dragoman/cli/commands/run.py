@@ -88,7 +88,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
     with Interrupts(*ENDING) as interrupts, temporary_store(flags) as store:
         output_type = read_output_type(flags)
         message, tools = read_message(flags), load_tools(flags.tools)
-        if not message.strip() and not flags.attach and not flags.conversation:
+        if not message.strip() and not flags.attach and flags.conversation is None:
             raise ConfigError("the message is blank: say something, or attach a file")
         chosen = await choose_run_model(flags, settings)
         chosen.models.uploads.lasting = not flags.forget

@@ -127,6 +127,7 @@ const TABLE: [RegExp, string][] = [
   [/^the export is damaged: .*$/s, "导出文件已损坏。"],
   [/^nothing is recorded here: .*$/, "这里没有记录：没有工作区，或快照已关闭。"],
   [/^there is no workspace that could be copied$/, "没有可以复制的工作区。"],
+  [/^the folder (.*) is not there: nothing can be taken back in it$/, "文件夹 $1 不存在：无法在其中撤销。"],
   [/^turn \S+ worked in (.*): start in that folder to go back there$/, "这个回合在 $1 中工作：请在该文件夹中启动后再撤销。"],
   [/^(.*) is too big to be copied: it has more than (.*) files, or more than (.*) GB$/, "$1 太大，无法复制：超过 $2 个文件或 $3 GB。"],
   [/^(.*) cannot be copied: (.*)$/s, "$1 无法复制：$2"],

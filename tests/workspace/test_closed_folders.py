@@ -1,0 +1,106 @@
+"""B3: folders that are closed to their owner, and the way back of a program that is not almighty."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import RevertConflict
+from tests.workspace.folders import go_back, history_of, picture, record
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="root is root there")]
+_DROP_FROM_BOUNDS, _WRITE_ANYTHING, _READ_ANYTHING = 24, 1, 2
+
+
+def closes_what_it_wrote(root: Path) -> None:
+    (root / "d" / "x").write_text("changed")
+    (root / "d").chmod(0o555)
+
+
+def closes_what_it_made(root: Path) -> None:
+    (root / "d" / "new").mkdir()
+    (root / "d" / "new" / "y").write_text("y")
+    (root / "d" / "new").chmod(0o555)
+    (root / "d").chmod(0o555)
+
+
+def lets_nobody_look(root: Path) -> None:
+    (root / "d").chmod(0)
+
+
+def _there_and_back(work: Callable[[Path], None], root: Path) -> None:
+    history = history_of(root)
+    before = picture(root)
+    told = record(history, lambda: work(root))
+    after = picture(root)
+    back = go_back(history, told)
+    assert picture(root) == before
+    again = go_back(history, back)
+    assert picture(root) == after
+    go_back(history, again)
+    assert picture(root) == before
+
+
+def test_what_a_call_closed_goes_back_and_comes_again(tmp_path: Path) -> None:
+    _play("closed", tmp_path)
+
+
+def test_what_can_neither_be_done_nor_undone_is_told_and_holds_nothing_up(tmp_path: Path) -> None:
+    """Somebody closes both folders in the middle."""
+    _play("refused", tmp_path)
+
+
+def _refused(root: Path) -> None:
+    history = history_of(root)
+    (root / "e").mkdir()
+
+    def work() -> None:
+        (root / "d" / "x").write_text("changed")
+        (root / "e" / "new").write_text("new")
+
+    def close(step: int) -> None:
+        if step == 1:  # `new` is gone by now
+            for folder in ("d", "e"):
+                (root / folder).chmod(0o555)
+
+    told = record(history, work)
+    assert told is not None
+    with pytest.raises(RevertConflict) as raised:
+        history.revert([told], conversation="conv_1", turn="turn_1", on_step=close)
+    assert [path for path, _ in raised.value.conflicts] == ["d/x", "e/new"]
+    assert history.of_conversation("conv_1") == [told]
+
+
+def _play(name: str, folder: Path) -> None:
+    """In a process to which modes mean something, whoever runs it."""
+    lines = f"import sys; from {__name__} import main; main(*sys.argv[1:])"
+    subprocess.run([sys.executable, "-c", lines, name, str(folder)], check=True, preexec_fn=_be_nobody)
+
+
+def _be_nobody() -> None:
+    for power in (_WRITE_ANYTHING, _READ_ANYTHING):
+        ctypes.CDLL(None).prctl(_DROP_FROM_BOUNDS, power)
+
+
+def main(name: str, folder: str) -> None:
+    for number, play in enumerate(_PLAYS[name]):
+        root = Path(folder, str(number), "work")
+        (root / "d").mkdir(parents=True)
+        (root / "d" / "x").write_text("x")
+        play(root)
+
+
+_PLAYS: dict[str, list[Callable[[Path], None]]] = {
+    "closed": [
+        partial(_there_and_back, closes_what_it_wrote),
+        partial(_there_and_back, closes_what_it_made),
+        partial(_there_and_back, lets_nobody_look),
+    ],
+    "refused": [_refused],
+}
