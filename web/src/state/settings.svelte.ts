@@ -84,20 +84,6 @@ export function runsHere(conversation: string, call?: { id: string; tool: string
   return allowed.has(call.id) || settings.runHere.some((kept) => tools.includes(kept));
 }
 
-const running = new SvelteSet<string>();
-
-export const isRunningHere = (call: string): boolean => running.has(call);
-
-/** While this tab runs a call, nobody is waited for. */
-export async function whileRunningHere(call: string, work: () => Promise<void>): Promise<void> {
-  running.add(call);
-  try {
-    await work();
-  } finally {
-    running.delete(call);
-  }
-}
-
 /** An answer in this tab is also the click that a tool of this browser waits for. */
 export function allowHere(question: Question, { verdict, scope }: Decision): void {
   if (verdict !== "allow") return;
