@@ -46,18 +46,24 @@ const DEFAULTS: Kept = {
   options: {},
 };
 
-function kept(): Kept {
+function kept(): Partial<Kept> {
   try {
-    return { ...DEFAULTS, ...(JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Kept>) };
+    return JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Kept>;
   } catch {
-    return { ...DEFAULTS }; // storage is off, or holds something else
+    return {}; // storage is off, or holds something else
   }
 }
 
-export const settings = $state<Kept>(kept());
+export const settings = $state<Kept>({ ...DEFAULTS, ...kept() });
+
+/** What another tab has changed holds here, too, and is not undone by what this one keeps. */
+export function readKept(): void {
+  Object.assign(settings, kept());
+  showTheme();
+}
 
 export function keep(changes: Partial<Kept>): void {
-  Object.assign(settings, changes);
+  Object.assign(settings, kept(), changes);
   try {
     localStorage.setItem(KEY, JSON.stringify(settings));
   } catch {
@@ -94,6 +100,7 @@ export function allowHere(question: Question, { verdict, scope }: Decision): voi
 }
 
 export function letRunHere(conversation: string, on: boolean): void {
+  readKept();
   const others = settings.runHere.filter((id) => id !== conversation);
   keep({ runHere: on ? [...others.slice(-99), conversation] : others });
 }
