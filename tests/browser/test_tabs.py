@@ -118,3 +118,31 @@ async def test_a_setting_holds_in_every_tab_and_none_undoes_anothers(person: Per
     await expect(person.page.locator("html")).to_have_attribute("data-theme", "dark")
     kept = await tab.page.evaluate("JSON.parse(localStorage['dragoman.settings'])")
     assert (kept["theme"], kept["sidebar"]) == ("dark", False)
+
+
+async def test_the_branch_that_was_chosen_last_is_shown_whatever_answer_comes_last(person: Person) -> None:
+    """T10: who goes on there must not answer to what they do not see."""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    shown = person.by("versions")
+    for count in (2, 3):
+        await person.by("rerun").last.click()
+        await person.by("rerun-same").click()
+        await expect(shown).to_contain_text(f"{count}/{count}")
+        await expect(person.by("stop")).to_be_hidden()
+    late = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        answer = await route.fetch()
+        await late.wait()
+        await route.fulfill(response=answer)
+
+    await person.page.route("**/api/conversations/conv_*", hold, times=1)
+    await shown.get_by_role("button").first.click()
+    await expect(shown).to_contain_text("2/3")  # the stream has told of it
+    await shown.get_by_role("button").first.click()
+    await expect(shown).to_contain_text("1/3")
+    async with person.page.expect_request_finished(lambda request: request.method == "PATCH"):
+        late.set()
+    await person.told("/api/me")  # by then the page has read the answer
+    await expect(shown).to_contain_text("1/3")

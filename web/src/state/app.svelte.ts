@@ -225,34 +225,35 @@ class App {
       this.planned = planned as ConversationSettings;
       return;
     }
-    const changed = await api.change(view.id, { settings: changes });
-    view.summary = changed;
-    list.put(changed);
+    await this.change(view.id, { settings: changes });
     remember();
     if ("tools" in changes || "agent" in changes) await catalog.loadTools(view.id, true);
   }
 
+  /** An answer may come after later news: what the stream has told since holds. */
+  private async change(id: string, changes: ConversationChange): Promise<true> {
+    const before = list.known.get(id);
+    const changed = await api.change(id, changes);
+    if (list.known.get(id) === before) {
+      list.put(changed);
+      if (this.current?.id === id) this.current.summary = changed;
+    }
+    return true;
+  }
+
   async rename(id: string, title: string): Promise<void> {
-    const changed = await attempt(() => api.change(id, { title }));
-    if (!changed) return;
-    list.put(changed);
-    if (this.current?.id === id) this.current.summary = changed;
+    await attempt(() => this.change(id, { title }));
   }
 
   async label(id: string, labels: Pick<ConversationChange, "pinned" | "archived" | "tags">): Promise<void> {
-    const changed = await attempt(() => api.change(id, labels));
-    if (!changed) return;
-    list.put(changed);
-    if (this.current?.id === id) this.current.summary = changed;
+    if (!(await attempt(() => this.change(id, labels)))) return;
     if (labels.tags) void attempt(() => list.load());
     if (labels.archived) tell(t().archived, "note", { label: t().undo, run: () => void this.label(id, { archived: false }) });
   }
 
   async switchTo(leaf: string): Promise<void> {
     const view = this.current;
-    if (!view) return;
-    const changed = await attempt(() => api.change(view.id, { leaf }));
-    if (changed) view.summary = changed;
+    if (view) await attempt(() => this.change(view.id, { leaf }));
   }
 
   async fork(message: string, ownFolder = false): Promise<void> {
