@@ -107,6 +107,17 @@ async def test_a_sign_in_holds_after_a_restart(browser: Browser, mortal: Server)
         await expect(person.by("sign-in")).to_be_visible()
 
 
+async def test_who_is_not_signed_in_any_more_is_told_when_the_connection_was_lost(
+    browser: Browser, mortal: Server
+) -> None:
+    """U2: a page that is only looked at asks for nothing, and would show for ever what it showed last."""
+    async with at_the_page(browser, mortal) as person:
+        await person.page.context.clear_cookies()
+        await mortal.kill()
+        await mortal.start()
+        await expect(person.by("sign-in")).to_be_visible()
+
+
 @pytest.mark.long
 async def test_a_turn_that_nobody_can_go_on_with_is_shown_and_closed(
     browser: Browser, mortal: Server

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from playwright.async_api import expect
+from playwright.async_api import Browser, Route, expect
 
 from tests.browser.stage import MARKS, Person, Server, at_the_page, chromium
 
@@ -123,3 +123,55 @@ async def test_files_of_the_browser_are_written_listed_read_and_shown(person: Pe
     assert "22" in used["result"]["text"]
     await person.by("open-files").first.click()
     await expect(person.page.locator("[data-testid=browser-file][data-path='notes/a.txt']")).to_be_visible()
+
+
+# What the tabs have to tell waits for a word, and is counted.
+_HELD = """
+const ask = window.fetch;
+window.fetch = async (address, init) => {
+  if (String(address).endsWith("/result")) {
+    localStorage.told = (localStorage.told ?? "") + ".";
+    while (!localStorage.go) await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return ask(address, init);
+};
+"""
+
+
+async def test_a_call_runs_once_whatever_is_shown_and_in_however_many_tabs(
+    browser: Browser, server: Server
+) -> None:
+    """U4: somebody looks elsewhere and comes back, and another tab may run it without a click."""
+    async with at_the_page(browser, server) as person:
+        await person.page.context.add_init_script(_HELD)
+        await person.page.reload()
+        await person.say("js: return 6 * 7")
+        await person.by("run-here-always").click()
+        await expect(person.by("client-call")).to_have_text("Runs in this browser…")
+        await person.by("new-conversation").click()
+        await expect(person.by("welcome")).to_be_visible()
+        await person.page.go_back()
+        await expect(person.by("client-call")).to_have_text("Runs in this browser…")
+        other = Person(await person.page.context.new_page(), server)
+        await other.page.goto(person.page.url)
+        await expect(other.by("client-call")).to_have_text("Runs in this browser…")
+        await person.page.evaluate("localStorage.go = 1")
+        for one in (person, other):
+            await one.sees("Done.")
+        assert await person.page.evaluate("localStorage.told") == "."
+
+
+async def test_a_result_that_could_not_be_told_is_told_later_and_nothing_runs_again(person: Person) -> None:
+    """U4 × S3: the server is away when the code is over."""
+    told: list[str | None] = []
+
+    async def lose(route: Route) -> None:
+        told.append(route.request.post_data)
+        await (route.abort("connectionrefused") if len(told) < 3 else route.continue_())
+
+    await person.page.route("**/api/calls/*/result", lose)
+    await person.say("js: return Math.random()")
+    await person.by("run-here-always").click()
+    await person.sees("Done.")
+    assert len(told) == 3
+    assert len(set(told)) == 1

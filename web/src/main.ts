@@ -11,13 +11,18 @@ import App from "./App.svelte";
 import { loadMessages } from "./conversation/messages.svelte";
 import { speak, t } from "./i18n/words.svelte";
 import { app } from "./state/app.svelte";
-import { showTheme } from "./state/settings.svelte";
+import { readKept, showTheme } from "./state/settings.svelte";
 import { tell } from "./state/toasts.svelte";
 
 // The server was replaced by a newer one, which has other files, or is away. What is loaded then is undefined.
 addEventListener("vite:preloadError", (event) => {
   event.preventDefault();
   tell(t().newVersion, "note", { label: t().reload, run: () => location.reload() }, 60);
+});
+
+addEventListener("storage", () => {
+  readKept();
+  void speak();
 });
 
 const target = document.getElementById("app") ?? document.body;

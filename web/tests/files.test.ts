@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 
 import { fileNames, namesIn, PathRefused } from "../src/files/paths";
 import { BrowserFiles, type Entry, QUOTA, READ_LIMIT, type Shelf } from "../src/files/store";
-import { brokered } from "../src/sandbox/run";
+import { brokered, runJavaScript } from "../src/sandbox/run";
 
 describe("paths (U4)", () => {
   it.each([
@@ -89,5 +89,10 @@ describe("files (U4)", () => {
     expect(await brokered(files, "list", ["a"])).toEqual([{ name: "b.txt", folder: false, size: 2 }]);
     await expect(brokered(files, "write", ["../x", "hi"])).rejects.toThrow(PathRefused);
     await expect(brokered(files, "remove", ["a/b.txt"])).rejects.toThrow("files cannot remove");
+  });
+
+  it("are not touched where the sandbox could not be loaded, and nobody says that code ran", async () => {
+    const { text } = await runJavaScript("while (true) {}", new BrowserFiles(shelf()), 5);
+    expect(text).toContain("did not run");
   });
 });

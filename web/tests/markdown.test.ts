@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { footnotesOf } from "../src/markdown/footnotes";
 import { parse } from "../src/markdown/parse";
 import { sanitise } from "../src/markdown/sanitise";
-import { definitions, type Section, Splitter } from "../src/markdown/split";
+import { definitions, linksIn, type Section, Splitter } from "../src/markdown/split";
 
 const html = (text: string): string => sanitise(parse(text));
 const blocksOf = (text: string, splitter = new Splitter()): string[] => splitter.split(text).flatMap(({ blocks }) => blocks);
@@ -94,8 +94,24 @@ describe("splitting", () => {
   });
 
   it("finds link definitions wherever they stand", () => {
-    expect(definitions("see [a]\n\n[a]: https://example.org")).toBe("[a]: https://example.org");
+    const links = definitions("see [a]\n\n[A]: https://example.org\n[b]: https://example.org/b");
+    expect(linksIn("see [a]", links)).toBe("[A]: https://example.org");
+    expect(linksIn("see [it][ a\n]", links)).toBe("[A]: https://example.org");
     expect(sanitise(parse("see [a]", "[a]: https://example.org"))).toContain('href="https://example.org"');
+  });
+
+  it.each(["[", "![", "_a", "[^", "**a", "\\(", "$$\n", "> ", "- "])("shows what would take too long as it is written: %j (U3)", (piece) => {
+    const text = piece.repeat(40_000);
+    const [block = ""] = blocksOf(text);
+    for (const grown of [block, `${block} and`, `${block} and more`]) expect(parse(grown)).toContain("<pre>");
+    footnotesOf(text); // in no more time
+  });
+
+  it("reads a text of many links in one go (U3)", () => {
+    const text = Array.from({ length: 2_000 }, (_, at) => `[${at}]: https://example.org/${at}\n\nSee [${at}].\n\n`).join("");
+    const links = definitions(text);
+    const html = blocksOf(text).map((block) => parse(block, linksIn(block, links)));
+    expect(html.join("")).toContain('<a href="https://example.org/1999">1999</a>');
   });
 });
 

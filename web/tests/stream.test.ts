@@ -4,6 +4,8 @@ import { describe, expect, it, vi } from "vitest";
 
 import { type Frame, SseReader } from "../src/api/sse";
 import { type Connection, LiveStream } from "../src/api/stream";
+import { list } from "../src/state/list.svelte";
+import { live } from "../src/state/live.svelte";
 
 const TOLD = 'id: a:1\nevent: turn.state\ndata: {"state":"streaming"}\n\n: still here\n\nid: a:2\r\nevent: text.delta\r\ndata: {"text":"h\\u00e9"}\r\n\r\n';
 
@@ -99,11 +101,61 @@ describe("the stream", () => {
     expect(events).toEqual(["turn.state", "text.delta", "text.end"]);
   });
 
+  it("does not wait for ever for an answer that does not begin", async () => {
+    vi.useFakeTimers();
+    const connections: Connection[] = [];
+    const hangs = (_: unknown, init?: RequestInit): Promise<Response> =>
+      new Promise((_, reject) => init?.signal?.addEventListener("abort", () => reject(new Error("aborted"))));
+    const stream = new LiveStream({ address: "/api/events", fetch: hangs as typeof fetch, onEvent: () => {}, onConnection: (one) => connections.push(one) });
+    void stream.run();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(connections).toEqual(["waiting"]);
+    stream.stop();
+    vi.useRealTimers();
+  });
+
   it("goes on after an event that makes no sense, and says so", async () => {
     const told = vi.spyOn(console, "error").mockImplementation(() => {});
     const { events } = await followed(["event: odd\ndata: {not json\n\nevent: text.end\ndata: {}\n\n"]);
     expect(events).toEqual(["text.end"]);
     expect(told).toHaveBeenCalledOnce();
     told.mockRestore();
+  });
+});
+
+describe("the stream of a tab that nobody sees", () => {
+  it("does not begin anew where there is no such conversation any more", async () => {
+    vi.useFakeTimers();
+    const fetched = vi.spyOn(globalThis, "fetch").mockImplementation(() => Promise.resolve(new Response(null, { status: 404 })));
+    const seen = vi.spyOn(document, "visibilityState", "get").mockReturnValue("hidden");
+    live.watchVisibility();
+    live.open("gone", () => {}, () => {});
+    await vi.waitFor(() => expect(live.connection).toBe("gone"));
+    document.dispatchEvent(new Event("visibilitychange"));
+    await vi.advanceTimersByTimeAsync(120_000);
+    expect(live.connection).toBe("gone");
+    for (const spy of [fetched, seen]) spy.mockRestore();
+    vi.useRealTimers();
+  });
+});
+
+describe("the list", () => {
+  it("takes no more rows of what it showed before", async () => {
+    const answers: ((page: object) => void)[] = [];
+    const fetched = vi.spyOn(globalThis, "fetch").mockImplementation(
+      () => new Promise((resolve) => answers.push((page) => resolve(Response.json({ items: [], next: null, tags: [], ...page })))),
+    );
+    const search = async (words: string): Promise<void> => ((list.search = words), list.load());
+    const first = search("one");
+    answers[0]?.({ next: "later" });
+    await first;
+    const more = list.loadMore();
+    const second = search("two");
+    answers[2]?.({});
+    await second;
+    answers[1]?.({ next: "much later" });
+    await more;
+    expect(list.more).toBe(false);
+    fetched.mockRestore();
   });
 });

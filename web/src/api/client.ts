@@ -15,7 +15,7 @@ export class Problem extends Error {
 }
 
 type Listener = () => void;
-let signedOut: Listener = () => {};
+export let signedOut: Listener = () => {};
 
 /** Told once a request finds out that nobody is signed in. */
 export function onSignedOut(listener: Listener): void {

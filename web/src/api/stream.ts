@@ -94,6 +94,7 @@ export class LiveStream {
       clearTimeout(watchdog);
       watchdog = setTimeout(() => abort.abort(), SILENCE);
     };
+    awake(); // a request that nobody answers is no better
     try {
       const ask = this.options.fetch ?? fetch;
       const response = await ask(this.options.address, {
@@ -108,7 +109,6 @@ export class LiveStream {
       this.options.onConnection("open");
       const reader = new SseReader();
       const text = response.body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, BufferSource>);
-      awake();
       const pieces = text.getReader();
       for (;;) {
         const { value, done } = await pieces.read();

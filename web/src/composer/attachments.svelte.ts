@@ -4,8 +4,10 @@ import * as api from "../api/calls";
 import type { FilePart } from "../api/types";
 import { size } from "../i18n/format";
 import { t } from "../i18n/words.svelte";
+import { app } from "../state/app.svelte";
 import { catalog } from "../state/catalog.svelte";
 import { attempt, tell } from "../state/toasts.svelte";
+import { drafts } from "./drafts";
 
 export interface Attached {
   id: number;
@@ -19,6 +21,10 @@ let count = 0;
 
 export class Attachments {
   items = $state<Attached[]>([]);
+  /** Whether the field that they are for is not shown any more. */
+  left = false;
+
+  constructor(private readonly key: string) {}
 
   readonly done = $derived(this.items.flatMap((item) => (item.part ? [$state.snapshot(item.part) as FilePart] : [])));
   readonly busy = $derived(this.items.some((item) => item.part === null));
@@ -44,6 +50,12 @@ export class Attachments {
     this.items = [];
   }
 
+  /** Somebody looks elsewhere by now: it is there when they come back. */
+  private later(part: FilePart): void {
+    drafts.giveBack(this.key, "", [part]);
+    app.returned = this.key;
+  }
+
   private async upload(file: File): Promise<void> {
     const id = ++count;
     this.items.push({ id, name: file.name || "file", type: file.type, size: file.size, part: null });
@@ -51,5 +63,6 @@ export class Attachments {
     const item = this.items.find((one) => one.id === id);
     if (part && item) item.part = part;
     else this.remove(id);
+    if (part && item && this.left) this.later(part);
   }
 }

@@ -31,6 +31,12 @@ export const drafts = {
       return [];
     }
   },
+  /** What was begun in one place goes on in another. */
+  move(from: string, to: string): void {
+    drafts.giveBack(to, drafts.get(from) ?? "", drafts.files(from));
+    drafts.delete(from);
+    drafts.setFiles(from, []);
+  },
   /** What could not be sent goes before what was written since. */
   giveBack(key: string, text: string, files: FilePart[]): void {
     drafts.set(key, [text, drafts.get(key)].filter(Boolean).join("\n"));

@@ -55,7 +55,9 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
       if (stuck) follow();
     });
     const onclick = (event: MouseEvent): void => {
-      opened = (event.target as Element).closest(OPENS) !== null;
+      const clicked = event.target as Element;
+      if (clicked.closest("[data-testid=versions]")) stick(false); // another branch is read from where it begins
+      opened = clicked.closest(OPENS) !== null;
       requestAnimationFrame(() => requestAnimationFrame(() => (opened = false)));
     };
     const children = new MutationObserver(() => {

@@ -4,8 +4,8 @@ import type { TokenizerAndRendererExtension } from "marked";
 
 import { inParagraph } from "./paragraph";
 
-const DEFINITION = /^ {0,3}\[\^([^\]\s]+)\]:[ \t]*(.*(?:\n(?:[ \t]{2,}\S.*|[ \t]*(?=\n[ \t]{2,}\S)))*)(?:\n+|$)/;
-const REFERENCE = /^\[\^([^\]\s]+)\]/;
+const DEFINITION = /^ {0,3}\[\^([^[\]\s]+)\]:[ \t]*(.*(?:\n(?:[ \t]{2,}\S.*|[ \t]*(?=\n[ \t]{2,}\S)))*)(?:\n+|$)/;
+const REFERENCE = /^\[\^([^[\]\s]+)\]/;
 
 export interface Footnotes {
   /** The number of each note, by name. */
@@ -28,7 +28,7 @@ export function footnotesOf(text: string): Footnotes {
     if (name && !defined.has(name)) defined.set(name, (words ?? "").replace(/\n[ \t]+/g, "\n").trim());
   }
   const numbers = new Map<string, number>();
-  for (const [, name] of plain.matchAll(/\[\^([^\]\s]+)\](?!:)/g)) {
+  for (const [, name] of plain.matchAll(/\[\^([^[\]\s]+)\](?!:)/g)) {
     if (name && defined.has(name) && !numbers.has(name)) numbers.set(name, numbers.size + 1);
   }
   return { numbers, texts: [...numbers.keys()].map((name) => defined.get(name) ?? "") };

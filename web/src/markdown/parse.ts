@@ -3,6 +3,7 @@
 import { Marked, type Token, type Tokens } from "marked";
 
 import { t } from "../i18n/words.svelte";
+import { bounded, spend } from "./budget";
 import { footnoteDefinition, footnoteReference, type Footnotes, NONE, withFootnotes } from "./footnotes";
 import { blockMath, inlineMath } from "./math";
 
@@ -51,10 +52,50 @@ const marked = new Marked({
 });
 marked.use({ extensions: [blockMath, inlineMath, footnoteReference, footnoteDefinition] });
 
-/** The blocks alone: what stands in their lines is read when they are shown. */
-export const lex = (text: string): Token[] => new marked.Lexer(marked.defaults).blockTokens(text.replace(/\r\n|\r/g, "\n"), []);
+const LEVEL = 8; // times that a list or a quote is looked at, about, to find what is in it
 
+// Asked first wherever something may begin, in a line or in a list or a quote: with all that follows.
+marked.use({
+  tokenizer: {
+    escape(source) {
+      spend(source.length);
+      return false;
+    },
+    space(source) {
+      if (!this.lexer.state.top) spend(source.length * LEVEL);
+      return false;
+    },
+    blockquote(source) {
+      const end = source.startsWith(">") ? source.indexOf("\n\n") : 0;
+      spend((end < 0 ? source.length : end) * LEVEL);
+      return false;
+    },
+  },
+});
+
+const OPENS = /^ {0,3}(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])/;
+/** Lists and quotes in each other, so deep that no browser lays them out in time. */
+const DEEP = /^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t]){300}/m;
+
+let notLexed = "";
+let notParsed = "";
+
+/** Of what only grew since, it is known. */
+const isKnown = (text: string, refused: string): boolean => refused !== "" && text.startsWith(refused);
+
+/** The blocks alone: what stands in their lines is read when they are shown. None where that is too much work. */
+export function lex(text: string): Token[] {
+  const read = (): Token[] => new marked.Lexer(marked.defaults).blockTokens(text.replace(/\r\n|\r/g, "\n"), []);
+  const tokens = isKnown(text, notLexed) ? null : bounded(read);
+  if (!tokens) notLexed = text;
+  return tokens ?? [];
+}
+
+/** What would be too much work is shown as it is written. */
 export function parse(block: string, definitions = "", notes: Footnotes = NONE): string {
   const text = definitions && !block.includes(definitions) ? `${block}\n\n${definitions}` : block;
-  return withFootnotes(notes, () => marked.parse(text, { async: false }));
+  const read = (): string => withFootnotes(notes, () => marked.parse(text, { async: false }));
+  const html = isKnown(block, notParsed) || (OPENS.test(block) && DEEP.test(block)) ? null : bounded(read);
+  if (html === null) notParsed = block;
+  return html ?? `<pre><code>${escaped(block)}</code></pre>\n`;
 }

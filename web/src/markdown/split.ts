@@ -77,9 +77,25 @@ function grouped(tokens: Token[]): string[] {
   return blocks;
 }
 
-const DEFINITION = /^ {0,3}\[[^\]^][^\]]*\]:\s*\S.*$/gm;
+const DEFINITION = /^ {0,3}\[([^\]^][^\]]*)\]:\s*\S.*$/gm;
+const NAMED = /\[([^[\]]+)\]/g;
 
-/** Link definitions hold for the whole text, wherever they stand. */
-export function definitions(text: string): string {
-  return text.includes("]:") ? (text.match(DEFINITION) ?? []).join("\n") : "";
+const plain = (name = ""): string => name.trim().replace(/\s+/g, " ").toLowerCase();
+
+export type Links = Map<string, string>;
+export const NO_LINKS: Links = new Map();
+
+/** Link definitions hold for the whole text, wherever they stand. By name; the first one counts. */
+export function definitions(text: string): Links {
+  if (!text.includes("]:")) return NO_LINKS;
+  const found: Links = new Map();
+  for (const [line, name] of text.matchAll(DEFINITION)) if (!found.has(plain(name))) found.set(plain(name), line);
+  return found;
+}
+
+/** Those that a block may need: all of them with each block would take a square of time. */
+export function linksIn(block: string, found: Links): string {
+  if (!found.size) return "";
+  const names = new Set([...block.matchAll(NAMED)].map(([, name]) => plain(name)));
+  return [...names].flatMap((name) => found.get(name) ?? []).join("\n");
 }

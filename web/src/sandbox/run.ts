@@ -8,6 +8,9 @@ export interface Outcome {
   text: string;
 }
 
+interface Begun {
+  type: "begun";
+}
 interface Asked {
   type: "files";
   id: number;
@@ -43,6 +46,7 @@ export function runJavaScript(code: string, files: BrowserFiles, timeout = TIMEO
   return new Promise((resolve) => {
     const frame = document.createElement("iframe");
     const channel = new MessageChannel();
+    let begun = false; // a frame that the server did not send runs nothing
     const finish = (outcome: Outcome): void => {
       clearTimeout(timer);
       channel.port1.close();
@@ -50,10 +54,11 @@ export function runJavaScript(code: string, files: BrowserFiles, timeout = TIMEO
       resolve(outcome);
     };
     const timer = setTimeout(
-      () => finish({ failed: true, text: `the code was stopped after ${timeout / 1000} seconds` }),
+      () => finish({ failed: true, text: begun ? `the code was stopped after ${timeout / 1000} seconds` : "the code did not run: its sandbox could not be loaded" }),
       timeout,
     );
-    channel.port1.onmessage = ({ data }: MessageEvent<Asked | Done>) => {
+    channel.port1.onmessage = ({ data }: MessageEvent<Begun | Asked | Done>) => {
+      if (data.type === "begun") return void (begun = true);
       if (data.type === "done") return finish(told(data));
       brokered(files, data.what, data.rest).then(
         (value) => channel.port1.postMessage({ id: data.id, value }),

@@ -6,6 +6,7 @@ import type { LiveEvent } from "../api/events";
 import type { Begun, ConversationChange } from "../api/generated";
 import type { ConversationSettings, FilePart, JsonObject, Part } from "../api/types";
 import { basePath, withBase } from "../basePath";
+import { drafts } from "../composer/drafts";
 import { isKnown } from "../composer/models";
 import { t } from "../i18n/words.svelte";
 import { catalog } from "./catalog.svelte";
@@ -111,8 +112,8 @@ class App {
       if (item.waiting || list.known.get(item.id)?.waiting) inbox.soon();
       list.put(item);
     } else if (event.type === "conversation.deleted") {
+      if (this.current?.id === event.id) this.leave(event.id);
       list.drop(event.id);
-      if (this.current?.id === event.id) this.show(null);
       inbox.soon();
     } else if (event.type === "list.reset") {
       this.reload();
@@ -120,6 +121,13 @@ class App {
       list.put(event.conversation);
     }
     this.current?.take(event);
+  }
+
+  /** It was deleted: what was being written goes on elsewhere. */
+  private leave(id: string): void {
+    drafts.move(id, "new");
+    this.show(null);
+    if (!list.hidden.has(id)) tell(t().goneTitle);
   }
 
   // ── saying something ──────────────────────────────────────────────────────────────────────────────
@@ -138,6 +146,7 @@ class App {
       this.took(view, begun, parts);
       return true;
     });
+    if (done && view) (view as ConversationView).said++;
     if (done) return null;
     if (before || !view) return before?.id ?? "new";
     return (await this.withdraw(view, planned)) ? "new" : (view as ConversationView).id;
@@ -147,11 +156,13 @@ class App {
   private async withdraw({ id }: ConversationView, planned: ConversationSettings): Promise<boolean> {
     try {
       if ((await api.tree(id)).messages.length) return false;
+      list.hidden.set(id, true);
       await api.drop(id);
     } catch {
       return false; // the server cannot be reached: what is there stays
     }
     list.drop(id);
+    drafts.move(id, "new");
     if (this.current === null || this.current.id === id) {
       this.show(null);
       this.planned = planned;
@@ -174,6 +185,7 @@ class App {
   private async begin(): Promise<ConversationView> {
     const made = await api.create($state.snapshot(this.planned) as ConversationSettings);
     list.put(made);
+    drafts.move("new", made.id); // what was typed since
     this.show(made.id);
     const view = this.current as ConversationView;
     view.summary = made;
@@ -213,34 +225,35 @@ class App {
       this.planned = planned as ConversationSettings;
       return;
     }
-    const changed = await api.change(view.id, { settings: changes });
-    view.summary = changed;
-    list.put(changed);
+    await this.change(view.id, { settings: changes });
     remember();
     if ("tools" in changes || "agent" in changes) await catalog.loadTools(view.id, true);
   }
 
+  /** An answer may come after later news: what the stream has told since holds. */
+  private async change(id: string, changes: ConversationChange): Promise<true> {
+    const before = list.known.get(id);
+    const changed = await api.change(id, changes);
+    if (list.known.get(id) === before) {
+      list.put(changed);
+      if (this.current?.id === id) this.current.summary = changed;
+    }
+    return true;
+  }
+
   async rename(id: string, title: string): Promise<void> {
-    const changed = await attempt(() => api.change(id, { title }));
-    if (!changed) return;
-    list.put(changed);
-    if (this.current?.id === id) this.current.summary = changed;
+    await attempt(() => this.change(id, { title }));
   }
 
   async label(id: string, labels: Pick<ConversationChange, "pinned" | "archived" | "tags">): Promise<void> {
-    const changed = await attempt(() => api.change(id, labels));
-    if (!changed) return;
-    list.put(changed);
-    if (this.current?.id === id) this.current.summary = changed;
+    if (!(await attempt(() => this.change(id, labels)))) return;
     if (labels.tags) void attempt(() => list.load());
     if (labels.archived) tell(t().archived, "note", { label: t().undo, run: () => void this.label(id, { archived: false }) });
   }
 
   async switchTo(leaf: string): Promise<void> {
     const view = this.current;
-    if (!view) return;
-    const changed = await attempt(() => api.change(view.id, { leaf }));
-    if (changed) view.summary = changed;
+    if (view) await attempt(() => this.change(view.id, { leaf }));
   }
 
   async fork(message: string, ownFolder = false): Promise<void> {

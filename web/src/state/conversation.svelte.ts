@@ -59,6 +59,8 @@ export class ConversationView {
   notes = $state.raw<Note[]>([]);
   /** The message of the person that is being edited. */
   edited = $state<string | null>(null);
+  /** How often something was said in this tab. */
+  said = $state(0);
   /** The message that a search led to: shown, and brought into view. */
   sought = $state<string | null>(null);
   /** When the stream last told something of a turn, in seconds. */

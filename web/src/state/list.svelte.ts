@@ -80,7 +80,9 @@ class ConversationList {
   async loadMore(): Promise<void> {
     if (this.next === null) return;
     const search = this.search.trim();
+    const { asked } = this;
     const page = await api.conversations(search, this.next, this.filter);
+    if (this.asked !== asked) return; // another list is shown by now
     for (const item of page.items) this.known.set(item.id, item);
     if (this.found !== null) this.found = [...this.found, ...page.items.map((item) => item.id)];
     this.next = page.next;

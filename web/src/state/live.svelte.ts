@@ -1,5 +1,6 @@
 /** The one stream of this tab: opened for the conversation shown, let go of while the tab is hidden. */
 
+import { signedOut } from "../api/client";
 import type { LiveEvent } from "../api/events";
 import { settings } from "./settings.svelte";
 import { type Connection, LiveStream } from "../api/stream";
@@ -24,6 +25,7 @@ class Live {
       onConnection: (state) => {
         if (this.stream !== stream) return;
         if (state === "open" && this.connection === "waiting") onReturn();
+        if (state === "signed-out") signedOut();
         this.connection = state;
       },
     });
@@ -38,6 +40,7 @@ class Live {
       clearTimeout(this.restTimer);
       if (document.visibilityState === "hidden" && !settings.notify) {
         this.restTimer = setTimeout(() => {
+          if (this.connection === "gone") return; // there is nothing to come back to
           this.stream?.rest();
           this.connection = "resting";
         }, HIDDEN_FOR);

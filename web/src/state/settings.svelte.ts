@@ -46,18 +46,24 @@ const DEFAULTS: Kept = {
   options: {},
 };
 
-function kept(): Kept {
+function kept(): Partial<Kept> {
   try {
-    return { ...DEFAULTS, ...(JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Kept>) };
+    return JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Kept>;
   } catch {
-    return { ...DEFAULTS }; // storage is off, or holds something else
+    return {}; // storage is off, or holds something else
   }
 }
 
-export const settings = $state<Kept>(kept());
+export const settings = $state<Kept>({ ...DEFAULTS, ...kept() });
+
+/** What another tab has changed holds here, too, and is not undone by what this one keeps. */
+export function readKept(): void {
+  Object.assign(settings, kept());
+  showTheme();
+}
 
 export function keep(changes: Partial<Kept>): void {
-  Object.assign(settings, changes);
+  Object.assign(settings, kept(), changes);
   try {
     localStorage.setItem(KEY, JSON.stringify(settings));
   } catch {
@@ -84,20 +90,6 @@ export function runsHere(conversation: string, call?: { id: string; tool: string
   return allowed.has(call.id) || settings.runHere.some((kept) => tools.includes(kept));
 }
 
-const running = new SvelteSet<string>();
-
-export const isRunningHere = (call: string): boolean => running.has(call);
-
-/** While this tab runs a call, nobody is waited for. */
-export async function whileRunningHere(call: string, work: () => Promise<void>): Promise<void> {
-  running.add(call);
-  try {
-    await work();
-  } finally {
-    running.delete(call);
-  }
-}
-
 /** An answer in this tab is also the click that a tool of this browser waits for. */
 export function allowHere(question: Question, { verdict, scope }: Decision): void {
   if (verdict !== "allow") return;
@@ -108,6 +100,7 @@ export function allowHere(question: Question, { verdict, scope }: Decision): voi
 }
 
 export function letRunHere(conversation: string, on: boolean): void {
+  readKept();
   const others = settings.runHere.filter((id) => id !== conversation);
   keep({ runHere: on ? [...others.slice(-99), conversation] : others });
 }

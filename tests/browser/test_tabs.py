@@ -1,0 +1,148 @@
+"""Two tabs, a slow network, a look elsewhere: what one reads and writes stays where it is (S2, T13, E2)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from playwright.async_api import Route, expect
+
+from tests.browser.stage import MARKS, Person
+from tests.browser.test_finding import bring
+from tests.browser.test_queue import queue
+
+pytestmark = MARKS
+
+
+async def another_tab(person: Person) -> Person:
+    tab = Person(await person.page.context.new_page(), person.server)
+    await tab.page.goto(person.page.url)
+    await expect(tab.by("composer-text")).to_be_visible()
+    return tab
+
+
+async def test_what_is_edited_in_the_queue_is_not_lost_when_its_turn_begins(person: Person) -> None:
+    """T13: also not where one looks at another conversation."""
+    await person.say("note")
+    await expect(person.question).to_be_visible()
+    await queue(person, "later")
+    await person.by("edit-queued").click()
+    await person.by("queued-text").fill("later, and more")
+    await person.by("new-conversation").click()
+    await expect(person.by("welcome")).to_be_visible()
+    await person.page.go_back()
+    await expect(person.by("queued-text")).to_have_value("later, and more")
+    await (await another_tab(person)).by("allow").click()
+    await person.sees("You said: later")
+    await expect(person.by("composer-text")).to_have_value("later, and more")
+
+
+async def test_what_was_being_written_outlives_its_conversation(person: Person) -> None:
+    """S2: somebody deletes it elsewhere."""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    await person.by("composer-text").fill("and another thing")
+    tab = await another_tab(person)
+    id = person.page.url.rpartition("/")[2]
+    await tab.page.evaluate(
+        """id => fetch(`/api/conversations/${id}`, {method: "DELETE", body: "{}",
+        headers: {"content-type": "application/json"}})""",
+        id,
+    )
+    await expect(person.by("toast")).to_have_text("This conversation is not here")
+    await expect(person.by("welcome")).to_be_visible()
+    await expect(person.by("composer-text")).to_have_value("and another thing")
+
+
+async def test_what_is_typed_and_attached_meanwhile_is_there_when_the_network_is_slow(person: Person) -> None:
+    """S2: while a conversation is begun, and while a file is on its way and one looks elsewhere."""
+    go = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await go.wait()
+        await route.continue_()
+
+    await person.page.route("**/api/conversations", hold)
+    await person.say("hello")
+    await person.by("composer-text").press_sequentially("and then")
+    go.set()
+    await person.sees("How can I help?")
+    await expect(person.by("composer-text")).to_have_value("and then")
+    go.clear()
+    await person.page.route("**/api/files?*", hold)
+    file = {"name": "list.txt", "mimeType": "text/plain", "buffer": b"milk"}
+    await person.by("attach-file").set_input_files(file)  # type: ignore[arg-type]
+    await expect(person.by("attachment")).to_be_visible()
+    await person.by("new-conversation").click()
+    await expect(person.by("welcome")).to_be_visible()
+    await expect(person.by("composer-text")).to_have_value("")
+    go.set()
+    await person.page.go_back()
+    await expect(person.by("attachment")).to_contain_text("list.txt")
+    await expect(person.by("composer-text")).to_have_value("and then")
+    await expect(person.by("send")).to_be_enabled()
+
+
+async def test_a_reader_stays_where_they_read(person: Person) -> None:
+    """E2: somebody says something in another tab, and another version is looked at."""
+    id = await bring(person, 20)
+    await person.page.goto(f"{person.server.url}/c/{id}")
+    await expect(person.page.get_by_text("Message 19.")).to_be_in_viewport()
+    tab = await another_tab(person)
+    await person.page.mouse.move(700, 300)
+    await person.page.mouse.wheel(0, -10_000)
+    await expect(person.page.get_by_text("Message 0.")).to_be_in_viewport()
+    await tab.say("hello")
+    await tab.sees("How can I help?")
+    await person.sees("How can I help?")
+    await expect(person.page.get_by_text("Message 0.")).to_be_in_viewport()
+    await person.by("edit").first.click()
+    await person.page.locator("[data-testid=message] textarea").fill("think")
+    await person.by("edit-send").click()
+    await person.sees("I have thought about it.")
+    await person.by("versions").first.get_by_role("button").first.click()
+    await person.sees("How can I help?")
+    await expect(person.by("versions").first).to_be_in_viewport()
+    await person.say("hello")  # who says something wants to see what comes of it
+    await expect(person.by("message").last).to_be_in_viewport()
+
+
+async def test_a_setting_holds_in_every_tab_and_none_undoes_anothers(person: Person) -> None:
+    """P3: what may run without a click, above all."""
+    await person.say("hello")
+    tab = await another_tab(person)
+    await person.by("open-settings").click()
+    await person.by("settings").get_by_text("Dark", exact=True).click()
+    await expect(tab.page.locator("html")).to_have_attribute("data-theme", "dark")
+    await tab.page.keyboard.press("Control+b")
+    await expect(person.by("sidebar")).to_be_hidden()
+    await expect(person.page.locator("html")).to_have_attribute("data-theme", "dark")
+    kept = await tab.page.evaluate("JSON.parse(localStorage['dragoman.settings'])")
+    assert (kept["theme"], kept["sidebar"]) == ("dark", False)
+
+
+async def test_the_branch_that_was_chosen_last_is_shown_whatever_answer_comes_last(person: Person) -> None:
+    """T10: who goes on there must not answer to what they do not see."""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    shown = person.by("versions")
+    for count in (2, 3):
+        await person.by("rerun").last.click()
+        await person.by("rerun-same").click()
+        await expect(shown).to_contain_text(f"{count}/{count}")
+        await expect(person.by("stop")).to_be_hidden()
+    late = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        answer = await route.fetch()
+        await late.wait()
+        await route.fulfill(response=answer)
+
+    await person.page.route("**/api/conversations/conv_*", hold, times=1)
+    await shown.get_by_role("button").first.click()
+    await expect(shown).to_contain_text("2/3")  # the stream has told of it
+    await shown.get_by_role("button").first.click()
+    await expect(shown).to_contain_text("1/3")
+    async with person.page.expect_request_finished(lambda request: request.method == "PATCH"):
+        late.set()
+    await person.told("/api/me")  # by then the page has read the answer
+    await expect(shown).to_contain_text("1/3")
