@@ -102,6 +102,10 @@ async def test_a_megabyte_of_output_is_shown_on_demand_and_stays_smooth(person: 
         return performance.now() - at }"""
     )
     assert took < 30_000
+    await person.by("show-all").click()  # a piece of it, since all at once would keep the page busy
+    await expect(person.call).to_contain_text("line 3000:")
+    await expect(person.by("show-all")).to_contain_text("Show more")
+    assert "line 6000:" not in await person.call.inner_text()
 
 
 async def test_everything_is_reached_with_the_keyboard_alone(person: Person) -> None:

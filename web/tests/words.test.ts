@@ -77,6 +77,7 @@ describe("what is approved is what is read (P3)", () => {
     expect(cutText("short", 10, 16)).toEqual({ text: "short", lines: 0, whole: true });
     expect(cutText("x".repeat(100), 10, 16)).toMatchObject({ text: "x".repeat(10), lines: 0, whole: false });
     expect(cutText("a\n".repeat(17), 100, 16).whole).toBe(true);
+    expect(cutText("a\n".repeat(100), 50, Infinity)).toMatchObject({ text: "a\n".repeat(25), whole: false });
   });
 });
 

@@ -81,6 +81,7 @@ export const en = {
   copy: "Copy",
   copied: "Copied",
   showAll: "Show all",
+  showMore: "Show more",
   moreLines: (count: number) => `+${count.toLocaleString("en")} ${count === 1 ? "line" : "lines"}`,
   moreText: (size: string) => `+${size}`,
   loading: "Loading…",

@@ -80,6 +80,7 @@ export const zh: Words = {
   copy: "复制",
   copied: "已复制",
   showAll: "显示全部",
+  showMore: "显示更多",
   moreLines: (count) => `另有 ${count.toLocaleString("zh")} 行`,
   moreText: (size) => `另有 ${size}`,
   loading: "加载中…",

@@ -7,7 +7,7 @@ export interface Cut {
   whole: boolean;
 }
 
-const SLACK = 1.25; // to hide a little is not worth a button
+export const SLACK = 1.25; // to hide a little is not worth a button
 
 export function cutText(text: string, limit: number, lines: number): Cut {
   let end = 0;
