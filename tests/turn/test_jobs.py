@@ -203,6 +203,33 @@ async def test_a_task_needs_no_place_of_its_own(opened: Opened) -> None:
             assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
 
 
+async def test_a_turn_whose_task_asks_counts_for_nobody(opened: Opened) -> None:
+    """N5: nothing moves either of them but a person, also where another call of the turn waits beside the
+    task."""
+
+    def play(request: Request) -> Any:
+        if "hello" in _said(request) or _has_result(request):
+            return says("done")
+        given = any(offer.name == "task" for offer in request.tools)
+        ask = calls("add", a=1, b=2)
+        return calls("task", agent="helper", request="do it") + ask if given else ask
+
+    helper = Agent(name="helper", description="helps", tools=("add",))
+    limits = TurnLimits(per_person=1, give_up_after=SOON)
+    async with opened(
+        play, tools=[add], agents=[helper], allow=["task"], ask=["add"], turn_limits=limits
+    ) as runtime:
+        turn = await runtime.send("one")
+        async with asyncio.timeout(PATIENCE):
+            while len(asked := await runtime.questions()) < 2:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.02)
+        other = await runtime.send("hello")
+        assert (await asyncio.wait_for(other.result(), PATIENCE)).text == "done"
+        for question in asked:
+            await runtime.answer(question.id, allow_once())
+        assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
+
+
 async def test_a_tool_that_asks_while_it_runs_is_not_run_again(opened: Opened) -> None:
     """N2 × P6: what runs in memory stays there, however long the person takes; its place is free."""
     runs: list[int] = []
