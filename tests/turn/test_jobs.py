@@ -338,6 +338,36 @@ async def test_a_worker_that_stops_hands_over_what_runs(tmp_path: Path, postgres
     assert other.running == 1
 
 
+async def test_a_turn_that_is_handed_over_takes_its_task_along(tmp_path: Path, postgres: Server) -> None:
+    """N4 × N5: whoever has one of them alone could not tell that both only wait for a person."""
+    gate = Gate()
+
+    def play(request: Request) -> Any:
+        if _has_result(request):
+            return says("done")
+        given = any(offer.name == "task" for offer in request.tools)
+        return calls("task", agent="helper", request="do it") if given else calls("wait")
+
+    @tool(replay="safe", cancellable=True)
+    async def wait() -> str:
+        """Wait."""
+        gate.running += 1
+        await gate.open.wait()
+        return "ready"
+
+    helper = Agent(name="helper", description="helps", tools=("wait",))
+    options: dict[str, Any] = {"tools": [wait], "agents": [helper], "allow": ["*"]}
+    async with node(postgres, tmp_path, [], role="web", **options) as web:
+        async with node(postgres, tmp_path, play, role="worker", **options):
+            turn = await web.send("go")
+            await until(lambda: gate.running == 1)
+        assert isinstance(web.driver, JobDriver)
+        assert (await web.driver._jobs.waiting())[0] == 1
+        gate.open.set()
+        async with node(postgres, tmp_path, play, role="worker", **options):
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
+
+
 async def test_limits_hold_across_nodes(tmp_path: Path, postgres: Server) -> None:
     """N5"""
     gate = Gate()
