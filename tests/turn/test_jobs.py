@@ -203,6 +203,33 @@ async def test_a_task_needs_no_place_of_its_own(opened: Opened) -> None:
             assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
 
 
+async def test_a_turn_whose_task_asks_counts_for_nobody(opened: Opened) -> None:
+    """N5: nothing moves either of them but a person, also where another call of the turn waits beside the
+    task."""
+
+    def play(request: Request) -> Any:
+        if "hello" in _said(request) or _has_result(request):
+            return says("done")
+        given = any(offer.name == "task" for offer in request.tools)
+        ask = calls("add", a=1, b=2)
+        return calls("task", agent="helper", request="do it") + ask if given else ask
+
+    helper = Agent(name="helper", description="helps", tools=("add",))
+    limits = TurnLimits(per_person=1, give_up_after=SOON)
+    async with opened(
+        play, tools=[add], agents=[helper], allow=["task"], ask=["add"], turn_limits=limits
+    ) as runtime:
+        turn = await runtime.send("one")
+        async with asyncio.timeout(PATIENCE):
+            while len(asked := await runtime.questions()) < 2:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.02)
+        other = await runtime.send("hello")
+        assert (await asyncio.wait_for(other.result(), PATIENCE)).text == "done"
+        for question in asked:
+            await runtime.answer(question.id, allow_once())
+        assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
+
+
 async def test_a_tool_that_asks_while_it_runs_is_not_run_again(opened: Opened) -> None:
     """N2 × P6: what runs in memory stays there, however long the person takes; its place is free."""
     runs: list[int] = []
@@ -309,6 +336,36 @@ async def test_a_worker_that_stops_hands_over_what_runs(tmp_path: Path, postgres
         async with node(postgres, tmp_path, gate_then_done, role="worker", **tools(other)):
             assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
     assert other.running == 1
+
+
+async def test_a_turn_that_is_handed_over_takes_its_task_along(tmp_path: Path, postgres: Server) -> None:
+    """N4 × N5: whoever has one of them alone could not tell that both only wait for a person."""
+    gate = Gate()
+
+    def play(request: Request) -> Any:
+        if _has_result(request):
+            return says("done")
+        given = any(offer.name == "task" for offer in request.tools)
+        return calls("task", agent="helper", request="do it") if given else calls("wait")
+
+    @tool(replay="safe", cancellable=True)
+    async def wait() -> str:
+        """Wait."""
+        gate.running += 1
+        await gate.open.wait()
+        return "ready"
+
+    helper = Agent(name="helper", description="helps", tools=("wait",))
+    options: dict[str, Any] = {"tools": [wait], "agents": [helper], "allow": ["*"]}
+    async with node(postgres, tmp_path, [], role="web", **options) as web:
+        async with node(postgres, tmp_path, play, role="worker", **options):
+            turn = await web.send("go")
+            await until(lambda: gate.running == 1)
+        assert isinstance(web.driver, JobDriver)
+        assert (await web.driver._jobs.waiting())[0] == 1
+        gate.open.set()
+        async with node(postgres, tmp_path, play, role="worker", **options):
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
 
 
 async def test_limits_hold_across_nodes(tmp_path: Path, postgres: Server) -> None:

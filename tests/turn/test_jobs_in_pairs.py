@@ -122,6 +122,19 @@ def _numbered(number: int) -> Notice:
     return event
 
 
+async def test_nothing_goes_on_after_a_runtime_was_closed(tmp_path: Path) -> None:
+    """E2: the last events of a turn are told while it closes; there is no store for a chore after that."""
+    before = asyncio.all_tasks()
+    script = [calls("add", a=1, b=2), says("done")]
+    async with runtime_with(tmp_path, script, tools=[add], allow=(), ask=["add"]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        await runtime.store.post(turn.id, "follow", {})  # as another process does
+        await turn.answer(turn.question, allow_once())
+        await turn.result()
+    assert asyncio.all_tasks() == before
+
+
 @pytest.mark.long
 async def test_a_database_that_restarts_costs_no_call(tmp_path: Path, postgres: Server) -> None:
     """N4: whoever lived before it lives after it, whatever became of its lock."""

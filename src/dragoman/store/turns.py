@@ -149,7 +149,8 @@ class TurnStore(Protocol):
         """Those that are not over and belong to this process."""
 
     async def running_turns(self) -> list[TurnRow]:
-        """Those that somebody runs and that do not wait for a person, without the turns of tasks."""
+        """Those that somebody runs and that do not wait for a person, nor do all tasks they gave; without the
+        turns of tasks."""
 
     async def nodes(self) -> list[str]:
         """The living processes that have the store open, this one excepted, by the names under which they own

@@ -76,7 +76,15 @@ class SqlTurns(SqlConversations, SqlQuestions):
 
     async def running_turns(self) -> list[TurnRow]:
         rows = await self._live_turns_with_owners("live_turns_of_people")
-        return [turn for turn, alive in rows if alive and turn.state != "waiting"]
+        tasks: dict[str, list[tuple[str | None, str]]] = {}  # of each call that goes on: None has none
+        for row in await self._all("calls_that_go_on"):
+            tasks.setdefault(row["turn"], []).append((row["task"], row["task_state"]))
+
+        def waits(turn: str | None, state: str) -> bool:
+            given = tasks.get(turn, []) if turn is not None else []
+            return state == "waiting" or (bool(given) and all(waits(*task) for task in given))
+
+        return [turn for turn, alive in rows if alive and not waits(turn.id, turn.state)]
 
     async def _live_turns_with_owners(self, query: str) -> list[tuple[TurnRow, bool]]:
         """Whether the owner of each is alive. Each owner is looked at once."""

@@ -94,9 +94,13 @@ class JobDriver(TaskDriver):
         self._freed.set()
         running = [live.log for live in self._bus.turns()]
         await super().close()
-        for log in running:
-            if not log.turn.state.ended:
-                with suppress(DragomanError):
+        left = [log for log in running if not log.turn.state.ended]
+        open = {id for log in left for id, call in log.turn.calls.items() if not call.state.settled}
+        for log in sorted(left, key=lambda log: log.conversation.call not in open):
+            with suppress(DragomanError):
+                if log.conversation.call in open:  # who takes the turn that gave this task takes it, too
+                    await self._store.release(log.id, log.epoch)
+                else:
                     await self._hand_over(log.id, log.epoch)
         await self._jobs.close()
 

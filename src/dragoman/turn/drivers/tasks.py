@@ -80,6 +80,7 @@ class TaskDriver:
             if left:
                 await asyncio.wait(left)
         await self._bus.close()
+        await self._background.close()  # what the last turns and events began
 
     @contextmanager
     def beginning(self) -> Iterator[None]:

@@ -28,6 +28,15 @@ ORDER BY t.created;
 SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
 FROM turns t JOIN conversations c ON c.id = t.conversation WHERE t.live = 1 AND c.parent IS NULL ORDER BY t.created;
 
+-- name: calls_that_go_on
+-- Of turns that gave tasks which are not over: what neither is settled nor asks a person, and its tasks.
+SELECT t.id AS turn, i.id AS task, i.state AS task_state
+FROM turns t JOIN messages m ON m.conversation = t.conversation AND m.turn = t.id JOIN calls k ON k.message = m.id
+LEFT JOIN (turns i JOIN conversations c ON c.id = i.conversation AND i.live = 1) ON c.parent = t.conversation AND c.call = k.id
+WHERE t.live = 1 AND t.state = 'tool_call' AND k.state IN ('pending', 'running')
+  AND EXISTS (SELECT 1 FROM conversations o JOIN turns g ON g.conversation = o.id AND g.live = 1 WHERE o.parent = t.conversation)
+  AND NOT EXISTS (SELECT 1 FROM questions q WHERE q.turn = t.id AND q.call = k.id AND q.open = 1);
+
 -- name: live_turns_of
 SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
 WHERE live = 1 AND owner = :owner ORDER BY created;
