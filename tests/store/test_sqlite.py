@@ -116,11 +116,11 @@ async def test_a_file_of_a_newer_version_is_refused_and_left_alone(tmp_path: Pat
     store = SqliteStore(path)
     await store.open()
     await store.close()
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("INSERT INTO schema_version VALUES (999)")
     db.close()
     await refused(path, "written by a newer Dragoman", "schema 999", "upgrade Dragoman")
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         assert db.execute("SELECT max(version) FROM schema_version").fetchone() == (999,)
     db.close()
     assert names_in(tmp_path / "chat.db.files" / "owners") == set()
@@ -132,7 +132,7 @@ async def test_a_store_that_is_there_is_opened_as_it_is(tmp_path: Path) -> None:
         store = SqliteStore(tmp_path / "chat.db")
         await store.open()
         await store.close()
-    with sqlite3.connect(tmp_path / "chat.db") as db:
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
         assert db.execute("SELECT version FROM schema_version").fetchall() == [(n,) for n, _ in migrations()]
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     db.close()

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,6 @@ async def test_closing_waits_for_what_was_given_and_takes_no_more(
     assert [future.result() for future in last] == [str(number) for number in range(20)]
     with pytest.raises(EngineError, match="the store is closed"):
         writer.submit(write("too late"))
-    with sqlite3.connect(tmp_path / "a.db") as again:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as again, again:
         assert len(words(again)) == 20
     again.close()

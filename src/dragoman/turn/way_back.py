@@ -108,16 +108,16 @@ class WayBack:
             for history in histories:
                 for each in over if history.is_there else ():
                     history.settle(each)
-            found = self._histories.of_turns(turns)
-            if found is None:
-                return WorkspaceDiff()
-            records = [
-                one
-                for one in found.of_turns(turns)
-                if one.turn != turn or calls is None or calls & set(one.calls)
-            ]
-            taken_back = are_taken_back(records, found.of_conversation(*related))
-            return replace(_diff(found, records), taken_back=taken_back)
+            with self._histories.telling_of(turns) as found:
+                if found is None:
+                    return WorkspaceDiff()
+                records = [
+                    one
+                    for one in found.of_turns(turns)
+                    if one.turn != turn or calls is None or calls & set(one.calls)
+                ]
+                taken_back = are_taken_back(records, found.of_conversation(*related))
+                return replace(_diff(found, records), taken_back=taken_back)
 
         return await in_thread(read)
 
@@ -363,9 +363,10 @@ class WayBack:
                 history.settle(turn)
         found = [history for history in histories if history.of_turns(list(point.turns))]
         for turn in () if found else point.turns:
-            if (other := self._histories.of_turns([turn])) is not None:
-                other.close()
-                raise BadRequest(f"turn {turn} worked in {other.root}: start in that folder to go back there")
+            with self._histories.telling_of([turn]) as other:
+                if other is not None:
+                    where = f"turn {turn} worked in {other.root}"
+                    raise BadRequest(f"{where}: start in that folder to go back there")
         return found or histories[:1]
 
     async def _moved(self, made: Sequence[InFolder], leaf: str | None) -> Reverted:

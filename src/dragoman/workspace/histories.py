@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from dragoman.workspace.history import WorkspaceHistory
@@ -53,16 +53,19 @@ class Histories:
         for history in [*self._open.values()][:-_MOST_OPEN]:
             history.close()
 
-    def of_turns(self, turns: Sequence[str]) -> WorkspaceHistory | None:
-        """The one that tells of one of these, wherever it worked."""
+    @contextmanager
+    def telling_of(self, turns: Sequence[str]) -> Iterator[WorkspaceHistory | None]:
+        """The one that tells of one of these turns, wherever they worked."""
         for history in self._each():
             if history.of_turns(turns):
-                return history
+                yield history
+                return
         for history in self._others():
-            if history.of_turns(turns):
-                return history
-            history.close()
-        return None
+            with closing(history):
+                if history.of_turns(turns):
+                    yield history
+                    return
+        yield None
 
     def forget(self, conversations: Iterable[str] = ()) -> None:
         """In every workspace: who deletes a conversation means all of it."""

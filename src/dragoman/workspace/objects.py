@@ -42,21 +42,24 @@ class SnapshotFile:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         self.db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        self.db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        self.db.execute("PRAGMA journal_mode = WAL")
-        self.db.execute("PRAGMA synchronous = FULL")
-        self.db.execute("PRAGMA foreign_keys = ON")
-        self.db.execute("PRAGMA secure_delete = ON")  # bytes that were deleted are gone
         self._unpacked: tuple[int, bytes] | None = None  # the pack that was read last
-        self._prepare(workspace)
+        try:
+            self._prepare(workspace)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         self.db.close()
 
     def _prepare(self, workspace: Path) -> None:
+        self.db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        self.db.execute("PRAGMA journal_mode = WAL")
+        self.db.execute("PRAGMA synchronous = FULL")
+        self.db.execute("PRAGMA foreign_keys = ON")
+        self.db.execute("PRAGMA secure_delete = ON")  # bytes that were deleted are gone
         (version,) = self.db.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
-            self.db.close()
             raise StoreUnavailable(
                 "the record of the workspace was written by a newer version", f"update, or move {self.path}"
             )

@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import termios
+from contextlib import closing
 from pathlib import Path
 
 import pexpect
@@ -23,7 +24,7 @@ def person(stage: Path, *arguments: str) -> Person:
 
 
 def stored(stage: Path, query: str) -> list[tuple[object, ...]]:
-    with sqlite3.connect(stage / "chat.db") as db:
+    with closing(sqlite3.connect(stage / "chat.db")) as db, db:
         found = db.execute(query).fetchall()
     db.close()
     return found

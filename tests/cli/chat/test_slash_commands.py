@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -146,7 +147,7 @@ def test_settings_of_a_conversation_are_changed_and_kept(stage: Path) -> None:
     somebody.says("hello")
     somebody.sees("How can I help?")
     assert somebody.leaves() == 0
-    with sqlite3.connect(stage / "chat.db") as db:
+    with closing(sqlite3.connect(stage / "chat.db")) as db, db:
         ((settings,),) = db.execute("SELECT settings FROM conversations").fetchall()
     db.close()
     assert json.loads(settings) == {

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -93,13 +94,13 @@ async def test_what_cannot_be_explained_is_one_line_and_changes_nothing(tmp_path
     missing = await _explain(tmp_path)
     assert (missing.status, len(missing.err.splitlines())) == (2, 1)
     assert "there is no database" in missing.err
-    with sqlite3.connect(tmp_path / "chat.db") as foreign:
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as foreign, foreign:
         foreign.execute("CREATE TABLE users (name)")
     foreign.close()
     refused = await _explain(tmp_path)
     assert refused.status == 2
     assert "is no store of Dragoman's" in refused.err
-    with sqlite3.connect(tmp_path / "chat.db") as foreign:
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as foreign, foreign:
         assert foreign.execute("SELECT count(*) FROM sqlite_master").fetchone() == (1,)
     foreign.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -116,10 +117,10 @@ async def test_what_is_deleted_takes_its_records_along(tmp_path: Path, work: Pat
     """B1: `dragoman rm`, from whichever folder it is typed."""
     await _changed(tmp_path)
     (kept,) = (tmp_path / "chat.db.files" / "snapshots").glob("*.db")
-    with sqlite3.connect(kept) as db:
+    with closing(sqlite3.connect(kept)) as db, db:
         assert db.execute("SELECT count(*) FROM records").fetchone() == (1,)
     conversation = (await _program_without_folder(tmp_path, "list")).out.split("\t")[0]
     assert (await _program_without_folder(tmp_path, "rm", conversation, "--yes")).status == 0
-    with sqlite3.connect(kept) as db:
+    with closing(sqlite3.connect(kept)) as db, db:
         assert db.execute("SELECT count(*) FROM records").fetchone() == (0,)
     db.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ def test_people_get_keys_that_are_kept_as_hashes(stage: Path, cli: Cli) -> None:
     added = cli("people", "add", "anna")
     key = added.out.strip()
     assert key not in added.err
-    with sqlite3.connect(stage / "chat.db") as db:
+    with closing(sqlite3.connect(stage / "chat.db")) as db, db:
         dump = "\n".join(db.iterdump())
     db.close()
     assert key not in dump

@@ -19,12 +19,16 @@ def connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
     """A connection that any thread may use, one at a time."""
     at = f"{path.absolute().as_uri()}?mode=rw"  # a file that is gone is not made anew, empty
     db = sqlite3.connect(at, uri=True, check_same_thread=False, isolation_level=None, timeout=busy_timeout)
-    db.row_factory = sqlite3.Row
-    db.text_factory = _text
-    _use_wal(db, patience=busy_timeout)
-    db.execute("PRAGMA synchronous = NORMAL")
-    db.execute("PRAGMA wal_autocheckpoint = 40000")  # pages: 160 MB, since upkeep does it beside the writer
-    db.execute("PRAGMA foreign_keys = ON")
+    try:
+        db.row_factory = sqlite3.Row
+        db.text_factory = _text
+        _use_wal(db, patience=busy_timeout)
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA wal_autocheckpoint = 40000")  # pages: 160 MB: upkeep does it beside the writer
+        db.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
