@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -191,3 +193,20 @@ def test_every_message_is_what_it_was_without_files() -> None:
     message = Message("m", "c", None, "user", (Text("hi"),))
     (sent,) = lower([RequestMessage("user", message.parts)])
     assert sent.parts == message.parts
+
+
+@slow
+async def test_who_goes_in_the_middle_of_an_upload_leaves_nothing_and_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """U1, S4: it is no fault of the server's, and nothing to fill its log with."""
+    async with served(tmp_path, []) as site:
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(site.url).port)
+        head = f"POST /api/files HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {site.key}\r\n"
+        writer.write(f"{head}Content-Type: {RAW['content-type']}\r\nContent-Length: 9\r\n\r\nhalf".encode())
+        writer.write_eof()
+        await reader.read()
+        writer.close()
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+    blobs = tmp_path / "chat.db.files" / "blobs"
+    assert [path for path in blobs.rglob("*") if path.is_file()] == []

@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic_core import PydanticSerializationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from dragoman.errors import (
@@ -50,6 +51,7 @@ def install(app: FastAPI) -> None:
         app.add_exception_handler(kind, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _left)
     app.add_exception_handler(UnicodeEncodeError, _lone_surrogate)
     app.add_exception_handler(PydanticSerializationError, _lone_surrogate)
     app.add_exception_handler(Exception, _unexpected)
@@ -104,6 +106,11 @@ def _lone_surrogate(request: Request, error: Exception) -> Response:
 def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return problem(error.status_code, str(error.detail), headers=dict(error.headers or {}))
+
+
+def _left(request: Request, error: Exception) -> Response:
+    """Who goes in the middle of an upload does not read this."""
+    return problem(400, "the body broke off")
 
 
 def _unexpected(request: Request, error: Exception) -> Response:

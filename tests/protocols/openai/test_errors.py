@@ -157,6 +157,9 @@ async def test_requests_that_nobody_would_send_are_errors_in_openais_form(tmp_pa
             answer = await site.ask("POST", path, body, headers=headers)
             assert answer.status == status, (headers, answer.body)
             assert answer.body["error"]["message"]
+        for method in ("OPTIONS", "PUT"):
+            answer = await site.ask(method, path)
+            assert (answer.status, answer.body["error"]["code"]) == (404, "unknown_url")
         assert await conversations(site) == []
 
 

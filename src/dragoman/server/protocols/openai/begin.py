@@ -16,6 +16,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Text
 from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.server.context import Context
+from dragoman.server.protocols.openai.attempts import ATTEMPT, Attempt, find_begun
 from dragoman.server.protocols.openai.bodies import AnswerOptions, tool_specs
 from dragoman.server.protocols.openai.brought import (
     AssistantEntry,
@@ -51,6 +52,7 @@ class ReplyRequest:
     conversation: str | None = None
     parent: str | None = None
     metadata: Mapping[str, JsonValue] | None = None  # of the request, stored with the message
+    attempt: Attempt | None = None
 
 
 def options_for(
@@ -86,6 +88,10 @@ async def begin(context: Context, person: str, wanted: ReplyRequest) -> ReplyPla
     """Everything is stored when it returns, and the turn runs."""
     brought = wanted.brought
     brought.check_outputs()
+    if wanted.attempt is not None and wanted.attempt.again:
+        begun = await find_begun(context.runtime, person, wanted.attempt)
+        if begun is not None:
+            return ReplyPlace(begun.id, begun.conversation)
     if brought.outputs:
         place = await _go_on(context, person, wanted)
         if place is not None:
@@ -105,7 +111,7 @@ async def begin(context: Context, person: str, wanted: ReplyRequest) -> ReplyPla
             content,
             parent=parent,
             options=wanted.options,
-            metadata={MARK: dict(wanted.metadata or {})},
+            metadata={MARK: _mark(wanted)},
         )
     except DragomanError:
         if new:
@@ -113,6 +119,10 @@ async def begin(context: Context, person: str, wanted: ReplyRequest) -> ReplyPla
         raise
     context.publisher.changed(conversation)
     return ReplyPlace(turn, conversation)
+
+
+def _mark(wanted: ReplyRequest) -> dict[str, JsonValue]:
+    return {**(wanted.metadata or {}), **({ATTEMPT: wanted.attempt.sum} if wanted.attempt else {})}
 
 
 async def _answer_history(context: Context, person: str, wanted: ReplyRequest) -> ReplyPlace:

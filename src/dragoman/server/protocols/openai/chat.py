@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.server.context import Context, Person, TheContext
+from dragoman.server.protocols.openai.attempts import attempt_of
 from dragoman.server.protocols.openai.begin import ReplyPlace, ReplyRequest, begin, options_for
 from dragoman.server.protocols.openai.chat_bodies import ChatBody
 from dragoman.server.protocols.openai.chat_shapes import ChatCompletion, failure_body, status_of
@@ -49,7 +50,9 @@ async def create_completion(
     if conversation is not None:
         await context.check_owner(conversation, person)
     to_store: dict[str, JsonValue] = {"metadata": {**metadata}}
-    place = await begin(context, person, ReplyRequest(brought, options, conversation, metadata=to_store))
+    attempt = await attempt_of(request, conversation)
+    wanted = ReplyRequest(brought, options, conversation, metadata=to_store, attempt=attempt)
+    place = await begin(context, person, wanted)
     row = await context.runtime.store.turn(place.turn)
     reader = await reader_of(context.runtime, place)
     with_usage = bool(body.stream and body.stream_options and body.stream_options.include_usage)

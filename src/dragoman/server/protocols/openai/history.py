@@ -12,7 +12,7 @@ from dragoman.server.protocols.openai.brought import AssistantEntry, Entry, User
 from dragoman.store.store import Store
 
 MARK = "openai"  # in the metadata of what came by this API
-_NEWEST = 50  # conversations that are looked at
+NEWEST = 50  # conversations that are looked at
 
 
 class Utterance(NamedTuple):
@@ -37,7 +37,7 @@ async def find_parent(
     history = _utterances(entries)
     if not history:
         return None
-    for conversation in await store.conversations(user=person, limit=_NEWEST):
+    for conversation in await store.conversations(user=person, limit=NEWEST):
         if conversation.settings.get("agent") != agent:
             continue
         try:

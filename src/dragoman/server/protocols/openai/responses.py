@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.server.context import Context, Person, TheContext
+from dragoman.server.protocols.openai.attempts import Attempt, attempt_of
 from dragoman.server.protocols.openai.begin import ReplyPlace, ReplyRequest, begin, options_for
 from dragoman.server.protocols.openai.errors import NEVER_AGAIN, OpenAIRoute, error_response, json_response
 from dragoman.server.protocols.openai.follow import (
@@ -48,7 +49,8 @@ async def create_response(
     context: TheContext, person: Person, request: Request, body: ResponseBody
 ) -> Response:
     """Who hangs up cancels the turn, unless it was to run in the background."""
-    place = await begin(context, person, await _wanted(context, person, body))
+    wanted = await _wanted(context, person, body, await attempt_of(request))
+    place = await begin(context, person, wanted)
     found = await new_object(context, place)
     if body.background and not body.stream:
         return json_response((await read_object(context, place)).whole(), headers=headers_of(place))
@@ -62,7 +64,7 @@ async def create_response(
     return json_response(found.whole(), headers=headers_of(place))
 
 
-async def _wanted(context: Context, person: str, body: ResponseBody) -> ReplyRequest:
+async def _wanted(context: Context, person: str, body: ResponseBody, attempt: Attempt) -> ReplyRequest:
     asked = body.request_options()
     output = body.text.format.spec("text.format") if body.text and body.text.format else None
     brought = body.brought(context.upload_limit)
@@ -80,7 +82,7 @@ async def _wanted(context: Context, person: str, body: ResponseBody) -> ReplyReq
         previous = await find_place(context, person, body.previous_response_id)
         conversation = previous.conversation
         parent = await parent_of(context, previous) if not brought.outputs else None
-    return ReplyRequest(brought, options, conversation, parent, metadata)
+    return ReplyRequest(brought, options, conversation, parent, metadata, attempt)
 
 
 @router.get("/responses/{id}")

@@ -18,7 +18,7 @@ for noun in (chat, models, responses):
 rest = APIRouter(prefix=PREFIX, route_class=OpenAIRoute, include_in_schema=False)
 
 
-@rest.api_route("/{path:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
+@rest.api_route("/{path:path}", methods=["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"])
 async def unknown(request: Request, path: str) -> Response:
     return error_response(
         404, f"unknown request URL: {request.method} {request.url.path}", code="unknown_url"
