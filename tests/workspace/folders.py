@@ -35,12 +35,23 @@ def stored(history: WorkspaceHistory) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(history.file.parent.iterdir()))
 
 
+_made: list[WorkspaceHistory] = []
+
+
 def history_of(
     root: Path, *, limits: SnapshotLimits | None = None, watch_from: int = WATCH_FROM
 ) -> WorkspaceHistory:
-    """With `watch_from` 0 the kernel is asked what changed, as it is in big folders."""
+    """Closed when the test is over. With `watch_from` 0 the kernel is asked what changed, as it is in big
+    folders."""
     folder = root.parent / "snapshots"
-    return WorkspaceHistory(root, folder, limits=limits or SnapshotLimits(), watch_from=watch_from)
+    history = WorkspaceHistory(root, folder, limits=limits or SnapshotLimits(), watch_from=watch_from)
+    _made.append(history)
+    return history
+
+
+def close_histories() -> None:
+    while _made:
+        _made.pop().close()
 
 
 def record(

@@ -18,6 +18,7 @@ from dragoman.workspace.lock import locked
 from dragoman.workspace.states import ChangeRecord
 from dragoman.workspace.together import finish_reverts, revert_together
 from tests.patience import PATIENCE
+from tests.workspace.folders import history_of
 
 REVERT = """
 import sys
@@ -48,7 +49,7 @@ def place(tmp_path: Path) -> Path:
 def write(place: Path, folder: str, number: int, file: str) -> None:
     """A call of a conversation that writes a file into one of them."""
     turn, call = f"turn_{number}", f"call_{number}"
-    history = WorkspaceHistory(place / folder, place / "snapshots")
+    history = history_of(place / folder)
     history.begin(conversation=f"conv_{number}", turn=turn, step=1, call=call, paths=None)
     (place / folder / file).write_text(folder)
     history.end(turn, call)
@@ -60,7 +61,7 @@ def written(place: Path, file: str = "new.txt") -> list[str]:
 
 
 def parts_of(place: Path, number: int = 1) -> list[tuple[WorkspaceHistory, list[ChangeRecord]]]:
-    found = [WorkspaceHistory(place / name, place / "snapshots") for name in ("one", "two")]
+    found = [history_of(place / name) for name in ("one", "two")]
     return [(history, history.of_conversation(f"conv_{number}")) for history in found]
 
 
@@ -73,7 +74,7 @@ def revert(place: Path, number: int = 1, *, force: bool = True) -> None:
 
 def kill_between(place: Path) -> None:
     """A program reverts the first, and dies before the second, which is held here."""
-    second = WorkspaceHistory(place / "two", place / "snapshots")
+    second = history_of(place / "two")
     child = subprocess.Popen([sys.executable, "-c", REVERT, str(place)], stdin=PIPE, stdout=PIPE)
     assert child.stdin is not None
     assert child.stdout is not None
@@ -87,7 +88,7 @@ def kill_between(place: Path) -> None:
                 assert time.monotonic() < until
                 assert child.poll() is None
                 time.sleep(0.01)
-            first = WorkspaceHistory(place / "one", place / "snapshots")
+            first = history_of(place / "one")
             assert first.of_conversation("conv_1")[-1].kind == "revert"  # it is done there
             finish_reverts(Histories(place / "snapshots"))
             assert written(place) == ["two"]  # it lives, and is at it
@@ -133,7 +134,7 @@ def test_what_a_killed_program_did_in_one_of_them_is_taken_back(place: Path) -> 
     assert written(place) == ["two"]
     finish_reverts(Histories(place / "snapshots"))
     assert written(place) == ["one", "two"]
-    second = WorkspaceHistory(place / "two", place / "snapshots")
+    second = history_of(place / "two")
     assert second.waiting_leaves() == []  # the conversation stays where it was
     finish_reverts(Histories(place / "snapshots"))
     revert(place)
@@ -168,5 +169,5 @@ def test_what_was_done_in_all_of_them_stays(place: Path) -> None:
     subprocess.run([sys.executable, "-c", REVERT, str(place)], check=True, input=b"go\n")
     finish_reverts(Histories(place / "snapshots"))
     assert written(place) == []
-    second = WorkspaceHistory(place / "two", place / "snapshots")
+    second = history_of(place / "two")
     assert [record.leaf_after for record in second.waiting_leaves()] == ["msg_1"]
