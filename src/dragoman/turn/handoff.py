@@ -112,6 +112,12 @@ async def keep_agent(services: Services, log: TurnLog) -> None:
             await services.store.renew_queued(here, lambda fact: _queued_for(fact, agents, model))
 
 
+def hands_over(log: TurnLog) -> bool:
+    """Whether the last reply of a turn did: who it was handed to had no step yet."""
+    last = (message for message in log.messages if message.id == log.turn.reply)
+    return any(_is_handover(call) for message in last for call in message.calls)
+
+
 def _queued_for(fact: str, agents: Sequence[Agent], model: str) -> str:
     """The first fact of a queued turn after these answered in the one before it; `model` is the last one's.
     What was said for it alone stays."""
