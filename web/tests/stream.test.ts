@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 
 import { type Frame, SseReader } from "../src/api/sse";
 import { type Connection, LiveStream } from "../src/api/stream";
+import { app } from "../src/state/app.svelte";
 import { list } from "../src/state/list.svelte";
 import { live } from "../src/state/live.svelte";
 
@@ -156,6 +157,21 @@ describe("the list", () => {
     answers[1]?.({ next: "much later" });
     await more;
     expect(list.more).toBe(false);
+    fetched.mockRestore();
+  });
+});
+
+describe("a conversation whose first message is refused", () => {
+  it("is shown in the list where it cannot be deleted either", async () => {
+    const answers = [{ id: "made" }, null, { messages: [] }, null];
+    const fetched = vi.spyOn(globalThis, "fetch").mockImplementation((address) => {
+      if (!String(address).includes("/conversations")) return new Promise(() => {});
+      const answer = answers.shift();
+      return answer ? Promise.resolve(Response.json(answer)) : Promise.reject(new Error("away"));
+    });
+    expect(await app.say([{ type: "text", text: "hello" }], false)).toBe("made");
+    expect(answers).toEqual([]);
+    expect(list.hidden.has("made")).toBe(false);
     fetched.mockRestore();
   });
 });
