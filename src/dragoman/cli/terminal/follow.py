@@ -14,6 +14,8 @@ from dragoman.runtime import Runtime
 from dragoman.turn.handles import TurnHandle
 
 POLL = 0.2  # seconds between looks at what another process may change
+# What asks a program to end, beside Ctrl-C. Windows has not all of them.
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class Interrupts:
