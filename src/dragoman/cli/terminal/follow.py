@@ -33,6 +33,8 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         for number in self._signals:
+            if number in ENDING and signal.getsignal(number) is signal.SIG_IGN:
+                continue  # as under nohup: it is not to end then
             with suppress(NotImplementedError, ValueError):  # Windows, or not the main thread
                 self._loop.add_signal_handler(number, self._interrupt)
         return self
