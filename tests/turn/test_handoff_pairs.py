@@ -178,6 +178,18 @@ async def test_a_handover_in_the_last_reply_of_a_turn_counts(tmp_path: Path, how
         assert len(model_of(runtime).requests) == 1
 
 
+async def test_a_handover_needs_no_model_but_that_of_the_conversation(tmp_path: Path) -> None:
+    """R1: there is none that is set for all."""
+    agents = [Agent(name="a", handoffs=("b",)), Agent(name="b")]
+    models: dict[str | None, ScriptedModel] = {"own": ScriptedModel(partial(_hands_over, "own"), name="own")}
+    async with Runtime(
+        tmp_path / "chat.db", model=models.__getitem__, agents=agents, allow=["hand_off"]
+    ) as runtime:
+        chat = await runtime.conversation(agent="a", model="own")
+        assert (await (await chat.send("go")).result()).text == "own"
+        assert (await chat.info()).settings["agent"] == "b"
+
+
 async def test_a_handover_to_who_has_no_model_here_spoils_no_ending(tmp_path: Path) -> None:
     """T6: whatever the caller's way to find a model raises."""
     agents = [Agent(name="a", handoffs=("b",)), Agent(name="b", model="b/model")]

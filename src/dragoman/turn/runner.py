@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
-from dragoman.errors import EngineError, Fenced, ProviderError, TurnInterrupted
+from dragoman.errors import DragomanError, EngineError, Fenced, ProviderError, TurnInterrupted
 from dragoman.messages.call_events import call_asked
 from dragoman.messages.events import Notice, TurnStart
 from dragoman.tools.execute import Outcome
@@ -187,7 +187,7 @@ class Runner:
             await keep_what_came(self.log, self.signals, end, torn)
         await cancel_tasks(self.services, self.log, self._wake)
         if prepared is not None and hands_over(self.log):
-            with suppress(Exception):  # what the other agent lacks is told when it is to answer
+            with suppress(DragomanError):  # the other agent may be gone: that is told when it is to answer
                 await keep_agent(self.services, self.log)
         if prepared is not None and end != "error":
             late = await self._on_turn_end(prepared)
