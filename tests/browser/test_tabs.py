@@ -36,6 +36,31 @@ async def test_what_is_edited_in_the_queue_is_not_lost_when_its_turn_begins(pers
     await expect(person.by("composer-text")).to_have_value("later, and more")
 
 
+async def test_what_is_edited_in_the_queue_stays_open_when_another_one_is_kept(person: Person) -> None:
+    """T13: the answer comes late."""
+    go = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await go.wait()
+        await route.continue_()
+
+    await person.page.route("**/api/turns/*", hold)
+    await person.say("note")
+    await expect(person.question).to_be_visible()
+    for text in ("first", "second"):
+        await queue(person, text)
+    await person.by("edit-queued").first.click()
+    await person.by("queued-text").fill("changed")
+    await person.by("queued-text").press("Enter")
+    await person.by("edit-queued").last.click()
+    await person.by("queued-text").fill("second, and more")
+    async with person.page.expect_request_finished(lambda request: request.method == "PATCH"):
+        go.set()
+    await person.told("/api/me")  # by then the page has read the answer
+    await expect(person.by("queued").first).to_contain_text("changed")
+    await expect(person.by("queued-text")).to_have_value("second, and more")
+
+
 async def test_what_was_being_written_outlives_its_conversation(person: Person) -> None:
     """S2: somebody deletes it elsewhere."""
     await person.say("hello")

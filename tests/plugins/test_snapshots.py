@@ -289,10 +289,11 @@ async def test_a_deleted_conversation_takes_its_records_along(tmp_path: Path, wo
     history.close()
 
 
+@pytest.mark.parametrize("moved", [False, True])
 async def test_a_conversation_that_was_not_moved_any_more_is_moved_at_the_next_start(
-    tmp_path: Path, work: Path
+    tmp_path: Path, work: Path, moved: bool
 ) -> None:
-    """B3 × S1: the program died after the files were back."""
+    """B3 × S1: the program died after the files were back, or before it noted that the conversation was."""
     script = [says("hello"), calls("shell", command="echo 2 > a.txt"), says("ok")]
     async with opened(tmp_path, script) as runtime:
         chat = await runtime.conversation()
@@ -305,6 +306,9 @@ async def test_a_conversation_that_was_not_moved_any_more_is_moved_at_the_next_s
         records = history.of_turns([turn.id])
         history.revert(records, conversation=chat.id, turn=turn.id, leaf=(last, first))
         assert (await chat.info()).leaf == last
+        if moved:
+            assert first is not None
+            await runtime.store.set_leaf(chat.id, first, 0.0)
     async with opened(tmp_path, []) as again:
         assert (await again.store.conversation(chat.id)).leaf == first
         assert (work / "a.txt").read_text() == "one\n"

@@ -126,6 +126,21 @@ async def test_who_was_chosen_meanwhile_stays(tmp_path: Path) -> None:
         assert (await chat.info()).settings["agent"] == "c"
 
 
+async def test_who_is_chosen_after_a_handover_stays_when_the_turn_ends(tmp_path: Path) -> None:
+    """Also the one that handed over."""
+    agents = [Agent(name="a", handoffs=("b",)), Agent(name="b")]
+    script = [calls("hand_off", agent="b"), calls("danger", what="x"), says("done")]
+    async with _runtime(tmp_path, script, agents, allow=["hand_off"]) as runtime:
+        chat = await runtime.conversation(agent="a")
+        turn = await chat.send("go")
+        assert await turn.reached("waiting")
+        assert (await chat.info()).settings["agent"] == "b"
+        await chat.change(agent="a")
+        await turn.answer(turn.question, allow_once())
+        await turn.result()
+        assert (await chat.info()).settings["agent"] == "a"
+
+
 @pytest.mark.parametrize("chosen", [None, "c"])
 async def test_what_is_queued_is_answered_by_who_goes_on(tmp_path: Path, chosen: str | None) -> None:
     """T4: it is a turn that follows, with the model of who answers it. What it was sent to by name stays, and
@@ -161,6 +176,32 @@ async def test_a_handover_in_the_last_reply_of_a_turn_counts(tmp_path: Path, how
         await turn.result()
         assert (await chat.info()).settings["agent"] == "b"
         assert len(model_of(runtime).requests) == 1
+
+
+async def test_a_handover_needs_no_model_but_that_of_the_conversation(tmp_path: Path) -> None:
+    """R1: there is none that is set for all."""
+    agents = [Agent(name="a", handoffs=("b",)), Agent(name="b")]
+    models: dict[str | None, ScriptedModel] = {"own": ScriptedModel(partial(_hands_over, "own"), name="own")}
+    async with Runtime(
+        tmp_path / "chat.db", model=models.__getitem__, agents=agents, allow=["hand_off"]
+    ) as runtime:
+        chat = await runtime.conversation(agent="a", model="own")
+        assert (await (await chat.send("go")).result()).text == "own"
+        assert (await chat.info()).settings["agent"] == "b"
+
+
+async def test_a_handover_to_who_has_no_model_here_spoils_no_ending(tmp_path: Path) -> None:
+    """T6: whatever the caller's way to find a model raises."""
+    agents = [Agent(name="a", handoffs=("b",)), Agent(name="b", model="b/model")]
+    script = [calls("hand_off", agent="b") + calls("danger", what="x")]
+    models: dict[str | None, ScriptedModel] = {None: ScriptedModel(script)}
+    async with Runtime(
+        tmp_path / "chat.db", model=models.__getitem__, agents=agents, tools=[danger], allow=["hand_off"]
+    ) as runtime:
+        turn = await (await runtime.conversation(agent="a")).send("go")
+        assert await turn.reached("waiting")
+        await turn.cancel()
+        assert (await turn.result()).state == "cancelled"
 
 
 def _hands_over(model: str, request: Request) -> Line:

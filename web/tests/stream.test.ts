@@ -4,8 +4,10 @@ import { describe, expect, it, vi } from "vitest";
 
 import { type Frame, SseReader } from "../src/api/sse";
 import { type Connection, LiveStream } from "../src/api/stream";
+import { app } from "../src/state/app.svelte";
 import { list } from "../src/state/list.svelte";
 import { live } from "../src/state/live.svelte";
+import { toasts } from "../src/state/toasts.svelte";
 
 const TOLD = 'id: a:1\nevent: turn.state\ndata: {"state":"streaming"}\n\n: still here\n\nid: a:2\r\nevent: text.delta\r\ndata: {"text":"h\\u00e9"}\r\n\r\n';
 
@@ -157,5 +159,25 @@ describe("the list", () => {
     await more;
     expect(list.more).toBe(false);
     fetched.mockRestore();
+  });
+});
+
+describe("a conversation whose first message is refused", () => {
+  it("is shown in the list where it cannot be deleted either", async () => {
+    vi.useFakeTimers(); // nothing of it comes later
+    const answers = [{ id: "made" }, null, { messages: [] }, null];
+    const fetched = vi.spyOn(globalThis, "fetch").mockImplementation((address) => {
+      if (!String(address).includes("/conversations")) return new Promise(() => {});
+      const answer = answers.shift();
+      return answer ? Promise.resolve(Response.json(answer)) : Promise.reject(new Error("away"));
+    });
+    expect(await app.say([{ type: "text", text: "hello" }], false)).toBe("made");
+    expect(answers).toEqual([]);
+    expect(list.hidden.has("made")).toBe(false);
+    expect(toasts.splice(0)).toHaveLength(1);
+    list.drop("made");
+    app.current = null;
+    fetched.mockRestore();
+    vi.useRealTimers();
   });
 });

@@ -7,6 +7,7 @@ What an agent called is judged and run as its own, also where it hands over in t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile
 from typing import Annotated
@@ -108,11 +109,24 @@ async def keep_agent(services: Services, log: TurnLog) -> None:
     if len(agents) > 1:
         await services.store.change_settings(here, lambda before: _handed_on(before, agents))
         if (await services.store.conversation(here)).settings.get("agent") == agents[-1].name:
-            model = services.model(agents[-1].model).name
+            model = _model_of(services, agents[-1])
             await services.store.renew_queued(here, lambda fact: _queued_for(fact, agents, model))
 
 
-def _queued_for(fact: str, agents: Sequence[Agent], model: str) -> str:
+def hands_over(log: TurnLog) -> bool:
+    """Whether the last reply of a turn did: who it was handed to had no step yet."""
+    last = (message for message in log.messages if message.id == log.turn.reply)
+    return any(_is_handover(call) for message in last for call in message.calls)
+
+
+def _model_of(services: Services, agent: Agent) -> str | None:
+    """None where it is not here: a turn that needs it says so when it begins."""
+    with suppress(Exception):
+        return services.model(agent.model).name
+    return None
+
+
+def _queued_for(fact: str, agents: Sequence[Agent], model: str | None) -> str:
     """The first fact of a queued turn after these answered in the one before it; `model` is the last one's.
     What was said for it alone stays."""
     first = FACT.load(fact)

@@ -21,7 +21,7 @@ from dragoman.tools.execute import Outcome
 from dragoman.trace_context import enter_trace
 from dragoman.turn.authority import outer_rules
 from dragoman.turn.cancel import Wake, cancel_tasks
-from dragoman.turn.handoff import keep_agent
+from dragoman.turn.handoff import hands_over, keep_agent
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State
@@ -186,8 +186,8 @@ class Runner:
                 errors += await self._hook(self._keep_decided(prepared))
             await keep_what_came(self.log, self.signals, end, torn)
         await cancel_tasks(self.services, self.log, self._wake)
-        if prepared is not None and self.log.turn.calls:  # its last ones may have handed over
-            with suppress(DragomanError):  # what the other agent lacks is told when it is to answer
+        if prepared is not None and hands_over(self.log):
+            with suppress(DragomanError):  # the other agent may be gone: that is told when it is to answer
                 await keep_agent(self.services, self.log)
         if prepared is not None and end != "error":
             late = await self._on_turn_end(prepared)

@@ -386,9 +386,10 @@ class WayBack:
 
     async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> bool:
         """False where something was said meanwhile, or another branch looked at: that stays in sight."""
-        to = record.leaf_after
-        moved = to is not None and await self._store.set_leaf(
-            record.conversation, to, 0.0, before=record.leaf_before
+        id, to = record.conversation, record.leaf_after
+        moved = to is not None and (
+            await self._store.set_leaf(id, to, 0.0, before=record.leaf_before)
+            or (await self._store.conversation(id)).leaf == to  # who did this before did not live to note it
         )
         await in_thread(partial(history.settle_leaf, record.id, moved=moved))
         return moved

@@ -22,7 +22,8 @@ _STEPWISE = os.open in os.supports_dir_fd  # else a link that appears between ch
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _NO_LINKS: int = _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer would be waited for
-_UNREAD: int = getattr(os, "O_PATH", 0)  # opened also where nobody may look into it
+_OWN_FILES = Path("/proc/self/fd")  # some containers have none
+_UNREAD: int = getattr(os, "O_PATH", 0) if _OWN_FILES.is_dir() else 0  # also where nobody may look into it
 _FOLDER: int = os.O_RDONLY | _NO_LINKS | getattr(os, "O_DIRECTORY", 0)
 
 
@@ -138,7 +139,7 @@ class OpenFolder:
         fd = self.open(name, _FOLDER | _UNREAD)
         try:
             if _UNREAD:
-                Path(f"/proc/self/fd/{fd}").chmod(mode)
+                (_OWN_FILES / str(fd)).chmod(mode)
             else:
                 os.fchmod(fd, mode)
         finally:

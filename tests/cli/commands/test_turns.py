@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Runtime
+from dragoman.cli.terminal.follow import ENDING, Interrupts
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import Ended, program, started
 from tests.fork_server import KILL
@@ -59,6 +60,18 @@ async def test_a_signal_that_ends_a_program_cancels_its_turn(tmp_path: Path, num
         assert process.returncode == 130, err
         (conversation,) = await listed(tmp_path)
     assert (conversation["running"], conversation["interrupted"]) == (False, False)
+
+
+async def test_a_signal_that_is_ignored_stays_so() -> None:
+    """T6: `nohup dragoman run … &`, whose terminal is closed."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts(*ENDING):
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 async def test_a_reader_that_goes_away_cancels_the_turn(tmp_path: Path) -> None:

@@ -2017,7 +2017,7 @@ export interface components {
             started: number;
             ended: number | null;
         };
-        /** @description A tool as a model is shown it. `example_of` reads its examples. */
+        /** @description A tool as a model is shown it. Each example is the arguments of one call. */
         ToolSpec: {
             name: string;
             description: string;

@@ -14,7 +14,7 @@ export function bounded<T>(work: () => T): T | null {
   try {
     return work();
   } catch (error) {
-    if (error instanceof RangeError) return null;
+    if (error instanceof RangeError || (error as Error).name === "InternalError") return null; // the latter in Firefox
     throw error;
   }
 }

@@ -159,6 +159,7 @@ class App {
       list.hidden.set(id, true);
       await api.drop(id);
     } catch {
+      list.hidden.delete(id);
       return false; // the server cannot be reached: what is there stays
     }
     list.drop(id);

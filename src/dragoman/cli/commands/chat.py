@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +20,7 @@ from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import find_conversation
 from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead, unsuitable_groups
 from dragoman.cli.terminal.errors import describe_error
-from dragoman.cli.terminal.follow import Interrupts
+from dragoman.cli.terminal.follow import ENDING, Interrupts
 from dragoman.cli.terminal.keyboard import InputClosed, Interrupted, Keyboard, mute_typing
 from dragoman.cli.terminal.screen import DownloadProgress
 from dragoman.cli.terminal.text import one_line, plain
@@ -35,8 +34,6 @@ from dragoman.providers.local.box import PROVIDER
 from dragoman.providers.sign_in import reach
 from dragoman.runtime import Runtime
 from dragoman.turn.handles import TurnHandle
-
-ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

@@ -28,7 +28,7 @@ from dragoman.cli.made_files import made_in, save_as
 from dragoman.cli.model_choice import unsuitable_groups
 from dragoman.cli.terminal.cards import describe_file
 from dragoman.cli.terminal.errors import describe_error, exit_status
-from dragoman.cli.terminal.follow import Interrupts
+from dragoman.cli.terminal.follow import ENDING, Interrupts
 from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, ValueOutput, end_without_turn
 from dragoman.cli.terminal.pictures import show_picture
 from dragoman.cli.terminal.prompts import LinePrompts
@@ -56,9 +56,6 @@ FINISHED = {
     **dict.fromkeys(WITHOUT_ANSWER, NO_ANSWER),
     "tool_calls": NO_ANSWER,  # at the end of a turn: more calls were asked for, and not run
 }
-ENDING = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-)  # what asks a program to end
 
 
 def run(flags: RunFlags) -> int:
@@ -85,7 +82,7 @@ def _make_output(flags: RunFlags) -> TurnOutput:
 
 
 async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple[e.TurnEnd, int]:
-    with Interrupts(*ENDING) as interrupts, temporary_store(flags) as store:
+    with Interrupts(signal.SIGINT, *ENDING) as interrupts, temporary_store(flags) as store:
         output_type = read_output_type(flags)
         message, tools = read_message(flags), load_tools(flags.tools)
         if not message.strip() and not flags.attach and flags.conversation is None:

@@ -14,6 +14,8 @@ from dragoman.runtime import Runtime
 from dragoman.turn.handles import TurnHandle
 
 POLL = 0.2  # seconds between looks at what another process may change
+# What asks a program to end, beside Ctrl-C. Windows has not all of them.
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class Interrupts:
@@ -31,6 +33,8 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         for number in self._signals:
+            if number in ENDING and signal.getsignal(number) is signal.SIG_IGN:
+                continue  # as under nohup: it is not to end then
             with suppress(NotImplementedError, ValueError):  # Windows, or not the main thread
                 self._loop.add_signal_handler(number, self._interrupt)
         return self
