@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from dragoman.workspace.histories import Histories
 from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.states import ChangeRecord, SnapshotLimits
 from dragoman.workspace.whole import WATCH_FROM
@@ -35,18 +36,35 @@ def stored(history: WorkspaceHistory) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(history.file.parent.iterdir()))
 
 
-_made: list[WorkspaceHistory] = []
+_made: list[WorkspaceHistory | Histories] = []
 
 
 def history_of(
-    root: Path, *, limits: SnapshotLimits | None = None, watch_from: int = WATCH_FROM
+    root: Path,
+    *,
+    folder: Path | None = None,
+    skip: Sequence[Path] = (),
+    limits: SnapshotLimits | None = None,
+    watch_from: int = WATCH_FROM,
 ) -> WorkspaceHistory:
     """Closed when the test is over. With `watch_from` 0 the kernel is asked what changed, as it is in big
     folders."""
-    folder = root.parent / "snapshots"
-    history = WorkspaceHistory(root, folder, limits=limits or SnapshotLimits(), watch_from=watch_from)
+    history = WorkspaceHistory(
+        root,
+        folder or root.parent / "snapshots",
+        skip=skip,
+        limits=limits or SnapshotLimits(),
+        watch_from=watch_from,
+    )
     _made.append(history)
     return history
+
+
+def histories_in(place: Path) -> Histories:
+    """All those beside folders of this place; closed when the test is over."""
+    histories = Histories(place / "snapshots")
+    _made.append(histories)
+    return histories
 
 
 def close_histories() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import BadRequest, RevertConflict
-from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.states import SnapshotLimits
 from tests.workspace.folders import go_back, history_of, picture, record, stored
 
@@ -269,7 +268,7 @@ def test_the_records_are_private(root: Path) -> None:
 
 def test_records_inside_the_workspace_are_not_part_of_it(root: Path) -> None:
     """B1"""
-    history = WorkspaceHistory(root, root / "chat.db.files" / "snapshots", skip=[root / "chat.db"])
+    history = history_of(root, folder=root / "chat.db.files" / "snapshots", skip=[root / "chat.db"])
     record(history, lambda: None)
 
     def work() -> None:

@@ -18,7 +18,7 @@ from dragoman.workspace.lock import locked
 from dragoman.workspace.states import ChangeRecord
 from dragoman.workspace.together import finish_reverts, revert_together
 from tests.patience import PATIENCE
-from tests.workspace.folders import history_of
+from tests.workspace.folders import histories_in, history_of
 
 REVERT = """
 import sys
@@ -67,7 +67,7 @@ def parts_of(place: Path, number: int = 1) -> list[tuple[WorkspaceHistory, list[
 
 def revert(place: Path, number: int = 1, *, force: bool = True) -> None:
     conversation, turn = f"conv_{number}", f"turn_{number}"
-    beside, parts = Histories(place / "snapshots"), parts_of(place, number)
+    beside, parts = histories_in(place), parts_of(place, number)
     made = revert_together(beside, parts, conversation=conversation, turn=turn, force=force, leaf=None)
     assert len(made) == 2
 
@@ -90,7 +90,7 @@ def kill_between(place: Path) -> None:
                 time.sleep(0.01)
             first = history_of(place / "one")
             assert first.of_conversation("conv_1")[-1].kind == "revert"  # it is done there
-            finish_reverts(Histories(place / "snapshots"))
+            finish_reverts(histories_in(place))
             assert written(place) == ["two"]  # it lives, and is at it
         finally:
             child.kill()
@@ -116,13 +116,13 @@ def test_what_cannot_be_taken_back_at_once_is_taken_back_later(place: Path) -> N
 
     (first, records), (second, others) = parts_of(place)
     parts = [(first, records), (second, Fails(others))]
-    beside = Histories(place / "snapshots")
+    beside = histories_in(place)
     with pytest.raises(BadRequest, match="is not there"):
         revert_together(beside, parts, conversation="conv_1", turn="turn_1", force=True, leaf=None)
     (place / "one").unlink()
     (place / "away").rename(place / "one")
     assert written(place) == ["two"]
-    finish_reverts(Histories(place / "snapshots"))
+    finish_reverts(histories_in(place))
     assert written(place) == ["one", "two"]
 
 
@@ -132,11 +132,11 @@ def test_what_a_killed_program_did_in_one_of_them_is_taken_back(place: Path) -> 
     kill_between(place)
     finish_reverts(Histories(place / "snapshots", records=False))
     assert written(place) == ["two"]
-    finish_reverts(Histories(place / "snapshots"))
+    finish_reverts(histories_in(place))
     assert written(place) == ["one", "two"]
     second = history_of(place / "two")
     assert second.waiting_leaves() == []  # the conversation stays where it was
-    finish_reverts(Histories(place / "snapshots"))
+    finish_reverts(histories_in(place))
     revert(place)
     assert written(place) == []
 
@@ -148,7 +148,7 @@ def test_what_a_person_wrote_after_the_kill_is_left_to_them(place: Path) -> None
         write(place, name, 1, "other.txt")
     kill_between(place)
     (place / "one" / "new.txt").write_text("mine")
-    finish_reverts(Histories(place / "snapshots"))
+    finish_reverts(histories_in(place))
     assert written(place, "other.txt") == ["one", "two"]
     assert (place / "one" / "new.txt").read_text() == "mine"
 
@@ -167,7 +167,7 @@ def test_the_next_revert_takes_back_what_a_killed_program_left(place: Path) -> N
 def test_what_was_done_in_all_of_them_stays(place: Path) -> None:
     """B3: nothing is taken back when the program goes on, or another one comes."""
     subprocess.run([sys.executable, "-c", REVERT, str(place)], check=True, input=b"go\n")
-    finish_reverts(Histories(place / "snapshots"))
+    finish_reverts(histories_in(place))
     assert written(place) == []
     second = history_of(place / "two")
     assert [record.leaf_after for record in second.waiting_leaves()] == ["msg_1"]

@@ -51,7 +51,9 @@ def inside(workspace: Path | None, path: str) -> Path:
     root = _root(workspace).resolve()
     try:
         target = (root / path).resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # links that lead to themselves
+        if any(step.is_symlink() for step in (target, *target.parents)):  # it leads to itself
+            raise RuntimeError(path)  # as `resolve` itself does before Python 3.13
+    except (OSError, RuntimeError, ValueError) as error:
         raise ToolFailed(f"{path} is no path that can be followed") from error
     if not target.is_relative_to(root):
         raise ToolFailed(f"{path} leads out of the workspace")

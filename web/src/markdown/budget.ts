@@ -1,6 +1,6 @@
 /** How much work a text may be: brackets that nobody closes, and lists in lists, are read anew from each of them. */
 
-const MOST = 20_000_000; // signs that are looked at: about half a second
+const MOST = 100_000_000; // signs that are looked at: a second or two, more than any honest text takes
 let spent = 0;
 
 export function spend(signs: number): void {

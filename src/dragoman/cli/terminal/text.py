@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,6 +16,8 @@ from dragoman.errors import BadRequest
 _CONTROL = re.compile(  # control characters but tab and newline, and marks of writing direction
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
+_DEEPEST = 500  # levels of JSON: what is done with it goes down as deep
+_TOO_DEEP = "it is nested too deeply"
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_=>]")
 
 
@@ -58,9 +61,19 @@ def format_json(value: JsonValue, width: int = 80) -> str:
 def parse_json(text: str | bytes) -> Any:
     """What somebody gave as JSON. ValueError where it is none, or is nested deeper than can be read."""
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+        raise ValueError(_TOO_DEEP) from error
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [item for one in level if isinstance(one, dict | list) for item in _items(one)]
+        if not level:
+            return value
+    raise ValueError(_TOO_DEEP)
+
+
+def _items(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def print_json(value: JsonValue, stream: TextIO | None = None, *, indent: int | None = None) -> None:
