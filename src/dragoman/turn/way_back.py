@@ -365,8 +365,9 @@ class WayBack:
         for turn in () if found else point.turns:
             with self._histories.telling_of([turn]) as other:
                 if other is not None:
-                    where = f"turn {turn} worked in {other.root}"
-                    raise BadRequest(f"{where}: start in that folder to go back there")
+                    raise BadRequest(
+                        f"turn {turn} worked in {other.root}: start in that folder to go back there"
+                    )
         return found or histories[:1]
 
     async def _moved(self, made: Sequence[InFolder], leaf: str | None) -> Reverted:
