@@ -12,7 +12,7 @@ from openai import AsyncOpenAI
 
 from dragoman.wire.scripted import calls, says
 from tests.patience import eventually
-from tests.protocols.openai.callers import MODEL, called, conversations, user, waiting
+from tests.protocols.openai.callers import MODEL, called, conversations, result, user, waiting
 from tests.server.site import served
 
 pytestmark = pytest.mark.slow
@@ -51,6 +51,34 @@ async def test_what_is_sent_again_after_a_restart_is_answered_by_the_turn_that_i
         assert len(await conversations(site)) == 1
         assert await create(client, api) == "Anew."
         assert len(await conversations(site)) == 2
+
+
+async def test_so_is_a_history_of_another_program_that_ends_with_its_own_results(tmp_path: Path) -> None:
+    """S3 × F2: the answer alone is told, and none of what the caller brought."""
+    gate = asyncio.Event()
+    wait = waiting(gate)
+    made = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    called_before: Any = {"role": "assistant", "content": "I look.", "tool_calls": [made]}
+    brought = [user("Weather?"), called_before, result("call_1", "sunny")]
+
+    async def ask(client: AsyncOpenAI, **more: Any) -> str:
+        reply = await client.chat.completions.create(model=MODEL, messages=brought, **more)
+        return str(reply.choices[0].message.content)
+
+    async with AsyncExitStack() as stack:
+        async with served(tmp_path, [calls("wait")], tools=[wait]) as site:
+            first = AsyncOpenAI(base_url=f"{site.url}/v1", api_key=site.key, max_retries=0)
+            lost = asyncio.create_task(ask(await stack.enter_async_context(first)))
+            await eventually(lambda: any(live.log.turn.calls for live in site.runtime.bus.turns()))
+            (live,) = site.runtime.bus.turns()
+            await live.log.stored()
+        await asyncio.gather(lost, return_exceptions=True)
+    async with called(tmp_path, [says("Waited.")], tools=[wait]) as (client, site):
+        again = asyncio.create_task(ask(client, extra_headers=AGAIN))
+        gate.set()
+        assert await again == "Waited."
+        assert await ask(client, extra_headers=AGAIN) == "Waited."
+        assert len(await conversations(site)) == 1
 
 
 async def test_what_was_cancelled_or_never_arrived_is_begun_when_it_is_sent_again(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from starlette.requests import Request
 
 from dragoman.errors import DragomanError
+from dragoman.messages.message import Message
 from dragoman.runtime import Runtime
 from dragoman.server.protocols.openai.history import MARK, NEWEST
 from dragoman.store.store import TurnRow
@@ -31,9 +33,9 @@ async def attempt_of(request: Request, conversation: str | None = None) -> Attem
     return Attempt(seen.hexdigest(), again)
 
 
-async def find_begun(runtime: Runtime, person: str, attempt: Attempt) -> TurnRow | None:
-    """The turn that the request began before the process died which was to answer it. (Where none died, who
-    hung up has cancelled it.)"""
+async def find_begun(runtime: Runtime, person: str, attempt: Attempt) -> tuple[TurnRow, str | None] | None:
+    """The turn that the request began before the process died which was to answer it, and the message behind
+    which its answer begins. (Where none died, who hung up has cancelled it.)"""
     store, now = runtime.store, runtime.services.clock()
     for conversation in await store.conversations(user=person, limit=NEWEST):
         if conversation.updated < now - _RECENT:
@@ -44,9 +46,17 @@ async def find_begun(runtime: Runtime, person: str, attempt: Attempt) -> TurnRow
             continue  # one that cannot be read is not gone on with
         for message in reversed(messages):
             mark = message.metadata.get(MARK)
-            if message.turn is None or not isinstance(mark, dict) or mark.get(ATTEMPT) != attempt.sum:
+            if not isinstance(mark, dict) or mark.get(ATTEMPT) != attempt.sum:
                 continue
-            row = await store.turn(message.turn)
-            if row.epoch > 1 and (row.live or row.state == "completed"):
-                return row
+            for row in await store.turns(conversation.id):
+                if row.message == message.id and row.epoch > 1 and (row.live or row.state == "completed"):
+                    return row, _last_copied(messages, row.id, message.turn)
     return None
+
+
+def _last_copied(messages: Sequence[Message], turn: str, before: str | None) -> str | None:
+    """A turn that answers what the caller brought begins with copies of the replies that `before` made."""
+    replies = [message for message in messages if message.role == "assistant"]
+    own = [reply.id for reply in replies if reply.turn == turn]
+    copied = sum(reply.turn == before for reply in replies) if before != turn else 0
+    return own[copied - 1] if 0 < copied <= len(own) else None

@@ -91,7 +91,8 @@ async def begin(context: Context, person: str, wanted: ReplyRequest) -> ReplyPla
     if wanted.attempt is not None and wanted.attempt.again:
         begun = await find_begun(context.runtime, person, wanted.attempt)
         if begun is not None:
-            return ReplyPlace(begun.id, begun.conversation)
+            row, after = begun
+            return ReplyPlace(row.id, row.conversation, after)
     if brought.outputs:
         place = await _go_on(context, person, wanted)
         if place is not None:
@@ -136,8 +137,7 @@ async def _answer_history(context: Context, person: str, wanted: ReplyRequest) -
         lost = lost or wanted.brought.outputs[0].call
         what = f"there is no call {lost} that waits for its output: its turn is over, or was never here"
         raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
-    mark = dict(wanted.metadata or {})
-    conversation, _ = await _store_history(context, person, entries, wanted.options, mark)
+    conversation, _ = await _store_history(context, person, entries, wanted.options, _mark(wanted))
     try:
         messages, _ = await context.runtime.store.messages(conversation)
         last = messages[-1].calls[-1]
