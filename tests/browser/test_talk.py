@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import Browser, FilePayload, expect
+from playwright.async_api import Browser, FilePayload, Route, expect
 
 from tests.browser.plays import LONG, TORN
 from tests.browser.stage import MARKS, Person, Server, at_the_page
@@ -24,6 +24,22 @@ async def test_a_message_is_sent_and_the_answer_streams_in(person: Person) -> No
     )
     await person.by("stop").click()
     await expect(person.by("stopped")).to_be_visible()
+
+
+async def test_what_arrived_is_not_given_back_where_its_answer_was_lost(person: Person) -> None:
+    """U2: it would be said twice."""
+
+    async def lose(route: Route) -> None:
+        await route.fetch()
+        await route.abort()
+
+    await person.say("hello")
+    await person.sees("Hello")
+    await person.page.route("**/turns", lose, times=1)
+    await person.say("hello again")
+    await expect(person.by("message")).to_have_count(2)
+    await expect(person.by("composer-text")).to_have_value("")
+    await expect(person.by("toast")).to_have_count(0)
 
 
 async def test_a_turn_that_failed_says_so_under_what_was_said_last(person: Person) -> None:

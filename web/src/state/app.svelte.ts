@@ -31,6 +31,14 @@ export interface Compared {
   sides: (string | AskedModel)[];
 }
 
+const words = (parts: { type: string; text?: string }[]): string => parts.map(({ text }) => text ?? "").join("");
+
+/** The answer to a request can be lost where the request was not. */
+async function arrived(id: string, said: api.Said, known: Set<string>): Promise<boolean> {
+  const { messages } = await api.tree(id);
+  return messages.some((one) => one.role === "user" && !known.has(one.id) && words(one.parts) === words(said));
+}
+
 class App {
   current = $state.raw<ConversationView | null>(null);
   signedIn = $state<"unknown" | "yes" | "no">("unknown");
@@ -142,8 +150,12 @@ class App {
       view ??= await this.begin();
       const running = view.running;
       if (running && !queue && (await this.steer(running.id, parts))) return true;
-      const begun = await api.send(view.id, parts, { options, ...(running ? { queue: true } : {}) });
-      this.took(view, begun, parts);
+      const known = new Set(view.messages.keys());
+      try {
+        this.took(view, await api.send(view.id, parts, { options, ...(running ? { queue: true } : {}) }), parts);
+      } catch (error) {
+        if (!(error instanceof Problem && !error.status && (await arrived(view.id, parts, known)))) throw error;
+      }
       return true;
     });
     if (done && view) (view as ConversationView).said++;
