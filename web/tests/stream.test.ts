@@ -8,6 +8,7 @@ import { app } from "../src/state/app.svelte";
 import { list } from "../src/state/list.svelte";
 import { live } from "../src/state/live.svelte";
 import { toasts } from "../src/state/toasts.svelte";
+import { summary } from "./samples";
 
 const TOLD = 'id: a:1\nevent: turn.state\ndata: {"state":"streaming"}\n\n: still here\n\nid: a:2\r\nevent: text.delta\r\ndata: {"text":"h\\u00e9"}\r\n\r\n';
 
@@ -158,6 +159,21 @@ describe("the list", () => {
     answers[1]?.({ next: "much later" });
     await more;
     expect(list.more).toBe(false);
+    fetched.mockRestore();
+  });
+
+  it("does not fall back behind what it was told while it was asked for", async () => {
+    const fetched = vi.spyOn(globalThis, "fetch");
+    const before = summary(null);
+    list.search = "two";
+    list.put(before);
+    fetched.mockImplementation(async () => {
+      list.put({ ...before, archived: true });
+      return Response.json({ items: [before], next: null, tags: [] });
+    });
+    await list.load();
+    expect(list.known.get(before.id)?.archived).toBe(true);
+    list.drop(before.id);
     fetched.mockRestore();
   });
 });

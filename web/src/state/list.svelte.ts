@@ -50,18 +50,20 @@ class ConversationList {
     this.asked?.abort();
     const asked = (this.asked = new AbortController());
     const search = this.search.trim();
+    const before = new Map(this.known);
+    const untold = ({ id }: Summary): boolean => this.known.get(id) === before.get(id); // since it was asked for
     try {
       const plain = !search && !this.filter.archived && !this.filter.tag;
       const page = await api.conversations(search, null, this.filter, asked.signal);
       const pinned = plain ? (await api.conversations("", null, { pinned: true }, asked.signal)).items : [];
       if (asked.signal.aborted) return;
-      for (const item of [...pinned, ...page.items]) this.known.set(item.id, item);
+      for (const item of [...pinned, ...page.items].filter(untold)) this.known.set(item.id, item);
       if (!search) this.tags = page.tags ?? [];
       if (plain) {
         const ids = new Set(page.items.map((item) => item.id));
         const oldest = page.next === null ? -Infinity : (page.items.at(-1)?.updated ?? -Infinity);
         for (const item of this.known.values()) {
-          if (!ids.has(item.id) && item.parent === null && item.updated > oldest && !item.archived) this.known.delete(item.id);
+          if (!ids.has(item.id) && item.parent === null && item.updated > oldest && !item.archived && untold(item)) this.known.delete(item.id);
         }
       }
       this.found = search ? page.items.map((item) => item.id) : null;
