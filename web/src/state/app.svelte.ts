@@ -120,7 +120,10 @@ class App {
       if (item.waiting || list.known.get(item.id)?.waiting) inbox.soon();
       list.put(item);
     } else if (event.type === "conversation.deleted") {
-      if (this.current?.id === event.id) this.leave(event.id);
+      if (this.current?.id === event.id) {
+        this.leave(event.id);
+        if (!list.hidden.has(event.id)) tell(t().goneTitle);
+      }
       list.drop(event.id);
       inbox.soon();
     } else if (event.type === "list.reset") {
@@ -132,10 +135,9 @@ class App {
   }
 
   /** It was deleted: what was being written goes on elsewhere. */
-  private leave(id: string): void {
+  leave(id: string): void {
     drafts.move(id, "new");
     this.show(null);
-    if (!list.hidden.has(id)) tell(t().goneTitle);
   }
 
   // ── saying something ──────────────────────────────────────────────────────────────────────────────
