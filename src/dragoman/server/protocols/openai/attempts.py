@@ -50,11 +50,11 @@ async def find_begun(runtime: Runtime, person: str, attempt: Attempt) -> tuple[T
                 continue
             for row in await store.turns(conversation.id):
                 if row.message == message.id and row.epoch > 1 and (row.live or row.state == "completed"):
-                    return row, _last_copied(messages, row.id, message.turn)
+                    return row, _answer_begins_behind(messages, row.id, message.turn)
     return None
 
 
-def _last_copied(messages: Sequence[Message], turn: str, before: str | None) -> str | None:
+def _answer_begins_behind(messages: Sequence[Message], turn: str, before: str | None) -> str | None:
     """A turn that answers what the caller brought begins with copies of the replies that `before` made."""
     replies = [message for message in messages if message.role == "assistant"]
     own = [reply.id for reply in replies if reply.turn == turn]
