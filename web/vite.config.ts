@@ -100,5 +100,6 @@ export default defineConfig({
     include: ["tests/**/*.test.ts"],
     isolate: false, // nothing is left behind, and a page for each file takes longer than the tests
     reporters: ["dot"],
+    testTimeout: 60_000, // a busy machine is slow, not wrong
   },
 });
