@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from collections.abc import AsyncGenerator
 from typing import Any
 
+import aiohttp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from dragoman.server.connections import CONNECTION
 from dragoman.server.feed import Feed
 from dragoman.server.pace import LATE, TICK, TICKS, FeedReader, Pace
 from dragoman.server.stream import ALIVE, STUCK, EventStream, OpenStreams, Subject, follow
 from tests.patience import PATIENCE
+from tests.server.site import listening
 
 
 def late() -> Pace:
@@ -260,3 +266,15 @@ async def test_a_stream_that_ends_by_itself_while_the_server_closes_ends_once() 
     async with asyncio.timeout(PATIENCE):
         await EventStream(interrupted(), streams)({}, client.receive, client.send)
     assert client.sent == [b"", b": welcome\n\n", b""]
+
+
+async def test_what_is_written_is_sent_whether_or_not_the_last_piece_has_come() -> None:
+    """E2: over a connection that was kept open, every answer was 40 ms late."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        connection = scope["state"][CONNECTION].transport.get_extra_info("socket")
+        waits = not connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        await Response(str(waits))(scope, receive, send)
+
+    async with listening(app) as url, aiohttp.ClientSession(url) as client, client.get("/") as answer:
+        assert await answer.text() == "False"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 import uvicorn
 from mcp.server.lowlevel import Server
 
-from dragoman.cli.listening import PORT, files_of, log_warnings
+from dragoman.cli.listening import PORT, files_of, listen_on, log_warnings
 from dragoman.cli.model_choice import choose_model
 from dragoman.config.build import build_runtime
 from dragoman.config.project_prompt import templates
@@ -95,7 +94,7 @@ async def _serve_http(settings: Settings, flags: McpServeFlags, runtime: Runtime
     if not is_loopback(flags.host):
         hosts.add(flags.host)
     app = http_app(server, auth, hosts)
-    with _listen(flags) as listener:
+    with listen_on(flags.host, flags.port, HTTP_PORT) as listener:
         host, port = listener.getsockname()[:2]
         where = f"[{host}]" if ":" in host else host
         print(f"Dragoman's tools are at http://{where}:{port}/mcp", file=sys.stderr)
@@ -103,21 +102,3 @@ async def _serve_http(settings: Settings, flags: McpServeFlags, runtime: Runtime
         print("  a key of `dragoman people` will do, too. Ctrl-C stops it.", file=sys.stderr, flush=True)
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
         await uvicorn.Server(config).serve(sockets=[listener])
-
-
-def _listen(flags: McpServeFlags) -> socket.socket:
-    """On the port that is named. Without one, on ours if it is free, else on any."""
-    family = socket.AF_INET6 if ":" in flags.host else socket.AF_INET
-    failure: OSError | None = None
-    for port in (flags.port,) if flags.port is not None else (HTTP_PORT, 0):
-        listener = socket.socket(family)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((flags.host, port))
-            listener.listen()
-            return listener
-        except OSError as error:
-            failure = error
-            listener.close()
-    assert failure is not None
-    raise ConfigError(f"cannot listen on {flags.host}, port {flags.port}: {failure.strerror}") from failure

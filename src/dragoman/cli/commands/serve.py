@@ -8,14 +8,14 @@ import ipaddress
 import os
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
-from dragoman.cli.listening import HOST, PORT, files_of, log_warnings
+from dragoman.cli.listening import HOST, PORT, files_of, listen_on, log_warnings
 from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead, unsuitable_groups
 from dragoman.cli.terminal.browser import open_privately
 from dragoman.cli.terminal.enter import on_enter
@@ -38,8 +38,6 @@ from dragoman.server.shapes import CurrentModel
 from dragoman.store.address import StoreAddress, StoreFile
 from dragoman.store.store import Store
 from dragoman.wire.network import is_loopback
-
-_BACKLOG = 1024  # connections that wait in the system to be accepted
 
 
 def serve(settings: Settings) -> None:
@@ -109,8 +107,7 @@ def _link(address: str, token: str) -> str:
 # ── where ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@contextmanager
-def _listen(settings: Settings, password: str | None) -> Iterator[socket.socket]:
+def _listen(settings: Settings, password: str | None) -> socket.socket:
     table = settings.values.get("server", {})
     host, port = table.get("host", HOST), table.get("port")
     if password is None and not is_loopback(host):
@@ -118,25 +115,7 @@ def _listen(settings: Settings, password: str | None) -> Iterator[socket.socket]
             f"{host} can be reached from outside: set a password first. Put it into an environment variable, "
             'and name that one in dragoman.toml: [server] password_from = "MY_VARIABLE"'
         )
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        _bind(listener, host, port)
-        yield listener
-    finally:
-        listener.close()
-
-
-def _bind(listener: socket.socket, host: str, port: int | None) -> None:
-    """On the port that is named. Without one, on ours if it is free, else on any."""
-    for attempt in (port,) if port is not None else (PORT, 0):
-        try:
-            listener.bind((host, attempt))
-            return listener.listen(_BACKLOG)  # before the link is printed: who is quick need not come again
-        except OSError as error:
-            failure = error
-    raise ConfigError(f"cannot listen on {host}, port {port}: {failure.strerror}") from failure
+    return listen_on(host, port, PORT)
 
 
 def _names(listener: socket.socket) -> set[str]:
