@@ -8,7 +8,7 @@ import json
 import socket
 import sqlite3
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -189,19 +189,42 @@ async def serving(
 async def listening(app: Any, *, listener: socket.socket | None = None, **options: Any) -> AsyncIterator[str]:
     """The application on a free port of this machine."""
     listener = listener or socket.create_server(("127.0.0.1", 0))
-    running = _Quiet(app, **options, lifespan="off", timeout_graceful_shutdown=1)
+    running = _Quick(app, **options, lifespan="off")
     task = asyncio.create_task(running.serve(sockets=[listener]))
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        running.should_exit = True
+        running.ended.set()
         await task
         listener.close()
 
 
-class _Quiet(HttpServer):
-    """Leaves the signals to pytest."""
+class _Quick(HttpServer):
+    """Leaves the signals to pytest, and ends when it is told: uvicorn looks ten times a second."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.ended = asyncio.Event()
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self.ended.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        state = self.server_state
+        for listener in self.servers:
+            listener.close()
+        for connection in list(state.connections):
+            connection.shutdown()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                while state.connections or state.tasks:  # noqa: ASYNC110 - they tell nobody
+                    await asyncio.sleep(0.001)
+        for task in state.tasks:
+            task.cancel()
+        for listener in self.servers:
+            await listener.wait_closed()
