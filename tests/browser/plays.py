@@ -124,7 +124,7 @@ _NEW = (
 )
 REVISED = ("poem.txt", POEM.encode(), _NEW.encode())  # three hunks
 
-SPEED = 0.01  # seconds between pieces
+SPEED = 0.005  # seconds between pieces
 
 EXAMPLE = "There is a typo in greet.sh. Can you fix it and run it?"  # for a picture of the page
 

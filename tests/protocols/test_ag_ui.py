@@ -97,7 +97,7 @@ async def test_a_tool_of_the_client_is_run_by_the_client(tmp_path: Path) -> None
 
 async def test_who_lost_the_connection_and_asks_the_same_gets_the_whole_answer(tmp_path: Path) -> None:
     """F2, E2: of the turn that runs, not of another one."""
-    async with served(tmp_path, [says(STORY, waits=0.05)]) as site:
+    async with served(tmp_path, [says(STORY, waits=0.02)]) as site:
         shown = await at_the_client(site, "again")
         (conversation,) = await site.runtime.conversations()
         assert len(await site.runtime.store.turns(conversation.id)) == 1

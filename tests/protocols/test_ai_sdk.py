@@ -114,7 +114,7 @@ async def test_a_tool_of_the_page_is_run_by_the_page(tmp_path: Path, version: st
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_page_that_is_loaded_again_gets_the_whole_answer(tmp_path: Path, version: str) -> None:
     """F2, E2"""
-    async with served(tmp_path, [says(STORY.strip(), waits=0.05)]) as site:
+    async with served(tmp_path, [says(STORY.strip(), waits=0.02)]) as site:
         shown = await at_the_chat(site, version, "reload")
     assert (text(shown), len(parts(shown, "text"))) == (STORY.strip(), 1)
 

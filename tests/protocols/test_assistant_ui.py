@@ -77,7 +77,7 @@ async def test_a_tool_of_the_page_is_run_by_the_page(tmp_path: Path) -> None:
 
 async def test_a_page_that_is_loaded_again_gets_the_whole_answer(tmp_path: Path) -> None:
     """F2, E2: it asks for the stream whose id it has kept."""
-    async with served(tmp_path, [says(STORY, waits=0.05)]) as site:
+    async with served(tmp_path, [says(STORY, waits=0.02)]) as site:
         shown = await at_the_page(site, "reload")
         (conversation,) = await site.runtime.conversations()
         (turn,) = await site.runtime.store.turns(conversation.id)
