@@ -135,6 +135,7 @@ def _become(streams: list[int], words: list[str], folder: str, environment: dict
     )
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under `nohup make test`
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
