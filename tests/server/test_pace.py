@@ -269,7 +269,7 @@ async def test_a_stream_that_ends_by_itself_while_the_server_closes_ends_once() 
 
 
 async def test_what_is_written_is_sent_whether_or_not_the_last_piece_has_come() -> None:
-    """E2: over a connection that was kept open, every answer was 40 ms late."""
+    """E2: over a connection that was kept open, answers came 40 ms late."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         connection = scope["state"][CONNECTION].transport.get_extra_info("socket")
