@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import pytest
 from acp import schema
 
 from dragoman import Runtime, ScriptedModel, allow_once
+from dragoman.cli.acp.agent import explain
+from dragoman.cli.acp.jsonrpc import RpcPeer
 from dragoman.wire.scripted import calls, says
 from tests.cli.acp.editor import ACP, PlayedEditor, connected, settings
 from tests.cli.program import clean_environment
@@ -147,6 +151,32 @@ async def test_who_closes_the_editor_stops_nothing(tmp_path: Path) -> None:
         (conversation,) = await runtime.conversations()
         (question,) = await runtime.questions()
         assert question.conversation == conversation.id
+
+
+class Gone:
+    """Where nobody reads any more."""
+
+    def write(self, data: bytes) -> None: ...
+
+    async def drain(self) -> None:
+        raise ConnectionResetError
+
+
+async def test_an_editor_that_dies_leaves_no_error_behind() -> None:
+    """F2: an answer that nobody can be given is no failure of ours."""
+    complaints: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))
+
+    async def lines() -> AsyncIterator[bytes]:
+        yield b'{"jsonrpc":"2.0","id":1,"method":"session/dance"}'
+        while len(asyncio.all_tasks()) > before:  # noqa: ASYNC110 - until it has been worked on
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)  # and is forgotten
+
+    before = len(asyncio.all_tasks())
+    await RpcPeer(lines(), Gone(), {}, {}, explain).serve()
+    gc.collect()
+    assert complaints == []
 
 
 async def test_a_question_that_another_client_answers_is_taken_back(tmp_path: Path) -> None:

@@ -169,6 +169,10 @@ class RpcPeer:
                 _log.warning("%s: %s", method, self._explain(error).message)
 
     async def _work(self, id: str | int, method: str, params: Params) -> None:
+        with suppress(ConnectionError):  # nobody is there any more to be answered
+            await self._answer(id, method, params)
+
+    async def _answer(self, id: str | int, method: str, params: Params) -> None:
         try:
             if (handler := self._requests.get(method)) is None:
                 raise RpcError(METHOD_NOT_FOUND, f"there is no method {method!r} here")
