@@ -267,7 +267,7 @@ class McpSource:
                 while not connection.ended:
                     await connection.changed.wait()
                     connection.changed.clear()
-                    if await self._read_again(connection):
+                    if await self._read_again(connection, told=failed > 0):
                         failed = 0
                         await connection.pause(BETWEEN_LISTS)  # one that reports changes without end
                     else:
@@ -283,8 +283,9 @@ class McpSource:
             self._secrets.add(value)
         return value
 
-    async def _read_again(self, connection: Connection) -> bool:
-        """Its list after a change. Where it cannot be read, calls go on, and what is known of it stays."""
+    async def _read_again(self, connection: Connection, *, told: bool) -> bool:
+        """Its list after a change. Where it cannot be read, calls go on, and what is known of it stays: that
+        is logged, unless it was told before."""
         import anyio
 
         from dragoman.tools.mcp.connection import ConnectionLost
@@ -295,8 +296,9 @@ class McpSource:
             with connection.in_words(), anyio.fail_after(self.server.start_timeout):
                 await self._read_tools(connection)
         except (ConnectionLost, ToolFailed) as error:
-            why = redact_text(str(error), self._secrets)
-            _log.warning("the list of the server %s changed and cannot be read: %s", self.name, why)
+            if not told:
+                why = redact_text(str(error), self._secrets)
+                _log.warning("the list of the server %s changed and cannot be read: %s", self.name, why)
             return False
         return True
 
