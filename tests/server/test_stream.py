@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -370,3 +371,21 @@ async def test_a_reader_sees_a_turn_of_another_process_while_it_runs(tmp_path: P
         assert text_of(received) == "before " + TEXT
         assert [event.type for event in received].count("call.asked") == 1
         assert received[-1].data["messages"][-1]["finish"] == "stop"
+
+
+async def test_a_turn_of_another_process_that_is_deleted_there_is_no_error_here(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """E2, N3: who reads it comes to the end of the stream, and nothing else is said of it."""
+    async with served(tmp_path, []) as site, asyncio.timeout(PATIENCE):
+        id = await site.conversation()
+        async with site.events(f"/api/conversations/{id}/events") as events:
+            assert (await anext(events)).type == "snapshot"
+            async with runtime_with(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=()) as other:
+                turn = await (await other.conversation(id)).send("go")
+                async for event in events:
+                    if event.type == "call.asked":
+                        await other.delete(id)
+        following = [one for one in asyncio.all_tasks() if one.get_name() == f"following turn {turn.id}"]
+        await asyncio.gather(*following)
+    assert [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == []

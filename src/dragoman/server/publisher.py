@@ -264,6 +264,8 @@ class Publisher:
                         self.changed(conversation)
                     if isinstance(event, e.Notice) and event.kind == SET_ASIDE:
                         await self._publish_snapshot(conversation)  # it is interrupted
+        except NotFound:
+            pass  # deleted meanwhile
         finally:
             self._followed.discard(turn)
         await self._publish_snapshot(conversation)  # and whatever it did not live to publish

@@ -143,7 +143,8 @@ class TurnStore(Protocol):
 
     async def abandoned_turns(self, *, waiting: bool = True) -> list[TurnRow]:
         """Those that are not over and nobody runs, oldest first; if `waiting` is False, without those that
-        wait for a person and have got no answer yet, of which there may be very many."""
+        wait for a person and have got no answer yet, of which there may be very many: unless it was a tool
+        that asked, which is gone."""
 
     async def own_turns(self) -> list[TurnRow]:
         """Those that are not over and belong to this process."""

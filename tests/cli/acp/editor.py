@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from typing import Any
 import acp
 from acp import schema
 from acp.client.connection import ClientSideConnection
+from acp.connection import StreamDirection, StreamEvent
 
 from tests.cli.program import clean_environment
 from tests.fork_server import python
@@ -35,6 +37,16 @@ class PlayedEditor:
     asking: asyncio.Event = field(default_factory=asyncio.Event)
     waits: bool = False  # no answer to a question, until it is released
     release: asyncio.Event = field(default_factory=asyncio.Event)
+    taken_back: list[int] = field(default_factory=list)  # requests that the program wants no answer to
+    prompted: int = -1  # the id of the last prompt
+
+    def observe(self, event: StreamEvent) -> None:
+        """What the SDK tells nobody."""
+        message = event.message
+        if event.direction == StreamDirection.INCOMING and message.get("method") == "$/cancel_request":
+            self.taken_back.append(message["params"]["requestId"])
+        elif event.direction == StreamDirection.OUTGOING and message.get("method") == "session/prompt":
+            self.prompted = message["id"]
 
     def on_connect(self, conn: Any) -> None: ...
 
@@ -124,6 +136,13 @@ class Connected:
         made = [acp.text_block(block) if isinstance(block, str) else block for block in blocks]
         return await self.agent.prompt(session_id=session, prompt=made)
 
+    async def write(self, method: str, params: dict[str, Any], **id: str) -> None:
+        """A message for which the SDK has no word. The answer to one with an `id` is dropped."""
+        assert self.process.stdin is not None
+        message = {"jsonrpc": "2.0", **id, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        await self.process.stdin.drain()
+
 
 def settings(folder: Path, model: Loopback, *lines: str) -> None:
     """A folder whose model is this one."""
@@ -167,6 +186,7 @@ async def connected(
         env=clean_environment(folder),
         cwd=str(folder),
         transport_kwargs={"limit": 2**24},
+        observers=[played.observe],
         use_unstable_protocol=forms,  # as this SDK has it; the one for npm has forms among what is stable
     ) as (agent, process):
         hello = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=able)

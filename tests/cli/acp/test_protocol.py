@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import pytest
 from acp import schema
 
 from dragoman import Runtime, ScriptedModel, allow_once
+from dragoman.cli.acp.agent import explain
+from dragoman.cli.acp.jsonrpc import RpcPeer
 from dragoman.wire.scripted import calls, says
 from tests.cli.acp.editor import ACP, PlayedEditor, connected, settings
 from tests.cli.program import clean_environment
@@ -75,6 +79,7 @@ async def test_what_is_wrong_is_an_error_in_the_protocols_form(tmp_path: Path) -
     new = '{"jsonrpc":"2.0","id":%d,"method":"session/new","params":%s}'
     answers = await exchange(
         tmp_path,
+        '{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":[1]}}',
         "{",
         b"\xff",
         "[1]",
@@ -82,6 +87,7 @@ async def test_what_is_wrong_is_an_error_in_the_protocols_form(tmp_path: Path) -
         '{"jsonrpc":"2.0","id":1,"method":"session/dance","params":{}}',
         new % (2, '{"cwd":"/"}'),
         '{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":[]}',
+        answers=7,
     )
     codes = sorted(answer["error"]["code"] for answer in answers)
     assert codes == sorted([-32700, -32700, -32600, -32600, -32601, -32600, -32602])
@@ -147,6 +153,32 @@ async def test_who_closes_the_editor_stops_nothing(tmp_path: Path) -> None:
         assert question.conversation == conversation.id
 
 
+class Gone:
+    """Where nobody reads any more."""
+
+    def write(self, data: bytes) -> None: ...
+
+    async def drain(self) -> None:
+        raise ConnectionResetError
+
+
+async def test_an_editor_that_dies_leaves_no_error_behind() -> None:
+    """F2: an answer that nobody can be given is no failure of ours."""
+    complaints: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))
+
+    async def lines() -> AsyncIterator[bytes]:
+        yield b'{"jsonrpc":"2.0","id":1,"method":"session/dance"}'
+        while len(asyncio.all_tasks()) > before:  # noqa: ASYNC110 - until it has been worked on
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)  # and is forgotten
+
+    before = len(asyncio.all_tasks())
+    await RpcPeer(lines(), Gone(), {}, {}, explain).serve()
+    gc.collect()
+    assert complaints == []
+
+
 async def test_a_question_that_another_client_answers_is_taken_back(tmp_path: Path) -> None:
     """P6: the first answer counts, from whichever client it comes."""
     async with loopback(calls("write_file", path="a.txt", text="a"), says("Done.")) as model:
@@ -160,7 +192,38 @@ async def test_a_question_that_another_client_answers_is_taken_back(tmp_path: Pa
                 (question,) = await runtime.questions()
                 await runtime.answer(question.id, allow_once())
             assert (await saying).stop_reason == "end_turn"
+            assert len(editor.taken_back) == 1
     assert (tmp_path / "a.txt").read_text() == "a"
+
+
+async def test_a_prompt_whose_request_is_taken_back_is_stopped(tmp_path: Path) -> None:
+    """T6: its question is closed, and the next prompt does not wait behind it."""
+    async with loopback(calls("write_file", path="a.txt", text="a"), says("Here.")) as model:
+        settings(tmp_path, model)
+        editor = PlayedEditor(waits=True)
+        async with connected(tmp_path, editor) as here:
+            session = await here.session()
+            saying = asyncio.create_task(here.say(session, "write"))
+            await editor.asking.wait()
+            await here.write("$/cancel_request", {"requestId": editor.prompted})
+            with pytest.raises(acp.RequestError, match="was cancelled"):
+                await saying
+            assert len(editor.taken_back) == 1
+            assert (await here.say(session, "are you there?")).stop_reason == "end_turn"
+    assert not (tmp_path / "a.txt").exists()
+
+
+async def test_a_session_that_is_deleted_ends_its_prompt_as_cancelled(tmp_path: Path) -> None:
+    """T6: also while a person is asked."""
+    async with loopback(calls("write_file", path="a.txt", text="a")) as model:
+        settings(tmp_path, model)
+        editor = PlayedEditor(waits=True)
+        async with connected(tmp_path, editor) as here:
+            session = await here.session()
+            saying = asyncio.create_task(here.say(session, "write"))
+            await editor.asking.wait()
+            await here.write("session/delete", {"sessionId": session}, id="delete")
+            assert (await saying).stop_reason == "cancelled"
 
 
 @pytest.mark.parametrize(("choice", "offered"), [("once", True), ("reject", False)])
@@ -188,6 +251,22 @@ async def test_a_server_the_editor_names_is_not_started_unasked(
             ((asked, _),) = editor.asked
     assert asked.title == "Start the MCP server its-notes"
     assert begun.exists() == offered
+
+
+async def test_stop_does_not_wait_for_who_is_asked_about_a_server(tmp_path: Path) -> None:
+    """T6: an editor that leaves the question open is told that nobody wants to know any more."""
+    server = schema.McpServerStdio(name="notes", command=sys.executable, args=[MODERN], env=[])
+    async with loopback(says("Hello.")) as model:
+        settings(tmp_path, model)
+        editor = PlayedEditor(waits=True)
+        async with connected(tmp_path, editor) as here:
+            made = await here.agent.new_session(cwd=str(tmp_path), mcp_servers=[server])
+            saying = asyncio.create_task(here.say(made.session_id, "hi"))
+            await editor.asking.wait()
+            await here.agent.cancel(session_id=made.session_id)
+            assert (await saying).stop_reason == "cancelled"
+            assert len(editor.taken_back) == 1
+    assert model.bodies == []
 
 
 async def test_a_server_named_like_tools_of_ours_is_called_the_editors(tmp_path: Path) -> None:

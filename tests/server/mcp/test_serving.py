@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import subprocess
@@ -17,10 +18,20 @@ from mcp.shared.exceptions import MCPError
 from dragoman import Runtime, ScriptedModel
 from dragoman.store.store import Store
 from dragoman.wire.scripted import says
-from tests.cli.program import program
+from tests.cli.program import clean_environment, program
+from tests.fork_server import python
 from tests.loopback import loopback
 from tests.patience import eventually
-from tests.server.mcp.client import PlayedPerson, http_server, names, over_http, over_stdio, settings, text_of
+from tests.server.mcp.client import (
+    SERVE,
+    PlayedPerson,
+    http_server,
+    names,
+    over_http,
+    over_stdio,
+    settings,
+    text_of,
+)
 
 pytestmark = pytest.mark.slow
 MODES = ["legacy", "2026-07-28"]
@@ -158,6 +169,30 @@ async def test_several_calls_run_at_the_same_time_and_one_can_be_stopped(tmp_pat
         sleeping.cancel()
         await asyncio.gather(sleeping, return_exceptions=True)
         await eventually(lambda: not Path(process).exists())
+
+
+async def test_a_client_that_dies_leaves_no_error_behind(tmp_path: Path) -> None:
+    """F2: the program ends as it does when it is closed in order."""
+    settings(tmp_path)
+    reading, writing = os.pipe()
+    os.close(reading)  # nobody hears its answers
+    process = await asyncio.create_subprocess_exec(
+        *python("-m", "dragoman", *SERVE),
+        cwd=tmp_path,
+        env=clean_environment(tmp_path),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=writing,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    os.close(writing)
+    params = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    _, errors = await process.communicate(json.dumps(hello).encode() + b"\n")
+    assert (process.returncode, errors.decode()) == (0, "")
 
 
 async def test_conversations_are_resources_and_commands_are_prompts(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.messages.parts import CallState
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from tests.patience import PATIENCE
@@ -26,6 +27,14 @@ async def test_a_list_that_changes_is_fetched_again_and_a_new_definition_has_a_n
     assert before.fingerprint != after.fingerprint
     assert before.permission == after.permission
     assert after.description == "Say it again, and tell everybody"
+
+
+async def test_a_list_that_cannot_be_read_again_costs_no_call() -> None:
+    """C7: what is known of it stays, the call that runs has its result, and the list is asked for again."""
+    async with source(raw("stumbles")) as server:
+        outcome = await call(server, "echo", text="x")
+        assert (outcome.state, outcome.result.text) == (CallState.COMPLETED, "after all")
+        await _until(lambda: len(server.group().tools) == 2)
 
 
 async def test_the_same_definition_has_the_same_seal_in_every_process() -> None:

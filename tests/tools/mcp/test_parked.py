@@ -64,9 +64,13 @@ async def test_the_question_of_a_call_that_may_be_repeated_is_answered_after_a_k
 
 
 async def test_a_call_that_may_do_anything_is_not_made_again_for_its_question(tmp_path: Path) -> None:
-    """S3: the question is closed, the model is told, and the server is not called a second time."""
+    """S3: the question is closed, also where nobody looks at the turn or answers; the model is told, and the
+    server is not called a second time."""
     question = await killed_while_it_asks(tmp_path, "change")
     async with runtime(tmp_path, says("done")) as again:
+        async with asyncio.timeout(PATIENCE):
+            while await again.store.questions():  # noqa: ASYNC110 - nobody asked for the turn
+                await asyncio.sleep(0.01)
         result = await again.turn(question.turn).result()
         (call,) = calls_of(result.messages)
         closed = await again.store.question(question.id)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,12 @@ import pytest
 from dragoman import ScriptedModel, reply
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import load
+from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState
+from dragoman.messages.request import Request
 from dragoman.tools.mcp.elicitation import DO_NOT, LET
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 from tests.tools.bench import Bench
 from tests.tools.mcp.rig import call, everything, source
 
@@ -39,6 +44,33 @@ async def test_a_person_may_say_no() -> None:
             outcome = await call(server, ASKS, Bench(answers=[DO_NOT]), prompt="Hello?")
     assert outcome.state is CallState.FAILED
     assert "did not let the server ask" in outcome.result.text
+
+
+@dataclass
+class Thinking(Bench):
+    """With a model that never comes to an end."""
+
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def _complete(self, request: Request) -> Message:
+        self.asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended.set()
+        raise AssertionError
+
+
+async def test_the_model_is_asked_no_longer_than_the_call_runs() -> None:
+    """T6: who stops the turn does not pay for the rest of what the server wanted to know."""
+    bench = Thinking(answers=[LET])
+    with everything(sampling=True) as settings:
+        async with source(settings) as server, asyncio.timeout(PATIENCE):
+            calling = asyncio.create_task(call(server, ASKS, bench, prompt="Hello?"))
+            await bench.asked.wait()
+            calling.cancel()
+            await bench.ended.wait()
 
 
 async def test_a_server_does_not_even_know_of_it_otherwise() -> None:

@@ -159,6 +159,7 @@ class AcpAgent:
     async def _delete(self, params: Params) -> JsonValue:
         id = _text(params, "sessionId")
         if (session := self._sessions.pop(id, None)) is not None:
+            await session.cancel()
             await session.runtime.delete(id)
             return {}
         runtime = await self._runtime(None)
@@ -181,11 +182,15 @@ class AcpAgent:
         blocks = params.get("prompt")
         if not isinstance(blocks, list):
             raise BadRequest("prompt is a list of blocks")
+        prompting = asyncio.create_task(session.prompt(blocks))
         try:
-            return dict(await session.prompt(blocks))
+            return dict(await asyncio.shield(prompting))
         except asyncio.CancelledError:
-            if not self._peer_of().closed:  # closing stops nothing: it goes on when it is loaded
-                await asyncio.shield(session.cancel())
+            if self._peer_of().closed:
+                prompting.cancel()  # closing stops nothing: it goes on when it is loaded
+            else:
+                await session.cancel()
+            await asyncio.wait({prompting})
             raise
 
     async def _cancel(self, params: Params) -> JsonValue:

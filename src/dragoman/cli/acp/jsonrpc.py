@@ -108,7 +108,7 @@ class RpcPeer:
             await self._send({"id": id, "method": method, "params": params})
             return await answered
         except asyncio.CancelledError:
-            if not answered.done():
+            if not self.closed and (answered.cancelled() or not answered.done()):
                 with suppress(OSError):
                     await asyncio.shield(self.notify(CANCEL_REQUEST, {"requestId": id}))
             raise
@@ -158,7 +158,8 @@ class RpcPeer:
 
     async def _hear(self, method: str, params: Params) -> None:
         if method == CANCEL_REQUEST:
-            if (task := self._working.get(params.get("requestId", ""))) is not None:
+            id = params.get("requestId")
+            if isinstance(id, str | int) and (task := self._working.get(id)) is not None:
                 task.cancel()
             return
         if (handler := self._notifications.get(method)) is not None:
@@ -168,6 +169,10 @@ class RpcPeer:
                 _log.warning("%s: %s", method, self._explain(error).message)
 
     async def _work(self, id: str | int, method: str, params: Params) -> None:
+        with suppress(ConnectionError):  # nobody is there any more to be answered
+            await self._answer(id, method, params)
+
+    async def _answer(self, id: str | int, method: str, params: Params) -> None:
         try:
             if (handler := self._requests.get(method)) is None:
                 raise RpcError(METHOD_NOT_FOUND, f"there is no method {method!r} here")

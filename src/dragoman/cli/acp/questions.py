@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -61,7 +62,8 @@ class EditorQuestions:
     async def _settle(self, id: str) -> None:
         question = await self._runtime.store.question(id)
         if question.open:
-            await prompt_until_settled(self._runtime, question, self._prompt(question))
+            with suppress(ConnectionError):  # the editor is gone: who loads the session is asked again
+                await prompt_until_settled(self._runtime, question, self._prompt(question))
 
     async def _prompt(self, question: Question) -> None:
         try:

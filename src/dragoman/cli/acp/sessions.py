@@ -56,6 +56,7 @@ class EditorSession:
         self._stopped = False
         self._turns: list[TurnHandle] = []  # that are followed: one that goes on, one that waits behind it
         self._resumed: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[Any] | None = None  # whether a server may be started
         self._announced: set[str] = set()  # calls that the editor knows
         self._title: str | None = None
 
@@ -132,6 +133,8 @@ class EditorSession:
     async def cancel(self) -> None:
         """Stop what is going on. Its prompt is answered as cancelled."""
         self._stopped = True
+        if self._asking is not None:
+            self._asking.cancel()
         for turn in reversed(self._turns):  # else the one that waits would begin
             await turn.cancel("the person stopped it")
 
@@ -227,7 +230,15 @@ class EditorSession:
             },
             "options": [{"optionId": id, "name": name, "kind": kind} for id, (name, kind) in _START.items()],
         }
-        answer = await self._ask("session/request_permission", request)
+        self._asking = asyncio.create_task(self._ask("session/request_permission", request))
+        try:
+            answer = await self._asking
+        except asyncio.CancelledError:
+            if not self._stopped:
+                raise
+            return
+        finally:
+            self._asking = None
         outcome = answer.get("outcome") if isinstance(answer, dict) else {}
         chosen = outcome.get("optionId") if isinstance(outcome, dict) else None
         if chosen == "always":

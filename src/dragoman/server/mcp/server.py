@@ -93,8 +93,11 @@ def mcp_server(runtime: Runtime, templates: Mapping[str, Template]) -> Server:
 
 async def serve_stdio(server: Server) -> None:
     """Until the other side closes. Whatever else the program prints goes to standard error."""
-    async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+    try:
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+    except* ConnectionError:
+        pass  # the other side went away in the middle of an answer
 
 
 def http_app(server: Server, auth: Auth, hosts: Iterable[str]) -> ASGIApp:

@@ -220,3 +220,21 @@ class FactConformance(Suite):
             assert await found(waiting=False) == ["turn_1"]
             assert await store.claim("turn_1") == 2
             assert await found(waiting=False) == []
+
+    async def test_what_waits_for_a_tool_that_is_gone_does_not_only_wait(self, tmp_path: Path) -> None:
+        """S3: a question about a call outlives its process; what a tool asks while it runs does not."""
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            (question,) = await store.questions()
+            call, _, _ = await store.call(question.call)
+            await store.release("turn_1", 1)
+            await store.append("turn_1", 1, 4, scene.change("c", state="waiting"))
+            assert await store.abandoned_turns(waiting=False) == []
+            running = replace(call, state=CallState.RUNNING)
+            await store.append("turn_1", 1, 5, scene.change("d", calls=[running], state="waiting"))
+            assert [turn.id for turn in await store.abandoned_turns(waiting=False)] == ["turn_1"]
+            settled = replace(call, state=CallState.INTERRUPTED, result=ToolResult("nobody knows"))
+            closed = {question.id: "it is gone"}
+            last = scene.change("e", calls=[settled], closed=closed, state="waiting")
+            await store.append("turn_1", 1, 6, last)
+            assert await store.abandoned_turns(waiting=False) == []

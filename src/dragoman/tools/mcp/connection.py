@@ -98,13 +98,13 @@ class Connection:
 
     async def call(self, tool: str, arguments: Arguments, context: ToolContext) -> ToolOutput:
         """What came of a call; ToolFailed in words, or ConnectionLost."""
-        with self.elicitation.serving(context), self._in_words():
+        with self.elicitation.serving(context), self.in_words():
             return await output_of(await self._result(tool, arguments, context), context)
 
     async def list_resources(self, context: ToolContext) -> ToolOutput:
         resources: list[types.Resource] = []
         cursor: str | None = None
-        with self.elicitation.serving(context), self._in_words():
+        with self.elicitation.serving(context), self.in_words():
             for _ in range(MOST_PAGES):
                 page = await self.client.list_resources(cursor=cursor)
                 resources += page.resources
@@ -115,21 +115,21 @@ class Connection:
             return describe_resources(resources, templates)
 
     async def read_resource(self, uri: str, context: ToolContext) -> ToolOutput:
-        with self.elicitation.serving(context), self._in_words():
+        with self.elicitation.serving(context), self.in_words():
             return await contents_of(await self.client.read_resource(uri), context)
 
     async def prompts(self) -> list[ServerPrompt]:
-        with self._in_words():
+        with self.in_words():
             if self.client.server_capabilities.prompts is None:
                 return []
             return [prompt_of(one) for one in (await self.client.list_prompts()).prompts]
 
     async def prompt(self, name: str, values: dict[str, str]) -> str:
-        with self._in_words():
+        with self.in_words():
             return text_of(await self.client.get_prompt(name, values))
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def in_words(self) -> Iterator[None]:
         """What goes wrong is a ToolFailed in words, or ConnectionLost."""
         try:
             yield

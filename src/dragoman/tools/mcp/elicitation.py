@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+import anyio
 import mcp_types as types
 from mcp.client.session import ClientRequestContext
 from pydantic import JsonValue, ValidationError
@@ -32,10 +33,11 @@ class Elicitation:
         self._server = server
         self._workspace = workspace
         self._calls: list[ToolContext] = []
+        self._sampling: list[tuple[ToolContext, anyio.CancelScope]] = []  # whose calls the model is asked for
 
     @contextmanager
     def serving(self, context: ToolContext) -> Iterator[None]:
-        """What comes in while this call runs may be for it."""
+        """What comes in while this call runs may be for it. What the model is asked for it ends with it."""
         token = _CALL.set(context)
         self._calls.append(context)
         try:
@@ -43,6 +45,9 @@ class Elicitation:
         finally:
             self._calls.remove(context)
             _CALL.reset(token)
+            for call, scope in self._sampling:
+                if call is context:
+                    scope.cancel()
 
     def _call(self) -> ToolContext | None:
         """The call a question belongs to: as the connection says, else the one that began last. None where
@@ -126,7 +131,14 @@ class Elicitation:
             answer = DO_NOT
         if answer != LET:
             return types.ErrorData(code=-1, message="the person did not let the server ask the model")
-        reply = await call.complete(_request(params, texts))
+        with anyio.CancelScope() as scope:
+            self._sampling.append((call, scope))
+            try:
+                reply = await call.complete(_request(params, texts))
+            finally:
+                self._sampling = [one for one in self._sampling if one[1] is not scope]
+        if scope.cancelled_caught:
+            return types.ErrorData(code=-1, message="the call that it asked the model for is over")
         content = types.TextContent(type="text", text=reply.text)
         return types.CreateMessageResult(role="assistant", content=content, model=reply.model or "dragoman")
 

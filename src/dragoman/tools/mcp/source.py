@@ -7,6 +7,7 @@ is known of its tools stays when it dies: a call to one of them starts it again.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ BETWEEN_LISTS = 1.0  # seconds before a list that changed is read again, if it c
 STEADY = 30.0  # seconds after which a server that dies had not failed to start
 LONGEST_RULES = 10_000  # characters
 SHORTEST_SECRET = 6  # characters: what is shorter stands in every text
+
+_log = logging.getLogger("dragoman.tools")
 
 SourceState: TypeAlias = Literal["idle", "starting", "running", "failed", "login"]
 Authorize: TypeAlias = Callable[[McpServer], "httpx2.Auth | None"]
@@ -260,12 +263,17 @@ class McpSource:
                 self._connection, self._attempt = connection, None
                 self.error, self._needs_login = "", False
                 attempt.settled.set_result(None)
+                failed = 0
                 while not connection.ended:
                     await connection.changed.wait()
                     connection.changed.clear()
-                    if not connection.ended:
-                        await self._read_tools(connection)
-                    await connection.pause(BETWEEN_LISTS)  # one that reports changes without end
+                    if await self._read_again(connection, told=failed > 0):
+                        failed = 0
+                        await connection.pause(BETWEEN_LISTS)  # one that reports changes without end
+                    else:
+                        await connection.pause(PAUSES[min(failed, len(PAUSES) - 1)])
+                        failed += 1
+                        connection.changed.set()
                 return ConnectionError("it ended, or closed the connection")
         return TimeoutError(f"it did not start within {limit:g} s")
 
@@ -274,6 +282,25 @@ class McpSource:
         if value is not None and len(value) >= SHORTEST_SECRET:
             self._secrets.add(value)
         return value
+
+    async def _read_again(self, connection: Connection, *, told: bool) -> bool:
+        """Its list after a change. Where it cannot be read, calls go on, and what is known of it stays: that
+        is logged, unless it was told before."""
+        import anyio
+
+        from dragoman.tools.mcp.connection import ConnectionLost
+
+        if connection.ended:
+            return True  # that was the change
+        try:
+            with connection.in_words(), anyio.fail_after(self.server.start_timeout):
+                await self._read_tools(connection)
+        except (ConnectionLost, ToolFailed) as error:
+            if not told:
+                why = redact_text(str(error), self._secrets)
+                _log.warning("the list of the server %s changed and cannot be read: %s", self.name, why)
+            return False
+        return True
 
     async def _read_tools(self, connection: Connection) -> None:
         from dragoman.tools.mcp.definition import tools_of

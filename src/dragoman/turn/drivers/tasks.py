@@ -18,7 +18,6 @@ from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.live.bus import EventBus, LiveTurn
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.set_aside import tell_set_aside
-from dragoman.turn.machine import State
 from dragoman.turn.runner import Runner
 from dragoman.turn.services import Services
 
@@ -178,9 +177,10 @@ class TaskDriver:
         """Every turn that nobody runs, but for those that only wait: a signal wakes them."""
         await self._find_lost()
         await self._release_all()
-        signalled = {one.turn for one in await self._store.turns_with_signals() if not one.only_followed}
+        moving = {row.id for row in await self._store.abandoned_turns(waiting=False)}
+        moving |= {one.turn for one in await self._store.turns_with_signals() if not one.only_followed}
         for row in await self._unclaimed():
-            if row.state != State.WAITING or row.id in signalled:
+            if row.id in moving:
                 with suppress(NotFound):
                     async with self._ended_if_cancelled(row.id):
                         await self.adopt(row.id)

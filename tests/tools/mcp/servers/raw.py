@@ -36,6 +36,8 @@ TOOLS: dict[str, list[dict[str, Any]]] = {
     "invalid": [{"name": 5}],
 }
 
+UNANSWERED: list[Any] = []  # a call
+
 
 def send(**message: Any) -> None:
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
@@ -74,6 +76,9 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
     if HOW == "changes":
         TOOLS["changes"] = [{**ECHO, "description": "Say it again, and tell everybody"}, tool("second")]
         send(method="notifications/tools/list_changed")
+    if HOW == "stumbles":
+        UNANSWERED.append(id)
+        return send(method="notifications/tools/list_changed")
     if HOW == "value":  # whatever it is told, as it stands
         result = f'{{"content": [], "structuredContent": {{"it": {arguments["text"]}}}}}'
         sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {id}, "result": {result}}}\n')
@@ -103,6 +108,10 @@ def answer(message: dict[str, Any]) -> None:
         case "tools/list" if HOW == "pages":
             page = int(params.get("cursor") or 0)
             send(id=id, result={"tools": [tool(f"tool_{page}")], "nextCursor": str(page + 1)})
+        case "tools/list" if UNANSWERED:
+            TOOLS["stumbles"] = [ECHO, tool("second")]
+            send(id=id, error={"code": -32603, "message": "not now"})
+            send(id=UNANSWERED.pop(), result=text("after all"))
         case "tools/list":
             send(id=id, result={"tools": TOOLS.get(HOW, [ECHO])})
         case "tools/call":

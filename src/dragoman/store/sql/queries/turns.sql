@@ -17,10 +17,12 @@ SELECT id, conversation, message, state, live, steerable, epoch, owner, created 
 ORDER BY created;
 
 -- name: moving_turns
--- Without those that only wait for a person: of the others there are never more than nodes can run.
+-- Without those that only wait for a person: of the others there are never more than nodes can run. What a tool
+-- asks while it runs dies with its process: such a turn does not only wait.
 SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created FROM turns t
 WHERE t.live = 1
-  AND (t.state <> 'waiting' OR EXISTS (SELECT 1 FROM signals s WHERE s.turn = t.id AND s.kind NOT IN ('follow', 'steer')))
+  AND (t.state <> 'waiting' OR EXISTS (SELECT 1 FROM signals s WHERE s.turn = t.id AND s.kind NOT IN ('follow', 'steer'))
+    OR EXISTS (SELECT 1 FROM questions q JOIN calls k ON k.id = q.call WHERE q.turn = t.id AND q.open = 1 AND k.state = 'running'))
 ORDER BY t.created;
 
 -- name: live_turns_of_people
