@@ -142,6 +142,7 @@ class SqliteDatabase(SqlDatabase):
                 writer = undo.enter_context(closing(self._connection()))
                 if self._migrates:
                     migrate(writer)
+                self._blobs_tracked_since(writer)
                 watch = undo.enter_context(closing(self._connection()))
                 self.files.mkdir(mode=0o700, exist_ok=True)
                 owner = Owner(self.files / "owners", lease=self._lease)
@@ -213,8 +214,8 @@ class SqliteDatabase(SqlDatabase):
         return f"sqlite-{number:08x}"
 
     def _blobs_tracked_since(self, db: SqlConnection) -> float:
-        """Written into the file's header at the first look: a new file beside old blobs (the old one was
-        moved away, to be mended) must not take them for unused."""
+        """Written into the file's header when it is first opened: a new file beside old blobs (the old one
+        was moved away, to be mended) must not take them for unused."""
         minutes = int(db.execute("PRAGMA user_version").fetchone()[0])
         if not minutes:
             minutes = int(time.time()) // 60
