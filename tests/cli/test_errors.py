@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import resource
 import sys
 from pathlib import Path
@@ -136,6 +137,15 @@ async def test_closed_streams_and_few_letters_are_no_error(stage: Path) -> None:
     status, out, err = await _shell(stage, " ".join(("PYTHONIOENCODING=ascii", *PROGRAM, "list")))
     assert (status, err) == (0, "")
     assert "h?llo" in out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no file that is always full")
+async def test_a_turn_whose_answer_cannot_be_written_is_cancelled(stage: Path) -> None:
+    """T6: nobody would know of one that is left interrupted."""
+    run = " ".join((*PROGRAM, "run", "--json", "add"))
+    status, _, err = await _shell(stage, f"{run} >/dev/full")
+    assert (status, "No space left" in err, "Traceback" in err) == (1, True, False)
+    assert json.loads((await program("list", "--json", folder=stage)).out)[0]["interrupted"] is False
 
 
 async def _shell(folder: Path, line: str) -> tuple[int | None, str, str]:

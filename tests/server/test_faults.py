@@ -89,6 +89,9 @@ async def test_strangers_learn_that_a_server_cannot_serve_and_not_why(
     async with served(tmp_path, []) as site:
         async with aiohttp.request("GET", f"{site.url}/readyz") as answer:
             assert (answer.status, await answer.json()) == (503, {"status": "the store cannot be read"})
+        for path, status in (("/readyz", 503), ("/healthz", 200)):
+            async with aiohttp.request("HEAD", site.url + path) as answer:
+                assert (answer.status, await answer.read()) == (status, b"")
         async with aiohttp.request("GET", f"{site.url}/healthz") as answer:
             assert answer.status == 200
     assert any(re.match("not ready: .*damaged", record.getMessage()) for record in caplog.records)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,28 @@ async def test_only_json_changes_anything(tmp_path: Path, kind: str) -> None:
     async with served(tmp_path, [says("x")]) as site:
         assert await status(site, "POST", "/api/conversations", {}, content_type=kind) == 415
         assert (await site.get("/api/conversations"))["items"] == []
+
+
+async def test_a_packed_body_is_refused_in_words(tmp_path: Path) -> None:
+    """U2: else a file would be kept as it was packed, under the type of what is in it."""
+    packed = {"content_encoding": "gzip"}
+    async with served(tmp_path, [says("x")]) as site:
+        for path, kind in (
+            ("/api/conversations", "application/json"),
+            ("/v1/chat/completions", "application/json"),
+            ("/api/files", "application/octet-stream"),
+        ):
+            assert await status(site, "POST", path, gzip.compress(b"{}"), content_type=kind, **packed) == 415
+        assert await status(site, "POST", "/api/conversations", {}, content_encoding="identity") == 201
+        assert await status(site, "GET", "/api/conversations", **packed) == 200
+
+
+async def test_a_body_that_is_no_text_says_so(tmp_path: Path) -> None:
+    """U2, F3: as it is where a client writes JSON in another encoding than UTF-8."""
+    async with served(tmp_path, [says("x")]) as site:
+        for path in ("/api/conversations", "/v1/chat/completions"):
+            answer = await site.ask("POST", path, '{"title": "Grüße"}'.encode("latin-1"))
+            assert (answer.status, "no text in UTF-8" in str(answer.body)) == (400, True)
 
 
 async def test_what_is_too_large_or_malformed_is_refused(tmp_path: Path) -> None:

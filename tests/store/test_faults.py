@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -13,10 +14,12 @@ from dragoman import Runtime, ScriptedModel
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Text
+from dragoman.messages.parts import File, Text
+from dragoman.store.sql.database import Operation
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import StoredEvent
 
+T = TypeVar("T")
 LONG = "x" * 200_000
 
 
@@ -55,6 +58,39 @@ async def test_a_file_that_another_program_locks_is_waited_for_and_then_given_up
     await store.set_title("conv_1", "two")
     assert (await store.conversation("conv_1")).title == "two"
     await store.close()
+
+
+class Watched(SqliteStore):
+    """Remembers what was written to it, but for the index, which is brought up to date after a while."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.written: list[Operation[Any]] = []
+
+    def _write(
+        self, operation: Operation[T], *, sync: bool = False, line: str | None = None
+    ) -> asyncio.Future[T]:
+        if operation != self._tend_index:
+            self.written.append(operation)
+        return super()._write(operation, sync=sync, line=line)
+
+
+async def test_who_only_reads_writes_nothing(tmp_path: Path) -> None:
+    """S2: else they wait for whoever has locked the file, and complain of one that is read-only."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    await store.add_conversation(Conversation("conv_1"), [large("msg_1")])
+    picture = File("image/png", blob=await store.put_blob(b"which stays for an hour"))
+    told = Message("msg_2", "conv_2", None, "user", (picture,))
+    await store.add_conversation(Conversation("conv_2"), [told])
+    await store.delete_conversation("conv_2")
+    await store.close()
+    reader = Watched(tmp_path / "chat.db")
+    await reader.open()
+    await reader._finish_deletions()  # as is done in the background
+    assert [one.id for one in await reader.conversations()] == ["conv_1"]
+    await reader.close()
+    assert reader.written == []
 
 
 async def test_a_full_disk_is_reported_and_nobodys_write_is_half_done(tmp_path: Path) -> None:

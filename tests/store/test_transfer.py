@@ -113,6 +113,7 @@ async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
                 "damaged at messages.1.role: Input",
             ),
             ({"messages": [answer]}, "hangs on"),
+            ({"messages": [question, answer, answer]}, "a message is in it twice"),
             ({"blobs": {"0" * 64: "eA=="}}, "is not what its name says"),
         )
         things: list[Any] = [[], None, "x"]

@@ -16,6 +16,7 @@ from dragoman import (
     allow_once,
     tool,
 )
+from dragoman.errors import ConfigError
 from dragoman.messages.fold import fold
 from dragoman.messages.parts import CallState, Error, File, Text
 from dragoman.messages.usage import Usage
@@ -195,6 +196,21 @@ async def test_a_providers_error_ends_the_turn_and_keeps_what_had_arrived(tmp_pa
     assert seen[-2:] == ["error", "turn.end"]
     assert failed is not None
     assert (failed.error, failed.retryable) == ("overloaded (HTTP 529)", True)
+
+
+async def test_what_a_turn_failed_with_is_told_without_the_name_of_our_class(tmp_path: Path) -> None:
+    """T8: a person knows no classes; of an error that is not ours, its name may be all there is."""
+    errors = (ConfigError("there is no key"), KeyError("k"))
+    async with runtime_with(tmp_path, [fails(error) for error in errors]) as runtime:
+        told = []
+        for error in errors:
+            turn = await (await runtime.conversation()).send("hi")
+            with pytest.raises(type(error)):
+                await turn.result()
+            failed = (await turn.turn()).error
+            assert failed is not None
+            told.append(failed.error)
+    assert told == ["there is no key", "KeyError: 'k'"]
 
 
 async def test_an_error_with_half_a_call_gives_that_call_a_result(tmp_path: Path) -> None:

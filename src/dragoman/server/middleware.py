@@ -1,4 +1,4 @@
-"""Refuses requests with a foreign host, from a foreign page, with a body that is no JSON, or too long."""
+"""Refuses requests with a foreign host, from a foreign page, with a body no JSON, packed, or too long."""
 
 from __future__ import annotations
 
@@ -124,6 +124,8 @@ class Middleware:
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         if scope["method"] in _CHANGES and has_body and not _fits(path, headers):
             return 415, "the body has to be JSON, with content-type application/json"
+        if has_body and headers.get("content-encoding", "identity").lower() != "identity":
+            return 415, "the body is compressed, which nothing here unpacks: send it without content-encoding"
         return None
 
     def _limit(self, path: str) -> int:

@@ -105,7 +105,18 @@ def _lone_surrogate(request: Request, error: Exception) -> Response:
 
 def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return problem(error.status_code, str(error.detail), headers=dict(error.headers or {}))
+    return problem(error.status_code, detail_of(error), headers=dict(error.headers or {}))
+
+
+def detail_of(error: HTTPException) -> str:
+    """What was wrong with a body, of which FastAPI says only that it cannot be read."""
+    match error.__cause__:
+        case UnicodeDecodeError():
+            return "the body is no text in UTF-8: send JSON that is"
+        case RecursionError():
+            return "the body is nested too deeply"
+        case _:
+            return str(error.detail)
 
 
 def _left(request: Request, error: Exception) -> Response:

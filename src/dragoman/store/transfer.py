@@ -127,6 +127,8 @@ def _renamed(exported: Sequence[_Whole], user: str | None, now: float) -> list[_
     for one in exported:
         info, id = one.conversation, new_id("conv")
         copies = copied(Tree(one.messages), id)
+        if len(copies) < len(one.messages):
+            raise BadRequest("the export is damaged: a message is in it twice")
         if info.leaf is not None and info.leaf not in copies:
             raise BadRequest(f"the export is damaged: its leaf {info.leaf} is not among its messages")
         if made and not (info.parent in conversations and info.call in calls):

@@ -202,7 +202,7 @@ def import_conversation(file: str, settings: Settings) -> None:
     """Prints the id of the new conversation."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
-        data = parse_json(text)
+        data = parse_json(text.removeprefix("\ufeff"))  # which some editors put before all else
     except OSError as error:
         raise BadRequest(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:

@@ -225,8 +225,9 @@ async def _follow(
         where = (await runtime.store.turn(turn.id)).conversation
         waits = f"it waits for your answer: `dragoman resume {where}` asks again, and goes on"
         return end_without_turn(waits, "waiting"), STATUS["error"]
-    except BrokenPipeError:
-        if await turn.cancel("nobody reads its answer any more"):
+    except OSError as error:  # of what is printed: the reader has gone, or the disk is full
+        gone = isinstance(error, BrokenPipeError)
+        if await turn.cancel("nobody reads its answer any more" if gone else "its answer cannot be written"):
             await turn.reached("cancelled")
         raise
     finally:

@@ -11,19 +11,20 @@ from starlette.responses import JSONResponse, Response
 from dragoman.errors import DragomanError
 
 PATHS = ("/healthz", "/readyz")
+_METHODS = ["GET", "HEAD"]  # many who watch over servers want no body
 router = APIRouter(tags=["health"], include_in_schema=False)
 _log = logging.getLogger("dragoman.server")
 _FRESH = 1.0  # seconds for which an answer of the store is good: strangers may ask as often as they like
 _LONGEST = 5.0  # seconds that it may take
 
 
-@router.get("/healthz")
+@router.api_route("/healthz", methods=_METHODS)
 async def alive() -> Response:
     """The process runs, and its event loop turns."""
     return JSONResponse({"status": "alive"})
 
 
-@router.get("/readyz")
+@router.api_route("/readyz", methods=_METHODS)
 async def ready(request: Request) -> Response:
     """The store can be read. 503 where it cannot; the reason is in the log."""
     state = request.app.state

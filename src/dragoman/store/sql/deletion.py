@@ -81,13 +81,16 @@ class SqlDeletion(SqlPeople):
             await self._named_blobs.claim(await self._write(self._identity))
 
     async def _finish_deletions(self) -> None:
-        """What an earlier process began, and what it could not remove from the disk yet."""
+        """What an earlier process began, and what it could not remove from the disk yet. Nothing is written
+        where there is nothing to do: who only reads need not wait for who writes."""
         for row in await self._all("deleted_conversations"):
             await self._remove(row["id"])
         await self._sweep_blobs([row["blob"] for row in await self._all("unwanted_blobs")])
         await self._sweep_uploads()
         now = time.time()
-        await self._run("drop_provider_files", now=now, before=now - _OUT_OF_REACH)
+        out_of_reach = {"now": now, "before": now - _OUT_OF_REACH}
+        if await self._all("lost_provider_files", **out_of_reach):
+            await self._run("drop_provider_files", **out_of_reach)
 
     async def _remove(self, conversation: str) -> list[str]:
         """Returns the blobs that nothing mentions any more."""
@@ -123,12 +126,15 @@ class SqlDeletion(SqlPeople):
                 for blob in some
                 if blob not in free or await self._blobs.delete(blob, unused_for=_UNUSED)
             ]
-            await self._run("forget_unwanted", blobs=json.dumps(done))
+            if done:
+                await self._run("forget_unwanted", blobs=json.dumps(done))
 
     async def _sweep_uploads(self) -> None:
         """Remove what was put here more than a day ago, and nothing has mentioned."""
-        await self._run("forget_uploads", before=time.time() - _UPLOADED)
-        since = await self._write(self._blobs_tracked_since)
+        before = time.time() - _UPLOADED
+        if await self._all("old_uploads", before=before):
+            await self._run("forget_uploads", before=before)
+        since = await self._read(self._blobs_tracked_since)
         keys = [key async for key in self._blobs.keys(since=since)]
         for start in range(0, len(keys), _AT_ONCE):
             some = json.dumps(keys[start : start + _AT_ONCE])

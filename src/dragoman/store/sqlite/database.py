@@ -25,6 +25,7 @@ from dragoman.store.sqlite.writer import Writer
 
 T = TypeVar("T")
 _BREATH = 0.0003  # seconds
+_SEE = "see that its folder can be written to and has room"
 
 
 class SqliteDatabase(SqlDatabase):
@@ -141,6 +142,7 @@ class SqliteDatabase(SqlDatabase):
                 writer = undo.enter_context(closing(self._connection()))
                 if self._migrates:
                     migrate(writer)
+                self._blobs_tracked_since(writer)
                 watch = undo.enter_context(closing(self._connection()))
                 self.files.mkdir(mode=0o700, exist_ok=True)
                 owner = Owner(self.files / "owners", lease=self._lease)
@@ -154,14 +156,17 @@ class SqliteDatabase(SqlDatabase):
     @contextmanager
     def _opening(self) -> Iterator[None]:
         """ConfigError, in words, for whatever keeps a file from being opened."""
-        folder = self.path.parent
-        if folder.exists() and not folder.is_dir():
-            raise ConfigError(f"cannot open the store {self.path}: {folder} is no folder")
+        for folder in (self.path.parent, self.files):
+            if folder.exists() and not folder.is_dir():
+                raise ConfigError(f"cannot open the store {self.path}: {folder} is no folder")
         if self.path.is_dir():
             raise ConfigError(f"cannot open the store {self.path}: it is a folder; name a file in it")
         try:
             yield
-        except (OSError, sqlite3.Error) as error:
+        except OSError as error:
+            why = f"{error.filename}: {error.strerror}; {_SEE}" if error.filename else error
+            raise ConfigError(f"cannot open the store {self.path}: {why}") from error
+        except sqlite3.Error as error:
             reason = translate(error, self.path)
             where = "" if isinstance(reason, StoreUnavailable) else f"the store {self.path}: "
             raise ConfigError(f"cannot open {where}{reason}") from error
@@ -209,8 +214,8 @@ class SqliteDatabase(SqlDatabase):
         return f"sqlite-{number:08x}"
 
     def _blobs_tracked_since(self, db: SqlConnection) -> float:
-        """Written into the file's header at the first look: a new file beside old blobs (the old one was
-        moved away, to be mended) must not take them for unused."""
+        """Written into the file's header when it is first opened: a new file beside old blobs (the old one
+        was moved away, to be mended) must not take them for unused."""
         minutes = int(db.execute("PRAGMA user_version").fetchone()[0])
         if not minutes:
             minutes = int(time.time()) // 60

@@ -9,6 +9,8 @@ from dragoman.errors import StoreUnavailable
 from dragoman.messages.boundary import half_a_character
 
 _WAIT = "close the program that holds it, or try again"
+_THERE = "see whether it is still there, and whether you may read it and write to it"
+_RIGHT = "give yourself the right to write to it, and to the folder it is in"
 _RESTORE = "restore it from a copy, or save what can be saved with `sqlite3 FILE .recover`"
 _FAULTS: dict[int, tuple[str, str, bool]] = {  # by SQLite's primary result code: what, what to do, again?
     sqlite3.SQLITE_BUSY: ("another program is writing to it and does not stop", _WAIT, True),
@@ -16,9 +18,9 @@ _FAULTS: dict[int, tuple[str, str, bool]] = {  # by SQLite's primary result code
     sqlite3.SQLITE_FULL: ("the disk is full", "make room, and try again", True),
     sqlite3.SQLITE_IOERR: ("the disk reports an error", "see whether it is full, failing or gone", True),
     sqlite3.SQLITE_NOMEM: ("there is no memory left", "close something, and try again", True),
-    sqlite3.SQLITE_CANTOPEN: ("its file cannot be opened", "see whether it is still there", False),
-    sqlite3.SQLITE_READONLY: ("its file is read-only", "give yourself the right to write to it", False),
-    sqlite3.SQLITE_PERM: ("its file may not be used", "give yourself the right to write to it", False),
+    sqlite3.SQLITE_CANTOPEN: ("its file cannot be opened", _THERE, False),
+    sqlite3.SQLITE_READONLY: ("its file or folder is read-only", _RIGHT, False),
+    sqlite3.SQLITE_PERM: ("its file may not be used", _RIGHT, False),
     sqlite3.SQLITE_CORRUPT: ("its file is damaged", _RESTORE, False),
     sqlite3.SQLITE_NOTADB: ("its file is no database any more", _RESTORE, False),
 }

@@ -74,8 +74,9 @@ class SqliteUpkeep(SqliteSearch, SqlDeletion, SqlEvents):
 
     async def _forget_deleted_texts(self) -> None:
         """Nothing of a deleted conversation is in the file when the store is closed."""
-        while await self._write(self._forget_texts):
-            pass
+        left = True
+        while left and await self._all("left_texts"):
+            left = await self._write(self._forget_texts)
 
 
 async def _logged(work: Callable[[], Awaitable[object]]) -> None:

@@ -168,8 +168,9 @@ def failure_of(error: Exception) -> TurnFailed:
     main = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
     if isinstance(main, ProviderError):
         return TurnFailed(str(main), main.kind, main.retryable)
-    where = "" if isinstance(main, DragomanError) else _hook_that_failed(main)
-    return TurnFailed(f"{where}{type(main).__name__}: {main}")
+    if isinstance(main, DragomanError):  # its text says it all
+        return TurnFailed(str(main))
+    return TurnFailed(f"{_hook_that_failed(main)}{type(main).__name__}: {main}")
 
 
 def _hook_that_failed(error: BaseException) -> str:

@@ -25,7 +25,7 @@ from dragoman.errors import (
     TurnSetAside,
 )
 from dragoman.messages.ids import new_id
-from dragoman.server.problems import without_paths
+from dragoman.server.problems import detail_of, without_paths
 
 log = logging.getLogger("dragoman.server")
 
@@ -125,7 +125,7 @@ async def _answered(handle: Callable[[Request], Awaitable[Response]], request: R
     except (UnicodeEncodeError, PydanticSerializationError):
         return error_response(400, "a text holds half a character (a lone surrogate), which cannot be stored")
     except HTTPException as error:
-        return error_response(error.status_code, str(error.detail), headers=dict(error.headers or {}))
+        return error_response(error.status_code, detail_of(error), headers=dict(error.headers or {}))
     except DragomanError as error:
         return response_to(error)
     except Exception as error:

@@ -62,6 +62,9 @@ VALUES (:blob, :noun, :owner, :conversation) ON CONFLICT DO NOTHING;
 INSERT INTO uploads (blob, "user", created) VALUES (:blob, :user, :created)
 ON CONFLICT (blob, "user") DO UPDATE SET created = excluded.created;
 
+-- name: old_uploads
+SELECT blob FROM uploads WHERE created < :before LIMIT 1;
+
 -- name: forget_uploads
 DELETE FROM uploads WHERE created < :before;
 
@@ -96,7 +99,11 @@ WHERE (expires IS NULL OR expires > :now) AND NOT EXISTS (
   WHERE r.blob = f.blob AND c.deleted = 0)
 ORDER BY created, id LIMIT 100;
 
--- name: drop_provider_files
+-- name: lost_provider_files
 -- Those that have expired; and those that nobody can delete any more, since the key is another one.
+SELECT blob FROM provider_files WHERE expires < :now OR (created < :before AND NOT EXISTS (
+  SELECT 1 FROM blob_references r WHERE r.blob = provider_files.blob)) LIMIT 1;
+
+-- name: drop_provider_files
 DELETE FROM provider_files WHERE expires < :now OR (created < :before AND NOT EXISTS (
   SELECT 1 FROM blob_references r WHERE r.blob = provider_files.blob));

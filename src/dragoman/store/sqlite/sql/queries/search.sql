@@ -20,6 +20,9 @@ SELECT id, text FROM texts WHERE id > (SELECT upto FROM texts_indexed) AND id <=
 -- name: set_indexed
 UPDATE texts_indexed SET upto = :last;
 
+-- name: left_texts
+SELECT id FROM texts WHERE message IS NULL LIMIT 1;
+
 -- name: drop_texts
 -- Left behind by messages that were deleted before their texts were in the index.
 DELETE FROM texts WHERE id IN (
