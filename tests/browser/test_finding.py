@@ -229,6 +229,7 @@ async def test_the_page_of_a_conversation_that_is_gone_leads_on(person: Person) 
     await expect(person.by("composer-text")).not_to_have_value("")
 
 
+@pytest.mark.long
 async def test_conversations_are_pinned_tagged_and_put_away(person: Person) -> None:
     """S1: the same after a reload; what is written in the archive comes out of it."""
     await person.say("hello")

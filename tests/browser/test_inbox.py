@@ -33,6 +33,7 @@ async def asked(person: Person, play: str) -> None:
     await expect(person.question).to_be_visible(timeout=60_000)
 
 
+@pytest.mark.long
 async def test_what_waits_is_counted_listed_and_answered_by_keys(alone: Person) -> None:
     """P6: j and k move, a allows, r rejects with a reason, s rejects and stops; arguments are seen there."""
     for play in ("note", "plan", "diary"):

@@ -161,6 +161,7 @@ async def test_a_call_runs_once_whatever_is_shown_and_in_however_many_tabs(
         assert await person.page.evaluate("localStorage.told") == "."
 
 
+@pytest.mark.long
 async def test_a_result_that_could_not_be_told_is_told_later_and_nothing_runs_again(person: Person) -> None:
     """U4 × S3: the server is away when the code is over."""
     told: list[str | None] = []

@@ -117,6 +117,7 @@ async def test_a_servers_prompt_is_filled_in_and_stands_where_one_types(owner: P
     await expect(owner.by("composer-text")).to_have_value(re.compile("Rome"))
 
 
+@pytest.mark.long
 async def test_a_server_is_added_breaks_and_says_why(owner: Person, tmp_path: Path) -> None:
     """P11: what will run is shown before it runs; its tools are seen; when it breaks, its reason is read."""
     program = tmp_path / "program.py"
@@ -239,6 +240,7 @@ async def test_who_comes_back_to_the_set_up_is_where_they_were(owner: Person) ->
     await expect(owner.by("skill-text")).to_have_value("1. Knead.")
 
 
+@pytest.mark.long
 async def test_a_skill_is_written_loaded_changed_and_removed(owner: Person, tmp_path: Path) -> None:
     """C12, P11: the model of the next turn loads it. Who edits what was changed meanwhile is told first."""
     file = tmp_path / "config" / "dragoman" / "skills" / "bake" / "SKILL.md"
@@ -306,6 +308,7 @@ async def test_the_set_up_is_chinese_where_the_page_is(owner: Person, browser: B
         await expect(person.by("tools")).to_contain_text("计算算术表达式")
 
 
+@pytest.mark.long
 async def test_options_and_limits_are_set_for_one_conversation(owner: Person) -> None:
     """R1: what is set is stored with the conversation; what is emptied is as usual again."""
     await owner.say("hello")

@@ -49,6 +49,7 @@ async def record(person: Person) -> None:
     await expect(person.by("recorded")).not_to_have_text("0:00")
 
 
+@pytest.mark.long
 async def test_what_is_recorded_is_attached_and_written_down(speaker: Person, media: MediaServer) -> None:
     """M5: with level and time; a recording can be called off."""
     await choose(speaker, "whisper-large-v3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from playwright.async_api import Route, expect
 
 from tests.browser.stage import MARKS, Person
@@ -20,6 +21,7 @@ async def another_tab(person: Person) -> Person:
     return tab
 
 
+@pytest.mark.long
 async def test_what_is_edited_in_the_queue_is_not_lost_when_its_turn_begins(person: Person) -> None:
     """T13: also not where one looks at another conversation."""
     await person.say("note")

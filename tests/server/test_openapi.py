@@ -63,7 +63,7 @@ def _try_everything(site: Site, known: dict[str, str]) -> int:
 def _try(operation: APIOperation[Any, Any, Any, Any], mode: GenerationMode, known: dict[str, str]) -> None:
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(
-        max_examples=examples(2),
+        max_examples=examples(1, 20),
         deadline=None,
         database=None,
         derandomize=True,
