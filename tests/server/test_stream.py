@@ -297,6 +297,42 @@ async def test_a_turn_that_is_over_has_nothing_more_for_who_heard_it(tmp_path: P
         assert again.status == 204
 
 
+async def test_who_comes_back_when_a_turn_is_over_gets_the_rest_of_it(tmp_path: Path) -> None:
+    """E2: each event once, and then no more."""
+    followed = asyncio.Event()
+
+    @tool
+    async def wait() -> None:
+        """Wait until somebody follows the turn."""
+        await followed.wait()
+
+    async with served(tmp_path, [calls("wait"), says(TEXT)], tools=[wait]) as site:
+        path = f"/api/turns/{await site.say('go')}/events"
+        async with site.events(path) as events:
+            whole = [await anext(events)]
+            followed.set()
+            whole += [event async for event in events]
+        lost = next(at for at, event in enumerate(whole) if event.type == "text.delta")
+        rest = await site.until(path, "turn.end", whole[lost].id)
+        assert [event.id for event in rest] == [event.id for event in whole[lost + 1 :]]
+    async with served(tmp_path, []) as site:  # which has other numbers
+        *_, added, end = await site.until(path, "turn.end", whole[lost].id)
+        assert (added.data["message"]["parts"][0]["text"], end.id) == (TEXT, "over")
+        again = await site.ask("GET", path, headers={"last-event-id": "over"})
+        assert again.status == 204
+
+
+async def test_what_is_kept_of_turns_that_are_over_has_an_end(tmp_path: Path) -> None:
+    """E2: the latest are."""
+    async with runtime_with(tmp_path, lambda _: says("word " * 8_000)) as runtime:
+        turns = []
+        for _ in range(6):
+            turns.append(await runtime.send("go"))
+            await turns[-1].result()
+        assert runtime.bus.rest(turns[0].id, 0) is None
+        assert runtime.bus.rest(turns[-1].id, 0)
+
+
 async def test_a_client_that_reads_nothing_slows_nobody(tmp_path: Path) -> None:
     """E2: the turn ends, another reader gets it whole, and what the sleeper holds is bounded."""
     size = 0

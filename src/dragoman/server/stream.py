@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from dragoman.errors import DragomanError
-from dragoman.messages.events import EVENT
+from dragoman.messages.events import EVENT, TurnEnd
 from dragoman.server.connections import Peer, connection_of
 from dragoman.server.feed import Feed, cursor, parse_cursor
 from dragoman.server.pace import FeedReader, Pace
@@ -24,6 +24,7 @@ _LOOK = 1.0  # seconds between looks at the open streams
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _WELCOME = b": welcome\n\n"
 _STILL_HERE = b": still here\n\n"
+OVER = "over"  # the number of the end of a turn whose numbers nobody remembers
 LIST_RESET = '{"type":"list.reset"}'
 
 log = logging.getLogger("dragoman.server")
@@ -107,8 +108,9 @@ async def follow_turn(turn: TurnHandle, after: int) -> Chunks:
     """The events of a turn under its own numbers, until it ends. One that waits for a person is not over."""
     yield _WELCOME
     async for event in turn.events(after):
-        number = f"id: {event.seq}\n" if event.seq else ""
-        yield f"{number}event: {event.type}\ndata: {EVENT.dump(event)}\n\n".encode("utf-8", "replace")
+        number = event.seq or (OVER if isinstance(event, TurnEnd) else "")
+        id = f"id: {number}\n" if number else ""
+        yield f"{id}event: {event.type}\ndata: {EVENT.dump(event)}\n\n".encode("utf-8", "replace")
 
 
 # ── sending it ────────────────────────────────────────────────────────────────────────────────────

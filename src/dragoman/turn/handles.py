@@ -68,6 +68,10 @@ class TurnHandle(Generic[T]):
     async def events(self, after: int = 0) -> AsyncIterator[e.Event]:
         """Every event after this number until the turn ends, wherever it runs; of one that has long been
         over, what it said."""
+        if after and (rest := self._engine.bus.rest(self.id, after)) is not None:
+            for event in rest:
+                yield event
+            return
         live = await self._attached()
         if live is None and not await self._can_be_followed():
             for event in await self._all_said():

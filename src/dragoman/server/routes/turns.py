@@ -13,7 +13,7 @@ from dragoman.messages.usage import Usage
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.routes.events import LastEventId, stream_of
-from dragoman.server.stream import EventStream, follow_turn
+from dragoman.server.stream import OVER, EventStream, follow_turn
 from dragoman.server.stream_events import TurnEvent
 from dragoman.server.views import state_of
 from dragoman.store.store import TurnRow
@@ -80,7 +80,7 @@ async def trace(context: TheContext, person: Person, id: str) -> shapes.TraceVie
 @router.get(
     "/turns/{id}/events",
     response_class=Response,
-    responses={**stream_of(TurnEvent), 204: {"description": "It is over, and was heard before"}},
+    responses={**stream_of(TurnEvent), 204: {"description": "It is over, and was heard to its end"}},
 )
 async def events(
     context: TheContext,
@@ -91,11 +91,11 @@ async def events(
 ) -> Response:
     """One turn's events, each with its number; those after `Last-Event-ID` where that is given.
 
-    Of a turn that is over, what it said; and nothing (204) to who has heard of it before.
+    Of a turn that has long been over, what it said; and nothing (204) to who has heard it to its end.
     """
     row = await context.turn(id, person)
     seen = int(last_event_id) if last_event_id and re.fullmatch(r"[0-9]{1,18}", last_event_id) else after
-    if seen and not row.live:
+    if not row.live and (last_event_id == OVER or (seen and await context.runtime.bus.is_heard(id, seen))):
         return Response(status_code=204)
     if row.live:
         await context.runtime.driver.adopt(id)  # 409 where it cannot go on here

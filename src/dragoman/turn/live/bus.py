@@ -22,6 +22,7 @@ from dragoman.turn.machine import State
 _LOOK = 0.5  # seconds without an event after which a follower looks whether the turn is over
 _GLANCE = 0.05  # seconds between looks for the last events of a turn that is over
 _PATIENCE = 3.0  # seconds in which the last events of a turn that is over may still arrive
+_KEPT = 20_000  # events of turns that are over, for who lost the connection before they were
 
 
 @dataclass(slots=True)
@@ -42,6 +43,8 @@ class EventBus:
         self._mirror = Mirror(store, background)
         self._remote = RemoteEvents(store, background)
         self._turns: dict[str, LiveTurn] = {}
+        self._over: dict[str, list[Event]] = {}  # what those told that ended here lately, oldest first
+        self._kept = 0  # events in all of these
         self.watchers: list[Callable[[TurnLog], None]] = []  # told of each turn before it begins to run here
         self.elsewhere: list[Callable[[str, str], None]] = []  # and of each that somebody else is to run
         self.writes: list[Callable[[], None]] = []  # told when another process has written something
@@ -82,6 +85,14 @@ class EventBus:
         if live is not None:
             live.log.events.close()
             self._mirror.note_end(turn)
+            if live.log.turn.state.ended:
+                self._keep(turn, live.log.events.since(0))
+
+    def _keep(self, turn: str, told: list[Event]) -> None:
+        self._over[turn] = told
+        self._kept += len(told)
+        while self._kept > _KEPT:
+            self._kept -= len(self._over.pop(next(iter(self._over))))
 
     # ── following ─────────────────────────────────────────────────────────────────────────────────
 
@@ -90,6 +101,18 @@ class EventBus:
         that has come since the last look at once."""
         live = self.here(turn)
         return self._follow_elsewhere(turn, after) if live is None else live.log.events.batches(after)
+
+    def rest(self, turn: str, after: int) -> list[Event] | None:
+        """What was told after this number by a turn that ended here lately; None for any other."""
+        told = self._over.get(turn)
+        return None if told is None else [event for event in told if event.seq > after]
+
+    async def is_heard(self, turn: str, upto: int) -> bool:
+        """Whether a turn that is over told nothing after this number, as far as anybody still knows."""
+        if (rest := self.rest(turn, upto)) is not None:
+            return not rest
+        told = await self._store.events({turn: 0}, 1)
+        return bool(told) and not await self._store.events({turn: upto}, 1)
 
     async def _follow_elsewhere(self, turn: str, after: int) -> AsyncIterator[list[Event]]:
         patience, asked, told = _PATIENCE, False, False
