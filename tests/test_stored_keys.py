@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from types import ModuleType
 
@@ -97,3 +100,20 @@ def test_a_file_that_cannot_be_read_is_left_as_it_is(written: str) -> None:
     with pytest.raises(ConfigError, match="left as it is"):
         store_key("ACME_KEY", "secret")
     assert keys_file().read_bytes() == written.encode("latin-1")
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="there its keychain is looked for")
+def test_no_program_is_started_to_look_for_a_keyring(tmp_path: Path) -> None:
+    """Every command that needs a key would wait for a compiler and a linker, three times."""
+    script = """
+        import sys
+        started = []
+        sys.addaudithook(lambda event, args: event == "subprocess.Popen" and started.append(args[1]))
+        from dragoman.stored_keys import in_keyring
+        in_keyring("NO_SUCH_KEY")
+        assert not started, started
+    """
+    home = {**os.environ, "HOME": str(tmp_path)}
+    assert (
+        subprocess.run([sys.executable, "-c", textwrap.dedent(script)], env=home, check=False).returncode == 0
+    )

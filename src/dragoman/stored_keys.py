@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from importlib import import_module
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dragoman.errors import ConfigError
 from dragoman.own_folders import data_folder
@@ -23,10 +24,17 @@ def keys_file() -> Path:
     return data_folder() / "keys.json"
 
 
+def _keyring() -> Any:
+    """Without its part for macOS where that is not: to learn this it starts a compiler and a linker."""
+    if sys.platform != "darwin":
+        sys.modules.setdefault("keyring.backends.macOS.api", None)  # type: ignore[arg-type]  # cannot be imported
+    return import_module("keyring")
+
+
 def in_keyring(name: str) -> str | None:
     """A keyring that is locked or broken, or not installed, has nothing."""
     try:
-        value: str | None = import_module("keyring").get_password(SERVICE, name)
+        value: str | None = _keyring().get_password(SERVICE, name)
     except Exception:  # each of its backends has errors of its own
         return None
     return value
@@ -39,7 +47,7 @@ def in_file(name: str) -> str | None:
 def store_key(name: str, value: str) -> KeyPlace:
     """Where it is stored now. A keyring that takes it leaves nothing in the file."""
     try:
-        keyring = import_module("keyring")
+        keyring = _keyring()
         keyring.set_password(SERVICE, name, value)
         kept = keyring.get_password(SERVICE, name) == value  # one of them takes everything, and keeps nothing
     except Exception:  # as when it is read
@@ -55,7 +63,7 @@ def store_key(name: str, value: str) -> KeyPlace:
 def forget_key(name: str) -> None:
     """From both places. What is not there stays away."""
     try:
-        import_module("keyring").delete_password(SERVICE, name)
+        _keyring().delete_password(SERVICE, name)
     except Exception:  # nothing there, or no keyring
         pass
     _forget_in_file(name)
@@ -64,7 +72,7 @@ def forget_key(name: str) -> None:
 def next_place() -> KeyPlace:
     """Where a key would be stored, as far as that can be said before."""
     try:
-        keyring = import_module("keyring")
+        keyring = _keyring()
         return "keyring" if keyring.get_keyring().priority > 0 else "file"
     except Exception:
         return "file"

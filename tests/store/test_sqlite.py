@@ -25,6 +25,7 @@ from dragoman.store.conformance.search import SearchConformance
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.queries import migrations
 from dragoman.store.store import Change, Found, Start, Store
+from tests.patience import PATIENCE
 
 DAMAGE: dict[Noun, str] = {
     "conversation": "UPDATE conversations SET settings = '{\"mode\": ' WHERE id = ?",
@@ -304,6 +305,20 @@ async def test_many_processes_may_open_a_new_store_at_once(tmp_path: Path) -> No
     await store.open()
     assert len(await store.conversations()) == 4
     await store.close()
+
+
+async def test_who_writes_nothing_hears_at_once_of_what_another_process_writes(tmp_path: Path) -> None:
+    """N3: although nobody notifies, and although it would wait for long."""
+    suite = TestSqlite()
+    async with suite.opened(tmp_path) as one, suite.opened(tmp_path) as other:
+        await other.add_conversation(scene.CONVERSATION)
+        await one.has_new_writes()
+        hearing = asyncio.ensure_future(one.wait_for_writes(3600.0))
+        async with asyncio.timeout(PATIENCE):
+            while not hearing.done():  # more than once: one's own upkeep may write in the same moment
+                await other.set_title("conv_1", "theirs")
+                await asyncio.wait({hearing}, timeout=0.1)
+        assert await one.has_new_writes()
 
 
 async def test_two_stores_on_one_file_do_not_get_in_each_others_way(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.store.turns import Started, StoredEvent
 from dragoman.wire.scripted import calls, says
 from tests.fork_server import python
+from tests.patience import PATIENCE
 from tests.runtimes import runtime_with
 
 OWNER = textwrap.dedent(
@@ -158,6 +159,27 @@ async def test_what_is_about_to_begin_here_is_followed_here(tmp_path: Path, adop
         assert (await following).seq == 1
         heard = [event async for event in runtime.turn(queued.id).events()]
     assert "".join(event.text for event in heard if isinstance(event, TextDelta)) == "second"
+
+
+async def test_who_waits_for_a_queued_turn_hears_when_it_begins_here(tmp_path: Path) -> None:
+    """E2: without looking again and again."""
+    may_end = asyncio.Event()
+
+    @tool
+    async def hold() -> str:
+        """Wait."""
+        await may_end.wait()
+        return "held"
+
+    script = [calls("hold"), says("first"), says("second")]
+    async with runtime_with(tmp_path, script, tools=[hold]) as runtime, asyncio.timeout(PATIENCE):
+        chat = await runtime.conversation()
+        await chat.send("one")
+        queued = await chat.send("two", queue=True)
+        begins = asyncio.ensure_future(runtime.bus.until_here(queued.id, 10 * PATIENCE))
+        may_end.set()
+        await begins
+        assert (await queued.result()).text == "second"
 
 
 class Silent(SqliteStore):

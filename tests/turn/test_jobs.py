@@ -13,6 +13,7 @@ from dragoman import Agent, Runtime, ScriptedModel, ToolContext, allow_once, rep
 from dragoman.errors import ConfigError
 from dragoman.messages.events import Event
 from dragoman.messages.request import Request
+from dragoman.store.jobs import MemoryJobs
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.turn.drivers.jobs import JobDriver, TurnLimits
@@ -139,6 +140,50 @@ async def test_a_provider_has_so_many_turns_at_once(opened: Opened) -> None:
         for turn in turns:
             assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
     assert gate.most == 1
+
+
+class ForgetfulJobs(MemoryJobs):
+    """Forgets whatever is put off, as a queue may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.put_off: list[str] = []
+        self.again = asyncio.Event()
+
+    async def put(self, turn: str, *, urgent: bool = False, delay: float = 0.0) -> None:
+        if delay:
+            self.put_off.append(turn)
+            return
+        if urgent and turn in self.put_off:  # who looks for turns that nobody runs is not in a hurry
+            self.again.set()
+        await super().put(turn, urgent=urgent)
+
+
+async def test_a_turn_that_met_a_limit_begins_when_there_is_a_place(tmp_path: Path) -> None:
+    """N5: and not when somebody looks again."""
+    jobs = ForgetfulJobs()
+    store = SqliteStore(tmp_path / "chat.db")
+    store.job_queue = lambda: jobs  # type: ignore[attr-defined]  # as a store does that has one
+    options: dict[str, Any] = {"role": "both", "turn_limits": TurnLimits(per_person=1)}
+    gate = Gate()
+    async with (
+        runtime_with(tmp_path, gate_then_done, store=store, tools=[gate.tool], **options) as runtime,
+        asyncio.timeout(PATIENCE),
+    ):
+        first, second = [await runtime.send(f"{n}") for n in range(2)]
+        await until(lambda: jobs.put_off == [second.id])
+        await first.cancel()
+        await jobs.again.wait()
+        gate.open.set()
+        assert (await second.result()).text == "done"
+
+
+async def test_what_is_put_off_can_be_begun_now() -> None:
+    """T6 × N5: a cancel does not wait for it."""
+    jobs = MemoryJobs()
+    await jobs.put("turn", delay=3600.0)
+    await jobs.put("turn", urgent=True)
+    assert (await jobs.waiting())[0] == 1
 
 
 async def test_a_turn_that_waits_for_a_person_holds_no_place(opened: Opened) -> None:

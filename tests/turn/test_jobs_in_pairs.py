@@ -40,6 +40,26 @@ async def test_a_turn_that_waits_for_a_place_can_be_cancelled(tmp_path: Path) ->
         assert (await asyncio.wait_for(first.result(), PATIENCE)).text == "done"
 
 
+async def test_a_turn_is_cancelled_also_where_the_queue_has_given_every_place_away(tmp_path: Path) -> None:
+    """T9 × N5: as long as they are taken the queue hands nothing out."""
+    gate = Gate()
+    async with (
+        runtime_with(tmp_path, gate_then_done, tools=[gate.tool], turn_limits=TurnLimits(1)) as runtime,
+        asyncio.timeout(PATIENCE),
+    ):
+        first = await runtime.send("one")
+        await until(lambda: gate.running == 1)
+        second = await runtime.send("two")
+        await first.cancel()
+        await first.result()
+        await until(lambda: gate.running == 1 and runtime.bus.here(second.id) is not None)
+        third = await runtime.send("three")
+        assert await third.cancel()
+        assert (await third.result()).state == "cancelled"
+        gate.open.set()
+        assert (await second.result()).text == "done"
+
+
 async def test_a_turn_that_was_steered_while_it_waits_holds_no_place_either(tmp_path: Path) -> None:
     """T13 × N2: what was said is read when it goes on."""
 

@@ -15,13 +15,14 @@ from pydantic import JsonValue
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event, MessageEnd, TextDelta
 from dragoman.messages.request import Request, ToolSpec
-from dragoman.wire import anthropic_messages
+from dragoman.wire import anthropic_messages, openai_responses
 from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.auth.key import KeyAuth
+from dragoman.wire.collect import collect_reply
 from dragoman.wire.endpoint import AZURE, ENDPOINTS, SHAPES, Endpoint
 from dragoman.wire.http import Retry, Timeouts
 from dragoman.wire.http_model import HttpModel
-from dragoman.wire.wire import Model
+from dragoman.wire.wire import Model, Wire
 from tests.patience import PATIENCE
 from tests.wire.provider import (
     HELLO,
@@ -132,6 +133,41 @@ async def test_w3_a_reply_ends_with_done_even_if_the_server_leaves_the_connectio
     stream = streams(HELLO, b"data: [DONE]\n\n", then=waits)
     async with provider(stream) as served, client(timeouts=Timeouts(after_done=0.02)) as http:
         assert (await ask(model(http, served)))[-1] == [MessageEnd("stop")]
+
+
+@pytest.mark.parametrize(
+    ("wire", "said"),
+    [
+        (
+            anthropic_messages.WIRE(),
+            [
+                {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hi"}},
+                {"type": "content_block_stop", "index": 0},
+                {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+                {"type": "message_stop"},
+            ],
+        ),
+        (
+            openai_responses.WIRE(),
+            [
+                {"type": "response.output_text.delta", "output_index": 0, "delta": "Hi"},
+                {"type": "response.completed", "response": {"status": "completed", "output": []}},
+            ],
+        ),
+    ],
+    ids=["message_stop", "response.completed"],
+)
+async def test_w3_a_reply_ends_with_the_last_event_of_its_wire_as_with_done(
+    wire: Wire, said: list[dict[str, JsonValue]]
+) -> None:
+    """Who waits for the end of the connection waits until it counts as stalled."""
+    stream = streams(*(frame(**event) for event in said), then=waits)
+    timeouts = Timeouts(between_chunks=10 * PATIENCE)
+    async with provider(stream) as served, client(timeouts=timeouts) as http, asyncio.timeout(PATIENCE):
+        endpoint = Endpoint(served.url, "chat", auth=KeyAuth(KEY, "PLAIN_API_KEY"))
+        asked = HttpModel(http, wire, endpoint, model="small", name="plain/small")
+        message = await collect_reply(asked, question())
+    assert (message.text, message.finish) == ("Hi", "stop")
 
 
 async def test_a_reply_that_said_how_it_ended_is_whole_even_if_the_connection_breaks_after_it() -> None:

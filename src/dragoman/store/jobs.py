@@ -24,7 +24,7 @@ class JobQueue(Protocol):
 
     async def put(self, turn: str, *, urgent: bool = False, delay: float = 0.0) -> None:
         """Let somebody run it, in so many seconds, before those that are not urgent. Nothing happens where
-        it waits here already."""
+        it waits here already: to be run now, or later, each for itself."""
 
     async def work(self, run: Work, *, places: int) -> None:
         """Run what is handed out, so many at once, until this is cancelled: what runs then goes on."""
@@ -47,6 +47,7 @@ class MemoryJobs:
     def __init__(self) -> None:
         self._waiting: list[tuple[bool, int, str, float]] = []
         self._turns: set[str] = set()
+        self._later: set[str] = set()
         self._count = 0
         self._more = asyncio.Event()
         self._running: set[asyncio.Future[None]] = set()
@@ -59,18 +60,22 @@ class MemoryJobs:
         pass
 
     async def put(self, turn: str, *, urgent: bool = False, delay: float = 0.0) -> None:
-        if turn in self._turns:
-            return
-        self._turns.add(turn)
-        if delay:
-            asyncio.get_running_loop().call_later(delay, self._add, turn, urgent)
-        else:
+        if not delay:
             self._add(turn, urgent)
+        elif turn not in self._later:
+            self._later.add(turn)
+            asyncio.get_running_loop().call_later(delay, self._add_late, turn, urgent)
+
+    def _add_late(self, turn: str, urgent: bool) -> None:
+        self._later.discard(turn)
+        self._add(turn, urgent)
 
     def _add(self, turn: str, urgent: bool) -> None:
-        self._count += 1
-        heappush(self._waiting, (not urgent, self._count, turn, asyncio.get_running_loop().time()))
-        self._more.set()
+        if turn not in self._turns:
+            self._turns.add(turn)
+            self._count += 1
+            heappush(self._waiting, (not urgent, self._count, turn, asyncio.get_running_loop().time()))
+            self._more.set()
 
     async def work(self, run: Work, *, places: int) -> None:
         free = asyncio.Semaphore(places)

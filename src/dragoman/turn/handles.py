@@ -155,12 +155,12 @@ class TurnHandle(Generic[T]):
         if state not in [*State]:
             raise BadRequest(f"there is no state {state!r}: there are {', '.join(State)}")
         live = await self._attached()
-        if live is None:
+        while live is None:
             row = await self._store.turn(self.id)
-            while row.live and row.state != state:  # another process moves it
-                await asyncio.sleep(_GLANCE)
-                row = await self._store.turn(self.id)
-            return row.state == state
+            if not row.live or row.state == state:
+                return row.state == state
+            await self._engine.bus.until_here(self.id, _GLANCE)  # another process moves it, or it is queued
+            live = self._here()
         arrived: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def look(snapshot: Snapshot) -> None:
@@ -180,12 +180,16 @@ class TurnHandle(Generic[T]):
     async def result(self) -> TurnResult[T]:
         """Wait for the end. Raises what the turn failed with; a cancelled turn is a result."""
         live = self._here() or await self._attached()
-        if live is not None:
-            await asyncio.wait([live.task])
-            if not live.given_up:
-                live.task.result()
-                return result_of(self.id, live.log.turn, live.log.messages, self._output)
-        turn = await self._wait_until_over()
+        while live is not None or (await self._store.turn(self.id)).live:
+            if live is None:
+                await self._engine.bus.until_here(self.id, _GLANCE)  # as in `reached`
+            else:
+                await asyncio.wait([live.task])
+                if not live.given_up:
+                    live.task.result()
+                    return result_of(self.id, live.log.turn, live.log.messages, self._output)
+            live = self._here()
+        turn = await self.turn()
         if turn.error is not None:
             raise error_of(turn.error)
         return result_of(self.id, turn, await self._messages(), self._output)
@@ -304,16 +308,11 @@ class TurnHandle(Generic[T]):
 
     async def _attached(self) -> LiveTurn | None:
         """The turn as it runs here, adopted if nobody runs it; None where it is over or elsewhere."""
-        while self._here() is None and await self._store.is_queued(self.id):  # noqa: ASYNC110 - as below
-            await asyncio.sleep(_GLANCE)
+        while self._here() is None and await self._store.is_queued(self.id):
+            await self._engine.bus.until_here(self.id, _GLANCE)
         if self._here() is None:
             await self._engine.driver.adopt(self.id)
         return self._here()
-
-    async def _wait_until_over(self) -> Turn:
-        while (await self._store.turn(self.id)).live:  # noqa: ASYNC110 - another process moves it
-            await asyncio.sleep(_GLANCE)
-        return await self.turn()
 
     async def _messages(self) -> list[Message]:
         row = await self._store.turn(self.id)

@@ -204,8 +204,8 @@ class Exchange:
         try:
             for frame in self._frames.feed(chunk) if chunk else self._frames.end():
                 self._framed = True
-                self._done = frame == DONE
                 events.extend(self._decoder.feed(frame))
+                self._done = frame == DONE or getattr(self._decoder, "over", False)
             if not chunk:
                 self._ended = True
                 if not self._framed:

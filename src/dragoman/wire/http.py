@@ -40,7 +40,7 @@ class Timeouts:
     first_byte: float | None = 300  # some models think for minutes before they say a word
     between_chunks: float | None = 120
     whole_reply: float | None = 3600  # a stream that goes on and on ends some time
-    after_done: float | None = 1  # for the end of the connection after the last event: some never close it
+    after_done: float | None = 0.1  # for its end after the last event, not longer than a new connection takes
 
 
 @dataclass(slots=True, frozen=True)

@@ -37,7 +37,8 @@ Voice: TypeAlias = Literal["text", "reasoning"]
 class Decoder(Protocol):
     """Decodes one reply, frame by frame. `end` closes whatever is open and says how the reply finished.
 
-    It raises ProviderError where the wire always says that a reply is over, and this one did not.
+    It raises ProviderError where the wire always says that a reply is over, and this one did not. Where an
+    event says so it may be `over`: nothing of the reply comes after that, also if the connection stays open.
     """
 
     finish_word: str | None

@@ -25,6 +25,7 @@ from dragoman.store.sqlite.writer import Writer
 
 T = TypeVar("T")
 _BREATH = 0.0003  # seconds
+_GLANCE = 0.1  # seconds between looks at the file of the log: that costs a few microseconds, and no thread
 _SEE = "see that its folder can be written to and has room"
 
 
@@ -49,11 +50,13 @@ class SqliteDatabase(SqlDatabase):
                 f"a store is a file, and {str(path)!r} names none: give it a path such as chat.db"
             )
         self.files = self.path.with_name(self.path.name + ".files")
+        self._log = self.path.with_name(self.path.name + "-wal")
         self._busy_timeout = busy_timeout
         self._lease = lease
         self._migrates = migrates
         self._sql = queries()
         self._version_seen = -1
+        self._log_seen: tuple[int, object] = 0, None  # our own commits by then, and what became of the log
         self._list_change_seen: int | None = None  # None: nobody has asked for them yet
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -77,6 +80,8 @@ class SqliteDatabase(SqlDatabase):
         await asyncio.to_thread(self._owner.close)
 
     async def has_new_writes(self) -> bool:
+        self._log_seen = self._look_at_log()
+
         def read(db: sqlite3.Connection) -> bool:
             before = self._version_seen
             (self._version_seen,) = self._watch.execute("PRAGMA data_version").fetchone()
@@ -85,7 +90,21 @@ class SqliteDatabase(SqlDatabase):
         return await self._readers.run(read)
 
     async def wait_for_writes(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        """Who writes nothing itself sees in the log that another process has written."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, _GLANCE))
+            before, self._log_seen = self._log_seen, self._look_at_log()
+            if self._log_seen[0] == before[0] and self._log_seen[1] != before[1]:
+                return
+
+    def _look_at_log(self) -> tuple[int, object]:
+        commits = self._writer.commits
+        try:
+            log = self._log.stat()
+        except OSError:
+            return commits, None
+        return commits, (log.st_size, log.st_mtime_ns)
 
     async def wait_for_events(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

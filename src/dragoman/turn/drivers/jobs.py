@@ -71,6 +71,8 @@ class JobDriver(TaskDriver):
         self._places: dict[str, asyncio.Event] = {}  # turns that count here, until they end or wait
         self._waiting_since: dict[str, float] = {}
         self._known: dict[str, tuple[str, str]] = {}  # person and provider of turns that run somewhere
+        self._admitted: dict[str, tuple[str, str]] = {}  # of those that count here
+        self._put_off: dict[str, tuple[str, str]] = {}  # and of those that met a limit here
         self._admitting = asyncio.Lock()
         self._freed = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
@@ -138,8 +140,11 @@ class JobDriver(TaskDriver):
         live = self._bus.here(turn)
         if live is not None:
             await live.signals.collect()
-        elif await self._store.is_abandoned(turn) and await self._may_go_on(turn):
-            await self._jobs.put(turn, urgent=True)
+        elif await self._store.is_abandoned(turn):
+            if self._works and await self._is_cancelled(turn):
+                await super().adopt(turn)  # places may be taken for long, and it needs none
+            elif await self._may_go_on(turn):
+                await self._jobs.put(turn, urgent=True)
 
     async def will_run(self, turn: TurnRow) -> bool:
         return not await is_set_aside(self._store, turn)
@@ -175,6 +180,7 @@ class JobDriver(TaskDriver):
 
     async def _advance(self, turn: str) -> None:
         """One job: as long as the turn counts."""
+        self._put_off.pop(turn, None)
         if turn in self._places or self._bus.here(turn) is not None:
             return  # it runs here, or is about to
         try:
@@ -214,7 +220,10 @@ class JobDriver(TaskDriver):
     async def _needs_no_place(self, turn: str) -> bool:
         """It belongs to another turn, which would wait for it; or it is only to be cancelled."""
         inner = await self._is_inner((await self._store.turn(turn)).conversation)
-        return inner or any(signal.kind == "cancel" for signal in await self._store.signals(turn))
+        return inner or await self._is_cancelled(turn)
+
+    async def _is_cancelled(self, turn: str) -> bool:
+        return any(signal.kind == "cancel" for signal in await self._store.signals(turn))
 
     @property
     def _limited(self) -> bool:
@@ -232,9 +241,11 @@ class JobDriver(TaskDriver):
             people[who] += 1
             providers[where] += 1
         most, most_there = self._limits.per_person, self._limits.per_provider
-        return (most is None or people[person] < most) and (
+        admitted = (most is None or people[person] < most) and (
             most_there is None or providers[provider] < most_there
         )
+        (self._admitted if admitted else self._put_off)[turn] = person, provider
+        return admitted
 
     async def _person_and_provider(self, turn: str, conversation: str) -> tuple[str, str]:
         if turn not in self._known:
@@ -250,9 +261,19 @@ class JobDriver(TaskDriver):
 
     def _leave(self, turn: str) -> None:
         self._waiting_since.pop(turn, None)
+        if (whose := self._admitted.pop(turn, None)) is not None and not self._closing:
+            self._try_next(whose)
         if (left := self._places.pop(turn, None)) is not None:
             left.set()
             self._freed.set()
+
+    def _try_next(self, whose: tuple[str, str]) -> None:
+        """The first that met a limit here of this person, and of this provider: there may be a place now."""
+        for mine, left in enumerate(whose):
+            turn = next((turn for turn, other in self._put_off.items() if other[mine] == left), None)
+            if turn is not None:
+                del self._put_off[turn]
+                self._background.run(f"trying turn {turn} again", partial(self._jobs.put, turn, urgent=True))
 
     def _ended(self, log: TurnLog, task: asyncio.Task[None]) -> None:
         super()._ended(log, task)

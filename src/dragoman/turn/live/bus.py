@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from dragoman.background import Background
@@ -45,6 +46,7 @@ class EventBus:
         self._turns: dict[str, LiveTurn] = {}
         self._over: dict[str, list[Event]] = {}  # what those told that ended here lately, oldest first
         self._kept = 0  # events in all of these
+        self._added = asyncio.Event()  # the next turn
         self.watchers: list[Callable[[TurnLog], None]] = []  # told of each turn before it begins to run here
         self.elsewhere: list[Callable[[str, str], None]] = []  # and of each that somebody else is to run
         self.writes: list[Callable[[], None]] = []  # told when another process has written something
@@ -53,6 +55,13 @@ class EventBus:
 
     def here(self, turn: str) -> LiveTurn | None:
         return self._turns.get(turn)
+
+    async def until_here(self, turn: str, seconds: float) -> None:
+        """Wait until it runs here, and no longer than that."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.here(turn) is None:
+                    await self._added.wait()
 
     def turns(self, conversation: str | None = None) -> list[LiveTurn]:
         """Those that run here, of one conversation or of all."""
@@ -78,6 +87,8 @@ class EventBus:
 
     def add(self, live: LiveTurn) -> None:
         self._turns[live.log.id] = live
+        self._added.set()
+        self._added = asyncio.Event()
         self._remote.look_up(live.log.id)  # who follows it from elsewhere follows it here from now on
 
     def remove(self, turn: str) -> None:

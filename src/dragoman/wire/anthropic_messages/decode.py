@@ -49,7 +49,7 @@ class MessagesDecoder:
         self._cited_from = 0  # where that began
         self._usage: MessagesTokens = {}
         self._details: StopDetails = {}
-        self._over = False
+        self.over = False
 
     def feed(self, frame: bytes) -> Iterable[Event]:
         event: MessagesEvent = read_json(frame)
@@ -67,7 +67,7 @@ class MessagesDecoder:
         events: list[Event] = [*_extra(message, START_FIELDS)]
         for index, block in enumerate(blocks):
             events += [*self._start(index, cast("Block", block)), *self._stop(index)]
-        self.finish_word, self._over = message.get("stop_reason"), True
+        self.finish_word, self.over = message.get("stop_reason"), True
         self._details = message.get("stop_details") or self._details
         return events
 
@@ -88,7 +88,7 @@ class MessagesDecoder:
                 self._details = delta.get("stop_details") or self._details
                 yield from _extra({**event, **delta}, END_FIELDS | {"delta"})
             case "message_stop":
-                self._over = True
+                self.over = True
             case "error":
                 raise provider_error(event.get("error") or cast("JsonValue", event))
             case "ping":
@@ -99,7 +99,7 @@ class MessagesDecoder:
                 yield from _extra(event, frozenset())
 
     def end(self) -> Iterator[Event]:
-        torn = self.finish_word is None and not self._over
+        torn = self.finish_word is None and not self.over
         yield from self._prose.close()
         finish = FINISH.get(self.finish_word or "", "unknown")
         yield from self._calls.close(cut=torn or finish in BROKEN_OFF)

@@ -55,7 +55,7 @@ class ResponsesDecoder:
         self._reason: str | None = None
         self._refuses = False
         self._usage: ResponsesTokens = {}
-        self._ended = False
+        self.over = False
         self._files = 0  # that the model has made
         self._annotations: dict[Hashable, list[ResponsesAnnotation]] = {}  # of items that are not done
 
@@ -78,7 +78,7 @@ class ResponsesDecoder:
     def end(self) -> Iterator[Event]:
         yield from self._prose.close()
         yield from self._calls.close(cut=self._finish in BROKEN_OFF or self._finish == "unknown")
-        if not self._ended:
+        if not self.over:
             raise unfinished()
         if len(self._calls) and self._finish in ("stop", "unknown"):
             self._finish = "tool_calls"
@@ -204,7 +204,7 @@ class ResponsesDecoder:
         if not self._seen:  # nothing came in pieces
             for place, item in enumerate(response.get("output") or ()):
                 yield from self._item_done(place, item)
-        self._ended = True
+        self.over = True
         self.finish_word = response.get("status")
         self._reason = self.finish_word
         self._finish = FINISH.get(self.finish_word or "", "unknown")
