@@ -29,13 +29,23 @@ async def mortal(second: Server) -> Server:
     return second
 
 
+HEIGHTS = """() => {
+  window.heights = [];
+  const banner = () => document.querySelector("[data-testid=reconnecting]");
+  const note = () => { if (banner()) window.heights.push(banner().offsetHeight) };
+  new MutationObserver(note).observe(document.body, {childList: true, subtree: true});
+}"""
+
+
 async def test_a_stream_goes_on_after_the_server_was_killed(browser: Browser, mortal: Server) -> None:
     """S3: the torn step is asked again, and nothing of it stands twice."""
     async with at_the_page(browser, mortal) as person:
         await person.say("long")
         await person.sees("Paragraph 2")
+        await person.page.evaluate(HEIGHTS)
         await mortal.kill()
         await expect(person.by("reconnecting")).to_be_visible(timeout=60_000)
+        assert await person.page.evaluate("window.heights[0]") == 0  # what is back at once moves nothing
         await mortal.start()
         await expect(person.answer).to_contain_text("Paragraph 39", timeout=60_000)
         await expect(person.by("stop")).to_be_hidden(timeout=60_000)
@@ -51,9 +61,17 @@ async def test_a_question_is_still_there_after_the_server_was_killed(
     async with at_the_page(browser, mortal) as person:
         await person.say("note")
         await expect(person.question).to_be_visible()
+        await person.by("open-settings").click()
+        for tab in ("permissions", "help"):
+            await person.by(f"tab-{tab}").click()
+        await expect(person.by("grants")).to_be_hidden()
         await mortal.kill()
+        await person.by("tab-permissions").click()
+        await expect(person.by("toast")).to_contain_text("cannot be reached")
+        await expect(person.by("grants")).to_be_hidden()  # nobody knows that there are none
         await mortal.start()
-        await expect(person.by("reconnecting")).to_be_hidden(timeout=60_000)
+        await expect(person.by("grants")).to_contain_text("No rules yet")
+        await person.page.keyboard.press("Escape")
         await expect(person.by("question")).to_have_count(1)
         await person.by("allow").click()
         await person.sees("The note is written.")

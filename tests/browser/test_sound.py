@@ -184,6 +184,7 @@ async def test_sound_is_dropped_into_the_message(speaker: Person) -> None:
       const event = new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true});
       document.body.dispatchEvent(event);
     }"""
+    await expect(speaker.by("microphone")).to_be_visible()  # what takes files comes with it
     await speaker.page.evaluate(drop, list(wav(0.1)))
     await expect(speaker.by("attachment")).to_contain_text("memo.wav")
 

@@ -1,9 +1,11 @@
 /** Calls and what came of them: in rows, groups and shapes; and the items of an answer. */
 
+import { flushSync, mount, unmount } from "svelte";
 import { describe, expect, it } from "vitest";
 
 import type { CallTrace } from "../src/api/generated";
 import type { CallPart, ToolResult } from "../src/api/types";
+import CallGroup from "../src/calls/CallGroup.svelte";
 import { decisionsOf } from "../src/calls/decisions";
 import { summaryOf } from "../src/calls/group";
 import { openedBy } from "../src/calls/sub";
@@ -13,6 +15,7 @@ import { choicesOf, isKnown } from "../src/composer/models";
 import { itemsOf, wordsOf } from "../src/conversation/items";
 import { en } from "../src/i18n/en";
 import { isComposing } from "../src/parts/keys";
+import { ConversationView } from "../src/state/conversation.svelte";
 import { call, message, result, summary, text } from "./samples";
 
 describe("a result", () => {
@@ -42,6 +45,23 @@ describe("many calls", () => {
       made("c", { tool: "rm", state: "asked" }),
     ];
     expect(summaryOf(calls)).toEqual({ failed: 1, waiting: 1, running: 0, seconds: 4.199999999999999, tools: [["add", 2], ["rm", 1]] });
+  });
+
+  it("are shown in pieces", () => {
+    const calls = Array.from({ length: 120 }, (_, n) => ({ call: call(`c${n}`, { state: n === 110 ? "interrupted" : "completed" }), turn: null }));
+    const group = mount(CallGroup, { target: document.body, props: { view: new ConversationView("conv_1"), calls } });
+    const press = (which: string): void => flushSync(() => document.querySelector<HTMLElement>(which)?.click());
+    const shown = (): number => document.querySelectorAll("[data-call]").length;
+    const more = "[data-testid=more-calls]";
+    flushSync();
+    expect(shown()).toBe(1); // what needs a look
+    press("[aria-expanded]");
+    expect(shown()).toBe(51);
+    expect(document.querySelector(more)?.textContent?.trim()).toBe("+69 calls · Show more");
+    press(more);
+    press(more);
+    expect([shown(), document.querySelector(more)]).toEqual([120, null]);
+    void unmount(group);
   });
 });
 

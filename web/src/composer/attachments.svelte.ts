@@ -24,7 +24,7 @@ export class Attachments {
   /** Whether the field that they are for is not shown any more. */
   left = false;
 
-  constructor(private readonly key: string) {}
+  constructor(public key: string) {}
 
   readonly done = $derived(this.items.flatMap((item) => (item.part ? [$state.snapshot(item.part) as FilePart] : [])));
   readonly busy = $derived(this.items.some((item) => item.part === null));
@@ -59,10 +59,12 @@ export class Attachments {
   private async upload(file: File): Promise<void> {
     const id = ++count;
     this.items.push({ id, name: file.name || "file", type: file.type, size: file.size, part: null });
+    drafts.fields.add(this);
     const part = await attempt(() => api.attach(file));
     const item = this.items.find((one) => one.id === id);
     if (part && item) item.part = part;
     else this.remove(id);
+    if (!this.busy) drafts.fields.delete(this);
     if (part && item && this.left) this.later(part);
   }
 }

@@ -4,21 +4,32 @@ import type { FilePart } from "../api/types";
 
 const PREFIX = "dragoman.draft.";
 
+/** What the storage did not take, because it is off or full: it stands here until the page is closed, which is asked about. */
+const unstored = new Map<string, string>();
+addEventListener("beforeunload", (event) => void (unstored.size && event.preventDefault()));
+
 export const drafts = {
+  /** For whom files are on their way: their draft may go on elsewhere meanwhile. */
+  fields: new Set<{ key: string }>(),
   get(key: string): string | null {
     try {
-      return sessionStorage.getItem(PREFIX + key);
+      return unstored.get(key) ?? sessionStorage.getItem(PREFIX + key);
     } catch {
       return null;
     }
   },
   set(key: string, text: string): void {
+    unstored.delete(key);
     try {
       if (text) sessionStorage.setItem(PREFIX + key, text);
       else sessionStorage.removeItem(PREFIX + key);
     } catch {
-      // storage is off or full: the draft lives as long as the field
+      if (text) unstored.set(key, text);
     }
+  },
+  clear(): void {
+    unstored.clear();
+    sessionStorage.clear();
   },
   delete(key: string): void {
     drafts.set(key, "");
@@ -36,6 +47,7 @@ export const drafts = {
     drafts.giveBack(to, drafts.get(from) ?? "", drafts.files(from));
     drafts.delete(from);
     drafts.setFiles(from, []);
+    for (const field of drafts.fields) if (field.key === from) field.key = to;
   },
   /** What could not be sent goes before what was written since. */
   giveBack(key: string, text: string, files: FilePart[]): void {

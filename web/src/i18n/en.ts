@@ -111,7 +111,6 @@ export const en = {
   queue: "Send when this turn is over",
   stop: "Stop",
   attach: "Attach files",
-  dropHere: "Drop files to attach them",
   removeFile: (name: string) => `Remove ${name}`,
   uploading: "uploading…",
   tooLarge: (name: string, limit: string) => `${name} is larger than ${limit}, the most this server takes.`,

@@ -107,7 +107,6 @@ export const zh: Words = {
   queue: "本回合结束后发送",
   stop: "停止",
   attach: "添加附件",
-  dropHere: "松开以添加附件",
   removeFile: (name) => `移除 ${name}`,
   uploading: "上传中…",
   tooLarge: (name, limit) => `${name} 超过了服务器允许的上限 ${limit}。`,

@@ -56,18 +56,22 @@ function kept(): Partial<Kept> {
 
 export const settings = $state<Kept>({ ...DEFAULTS, ...kept() });
 
+/** What the storage did not take: it holds until the page is closed. */
+let unstored: Partial<Kept> = {};
+
 /** What another tab has changed holds here, too, and is not undone by what this one keeps. */
 export function readKept(): void {
-  Object.assign(settings, kept());
+  Object.assign(settings, kept(), unstored);
   showTheme();
 }
 
 export function keep(changes: Partial<Kept>): void {
-  Object.assign(settings, kept(), changes);
+  Object.assign(settings, kept(), unstored, changes);
   try {
     localStorage.setItem(KEY, JSON.stringify(settings));
+    unstored = {};
   } catch {
-    // it holds until the page is closed
+    unstored = { ...unstored, ...changes };
   }
   if (changes.theme) showTheme();
 }

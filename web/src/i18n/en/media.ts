@@ -16,6 +16,8 @@ export const media = {
   noEditModel: "No model that changes pictures is set up here. The picture is attached, for a model that can look at it.",
   pictureComes: "The picture is being made…",
   soundComes: (size: string) => `The sound is coming: ${size} so far`,
+  dropHere: "Drop files to attach them",
+  noFolders: "A folder cannot be attached. Its files can, by themselves.",
   // sound
   listenNow: "Listen while it comes",
   stopListening: "Stop listening",

@@ -16,6 +16,8 @@ export const media: MediaWords = {
   noEditModel: "这里没有配置能修改图片的模型。图片已附上，可供能看图的模型使用。",
   pictureComes: "正在生成图片…",
   soundComes: (size) => `声音正在传来：已收到 ${size}`,
+  dropHere: "松开以添加附件",
+  noFolders: "不能附加文件夹，请改为附加其中的文件。",
   listenNow: "边接收边收听",
   stopListening: "停止收听",
   play: "播放",
