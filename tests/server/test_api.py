@@ -53,7 +53,7 @@ async def test_a_conversation_is_made_renamed_listed_searched_and_deleted(tmp_pa
     async with served(tmp_path, [says("The raven is black.")]) as site:
         id = await site.conversation()
         await end_of(site, await site.say(f"{'It is about birds. ' * 9}What colour is a raven?", id))
-        renamed = await site.ask("PATCH", f"/api/conversations/{id}", {"title": "Birds"})
+        renamed = await site.ask("PATCH", f"/api/conversations/{id}", {"title": " Birds\n"})
         assert (renamed.status, renamed.body["title"]) == (200, "Birds")
         other = await site.conversation()
         listed = await site.get("/api/conversations")

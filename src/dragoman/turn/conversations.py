@@ -191,7 +191,7 @@ class ConversationHandle:
         return await self._store.questions(conversation=self.id)
 
     async def rename(self, title: str) -> None:
-        await self._store.set_title(self.id, title)
+        await self._store.set_title(self.id, title.strip())
 
     async def label(
         self,
