@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from dragoman import Runtime, ScriptedModel, allow_once, tool
+from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages.events import Event, MessageAdded, TextDelta, TurnEnd
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.turns import Started, StoredEvent
+from dragoman.store.turns import Change, Started, StoredEvent
 from dragoman.wire.scripted import calls, says
 from tests.fork_server import python
 from tests.patience import PATIENCE
@@ -180,6 +181,50 @@ async def test_who_waits_for_a_queued_turn_hears_when_it_begins_here(tmp_path: P
         may_end.set()
         await begins
         assert (await queued.result()).text == "second"
+
+
+class GoneAtTheEnd(SqliteStore):
+    """Cannot be reached when the first turn ends."""
+
+    gone = True
+
+    def append(
+        self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
+    ) -> asyncio.Future[None]:
+        if change.live or not self.gone:
+            return super().append(turn, epoch, seq, change, sync=sync)
+        self.gone = False
+        failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        failed.set_exception(StoreUnavailable("the store", "it is gone for a moment", retryable=True))
+        return failed
+
+
+async def test_a_turn_whose_end_is_not_stored_is_followed_until_it_is(tmp_path: Path) -> None:
+    """E2 × S3: what it told before is not all there is."""
+    store = GoneAtTheEnd(tmp_path / "chat.db")
+    async with runtime_with(tmp_path, [says("done")], store=store) as runtime, asyncio.timeout(PATIENCE):
+        turn = await runtime.send("go")
+        with pytest.raises(StoreUnavailable):
+            await turn.result()
+        rest = [event async for event in runtime.turn(turn.id).events(after=1)]
+        assert isinstance(rest[-1], TurnEnd)
+        assert not (await runtime.store.turn(turn.id)).live
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "in another process"])
+async def test_of_a_deleted_turn_nothing_is_told_any_more(tmp_path: Path, elsewhere: bool) -> None:
+    """E2: also to who was in the middle of it."""
+    async with (
+        runtime_with(tmp_path, [says("secret")]) as runtime,
+        runtime_with(tmp_path, [], adopts=False) as other,
+    ):
+        turn = await runtime.send("go")
+        await turn.result()
+        id = (await runtime.store.turn(turn.id)).conversation
+        await (other if elsewhere else runtime).delete(id)
+        with pytest.raises(NotFound):
+            [event async for event in runtime.turn(turn.id).events(after=1)]
+        assert elsewhere or runtime.bus.rest(turn.id, 0) is None
 
 
 class Silent(SqliteStore):

@@ -44,4 +44,5 @@ async def _forget(engine: Engine, deleted: Sequence[str]) -> None:
     await engine.way_back.forget(deleted)
     for conversation in deleted:
         engine.driver.forget(conversation)
+        engine.bus.forget(conversation)
     engine.services.grants.forget()

@@ -69,6 +69,7 @@ class TurnHandle(Generic[T]):
         """Every event after this number until the turn ends, wherever it runs; of one that has long been
         over, what it said."""
         if after and (rest := self._engine.bus.rest(self.id, after)) is not None:
+            await self._store.turn(self.id)  # NotFound where another process has deleted it
             for event in rest:
                 yield event
             return

@@ -44,7 +44,7 @@ class EventBus:
         self._mirror = Mirror(store, background)
         self._remote = RemoteEvents(store, background)
         self._turns: dict[str, LiveTurn] = {}
-        self._over: dict[str, list[Event]] = {}  # what those told that ended here lately, oldest first
+        self._over: dict[str, tuple[str, list[Event]]] = {}  # of those that ended here lately
         self._kept = 0  # events in all of these
         self._added = asyncio.Event()  # the next turn
         self.watchers: list[Callable[[TurnLog], None]] = []  # told of each turn before it begins to run here
@@ -96,14 +96,21 @@ class EventBus:
         if live is not None:
             live.log.events.close()
             self._mirror.note_end(turn)
-            if live.log.turn.state.ended:
-                self._keep(turn, live.log.events.since(0))
+            if live.log.turn.state.ended and not live.log.broken:  # else it is tried again
+                told = live.log.events.since(0)
+                self._over[turn] = live.log.conversation.id, told
+                self._kept += len(told)
+                while self._kept > _KEPT:
+                    self._drop(next(iter(self._over)))
 
-    def _keep(self, turn: str, told: list[Event]) -> None:
-        self._over[turn] = told
-        self._kept += len(told)
-        while self._kept > _KEPT:
-            self._kept -= len(self._over.pop(next(iter(self._over))))
+    def _drop(self, turn: str) -> None:
+        _, told = self._over.pop(turn)
+        self._kept -= len(told)
+
+    def forget(self, conversation: str) -> None:
+        """It was deleted."""
+        for turn in [turn for turn, (where, _) in self._over.items() if where == conversation]:
+            self._drop(turn)
 
     # ── following ─────────────────────────────────────────────────────────────────────────────────
 
@@ -115,8 +122,10 @@ class EventBus:
 
     def rest(self, turn: str, after: int) -> list[Event] | None:
         """What was told after this number by a turn that ended here lately; None for any other."""
-        told = self._over.get(turn)
-        return None if told is None else [event for event in told if event.seq > after]
+        if (over := self._over.get(turn)) is None:
+            return None
+        _, told = over
+        return [event for event in told if event.seq > after]
 
     async def is_heard(self, turn: str, upto: int) -> bool:
         """Whether a turn that is over told nothing after this number, as far as anybody still knows."""
