@@ -275,6 +275,17 @@ async def test_a_turn_whose_task_asks_counts_for_nobody(opened: Opened) -> None:
         assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
 
 
+async def test_who_waits_for_a_state_hears_of_it_also_where_the_turn_was_given_up(opened: Opened) -> None:
+    """N2, E2: whoever goes on with it."""
+    async with opened([calls("add", a=1, b=2), says("done")], tools=[add], allow=()) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        question, over = turn.question, asyncio.ensure_future(turn.reached("completed"))
+        await until(lambda: runtime.bus.here(turn.id) is None)
+        await runtime.answer(question, allow_once())
+        assert await asyncio.wait_for(over, PATIENCE)
+
+
 async def test_a_tool_that_asks_while_it_runs_is_not_run_again(opened: Opened) -> None:
     """N2 × P6: what runs in memory stays there, however long the person takes; its place is free."""
     runs: list[int] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic
+from typing import Any, Generic
 
 from pydantic import ValidationError
 from typing_extensions import TypeVar
@@ -156,12 +156,17 @@ class TurnHandle(Generic[T]):
         if state not in [*State]:
             raise BadRequest(f"there is no state {state!r}: there are {', '.join(State)}")
         live = await self._attached()
-        while live is None:
+        while True:
+            if live is not None and (arrived := await self._reached_here(live, state)) is not None:
+                return arrived
             row = await self._store.turn(self.id)
             if not row.live or row.state == state:
                 return row.state == state
             await self._engine.bus.until_here(self.id, _GLANCE)  # another process moves it, or it is queued
-            live = self._here()
+            live = self._engine.bus.here(self.id)
+
+    async def _reached_here(self, live: LiveTurn, state: State | str) -> bool | None:
+        """None where it goes on elsewhere, or later."""
         arrived: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def look(snapshot: Snapshot) -> None:
@@ -174,7 +179,9 @@ class TurnHandle(Generic[T]):
         await live.log.stored()  # who is told of a question can answer it
         unsubscribe = live.log.subscribe(look)
         try:
-            return await arrived
+            either: list[asyncio.Future[Any]] = [arrived, live.task]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            return arrived.result() if arrived.done() else None
         finally:
             unsubscribe()
 
