@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from dragoman.messages.events import EVENT, Notice
 from dragoman.messages.request import Request
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.store import StoredEvent
+from dragoman.store.store import Signal, StoredEvent
 from dragoman.turn.drivers.jobs import TurnLimits
 from dragoman.turn.live.mirror import RemoteEvents
 from dragoman.wire.scripted import calls, says
@@ -58,6 +59,49 @@ async def test_a_turn_is_cancelled_also_where_the_queue_has_given_every_place_aw
         assert (await third.result()).state == "cancelled"
         gate.open.set()
         assert (await second.result()).text == "done"
+
+
+class Meanwhile(SqliteStore):
+    """Something happens while the signals of a turn are read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.meanwhile: dict[str, Callable[[], Awaitable[None]]] = {}
+
+    async def signals(self, turn: str) -> list[Signal]:
+        if (happens := self.meanwhile.pop(turn, None)) is not None:
+            await happens()
+        return await super().signals(turn)
+
+
+async def test_a_turn_that_ends_while_another_is_given_up_leaves_its_place(tmp_path: Path) -> None:
+    """N2 × N5: else there is one less, for good."""
+    gate, store = Gate(), Meanwhile(tmp_path / "chat.db")
+
+    def play(request: Request) -> Any:
+        return calls("add", a=1, b=2) if request.messages[-1].text == "ask" else gate_then_done(request)
+
+    limits = TurnLimits(2, give_up_after=SOON)
+    async with runtime_with(
+        tmp_path, play, store=store, tools=[gate.tool, add], allow=["wait"], turn_limits=limits
+    ) as runtime:
+        waits = await runtime.send("ask")
+        assert await waits.reached("waiting")
+        ends = await runtime.send("go")
+        await until(lambda: gate.running == 1)
+
+        async def end() -> None:
+            gate.open.set()
+            await until(lambda: runtime.bus.here(ends.id) is None)
+
+        store.meanwhile[waits.id] = end
+        await until(lambda: runtime.bus.here(waits.id) is None)
+        gate.open.clear()
+        turns = [await runtime.send("go") for _ in range(2)]
+        await until(lambda: gate.running == 2)
+        gate.open.set()
+        for turn in turns:
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
 
 
 async def test_a_turn_that_was_steered_while_it_waits_holds_no_place_either(tmp_path: Path) -> None:

@@ -285,6 +285,8 @@ class JobDriver(TaskDriver):
         now, patience = asyncio.get_running_loop().time(), self._limits.give_up_after
         for live in self._bus.turns():
             turn = live.log.id
+            if self._bus.here(turn) is not live:
+                continue  # it ended while another was looked at
             if not self._idle(live.log):
                 self._waiting_since.pop(turn, None)
                 if live.log.conversation.parent is None:
