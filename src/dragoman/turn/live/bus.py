@@ -23,7 +23,7 @@ from dragoman.turn.machine import State
 _LOOK = 0.5  # seconds without an event after which a follower looks whether the turn is over
 _GLANCE = 0.05  # seconds between looks for the last events of a turn that is over
 _PATIENCE = 3.0  # seconds in which the last events of a turn that is over may still arrive
-_KEPT = 20_000  # events of turns that are over, for who lost the connection before they were
+_KEPT = 10_000  # events of turns that are over, for who lost the connection before they were
 
 
 @dataclass(slots=True)
