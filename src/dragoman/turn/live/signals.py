@@ -47,6 +47,7 @@ class Signals:
         self._on_cancel = on_cancel
         self._on_follow = on_follow
         self._seen: set[int] = set()
+        self._collecting = asyncio.Lock()
         self._closed = False
         self._answers: dict[str, asyncio.Future[Received[Answer]]] = {}
         self._results: dict[str, asyncio.Future[Received[dict[str, JsonValue]]]] = {}
@@ -69,17 +70,19 @@ class Signals:
         self._closed = False
 
     async def collect(self) -> None:
-        """Read what has come in since the last time."""
-        for signal in await self._store.signals(self._turn):
-            if signal.seq not in self._seen and not self._closed:
-                self._seen.add(signal.seq)  # before anything is awaited: two may collect at once
-                try:
-                    await self._receive(signal)
-                except Unreadable as error:  # it moves nothing, and must not hide a cancel that came after it
-                    _log.warning("turn %s: %s", self._turn, error)
-                except BaseException:
-                    self._seen.discard(signal.seq)
-                    raise
+        """Read what has come in since the last time. Where somebody else does already, it has been read when
+        this is done all the same: who answered counts on that."""
+        async with self._collecting:
+            for signal in await self._store.signals(self._turn):
+                if signal.seq not in self._seen and not self._closed:
+                    self._seen.add(signal.seq)
+                    try:
+                        await self._receive(signal)
+                    except Unreadable as error:  # it moves nothing, and hides no cancel that came after it
+                        _log.warning("turn %s: %s", self._turn, error)
+                    except BaseException:
+                        self._seen.discard(signal.seq)
+                        raise
 
     @contextmanager
     def without_steering(self, signal: int) -> Iterator[None]:
