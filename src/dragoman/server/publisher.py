@@ -43,6 +43,7 @@ class Publisher:
         self._conversations: dict[str, Feed] = {}
         self._lists = Lists(runtime)
         self._revisions: dict[str, int] = {}
+        self._moved: set[str] = set()  # where a turn ended here since others were last looked at
         self._queues: set[str] = set()  # conversations of which readers may know that something is queued
         self._changed_queues: set[str] = set()
         self._queue_being_read: str | None = None
@@ -138,6 +139,7 @@ class Publisher:
             self._note_published(log.id, event)
             if isinstance(event, e.TurnEnd):
                 self._revisions.pop(conversation, None)  # what it changed has been published
+                self._moved.add(conversation)
             if conversation in self._queues and isinstance(event, e.TurnStart | e.MessageAdded):
                 self.queue_changed(conversation)  # something of it may have been taken
             if _changes_list(event):
@@ -204,12 +206,13 @@ class Publisher:
         if not read:
             return
         store, bus = self._runtime.store, self._runtime.bus
+        self._moved.clear()
+        revisions = await store.revisions(read)  # first: what begins here meanwhile is seen below
         busy = {id for id, state in (await store.busy(read)).items() if state.live}
         for row in await store.live_turns() if busy else ():
             if row.conversation in busy and bus.here(row.id) is None:
                 self._begin_elsewhere(row.id, row.conversation)
-        ours = {live.log.conversation.id for live in bus.turns()}
-        revisions = await store.revisions(read)
+        ours = self._moved | {live.log.conversation.id for live in bus.turns()}
         for id in read:
             if id not in revisions and (feed := self._conversations.pop(id, None)) is not None:
                 feed.close()  # another process has deleted it
