@@ -170,7 +170,9 @@ async def test_a_turn_that_met_a_limit_begins_when_there_is_a_place(tmp_path: Pa
         runtime_with(tmp_path, gate_then_done, store=store, tools=[gate.tool], **options) as runtime,
         asyncio.timeout(PATIENCE),
     ):
-        first, second = [await runtime.send(f"{n}") for n in range(2)]
+        first = await runtime.send("one")
+        await until(lambda: runtime.bus.here(first.id) is not None)  # it has the place
+        second = await runtime.send("two")
         await until(lambda: jobs.put_off == [second.id])
         await first.cancel()
         await jobs.again.wait()
