@@ -198,6 +198,7 @@ class Publisher:
     async def _watch_others(self) -> None:
         """Conversations that somebody reads here: turns that another process runs in them are followed, and
         whatever else changes is published as a snapshot."""
+        self._moved.clear()
         drop_unread(self._conversations)
         for id in self._revisions.keys() - self._conversations.keys():  # dropped or deleted
             del self._revisions[id]
@@ -206,7 +207,6 @@ class Publisher:
         if not read:
             return
         store, bus = self._runtime.store, self._runtime.bus
-        self._moved.clear()
         revisions = await store.revisions(read)  # first: what begins here meanwhile is seen below
         busy = {id for id, state in (await store.busy(read)).items() if state.live}
         for row in await store.live_turns() if busy else ():
