@@ -32,14 +32,14 @@ def files_of(settings: Settings) -> Path:
 def listen_on(host: str, port: int | None, usual: int) -> socket.socket:
     """On the port that is named. Without one, on the usual one if it is free, else on any."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, proto=socket.IPPROTO_TCP)  # named, so that asyncio sends at once
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     for attempt in (port,) if port is not None else (usual, 0):
+        listener = socket.socket(family, proto=socket.IPPROTO_TCP)  # named, so that asyncio sends at once
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, attempt))
             listener.listen(_BACKLOG)  # before the link is printed: who is quick need not come again
             return listener
         except OSError as error:
+            listener.close()
             failure = error
-    listener.close()
     raise ConfigError(f"cannot listen on {host}, port {port}: {failure.strerror}") from failure
