@@ -343,6 +343,7 @@ if __name__ == "__main__":
     if order.serve:
         asyncio.run({"dragoman": dragoman, "bare": bare}[order.serve](order.port, order.pieces))
     elif order.disturb:
+        os.nice(10)  # it stands for another machine: it may not take the core from those that are timed
         asyncio.run(_disturb(order.port))
     else:
         main(order.clients)

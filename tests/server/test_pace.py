@@ -25,7 +25,8 @@ from tests.server.site import listening
 
 def late() -> Pace:
     pace = Pace()
-    pace.tick(100 * LATE)
+    for _ in range(20):
+        pace.tick(2 * LATE)
     assert pace.late
     return pace
 
@@ -128,6 +129,17 @@ async def test_ticks_that_the_loop_has_missed_are_made_up_for() -> None:
     pace.tick(TICK * TICKS)
     async with asyncio.timeout(PATIENCE):
         await reader.wait()
+
+
+def test_a_loop_that_was_held_up_once_is_not_taken_for_a_late_one() -> None:
+    """E2: its readers would get what comes next later still. One that is held up again and again is."""
+    pace = Pace()
+    pace.tick(3600)
+    assert not pace.late
+    for _ in range(100):
+        pace.tick(0)
+        pace.tick(3600)
+    assert pace.late
 
 
 def test_a_loop_that_is_on_time_again_is_soon_taken_for_that() -> None:

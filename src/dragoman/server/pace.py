@@ -1,7 +1,8 @@
 """How often readers of live streams are written to: at once, unless the event loop is late.
 
-A late loop has more to write than it has time for. Then what comes for a reader within a tenth of a second
-is put together into one write. What follows a pause, or is more than a piece of a text, is written at once.
+A loop that is late again and again has more to write than it has time for. Then what comes for a reader within
+a tenth of a second is put together into one write. What follows a pause, or is more than a piece of a text, is
+written at once. One stall, however long, changes nothing: to hold pieces back would only make it longer.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Callable
 
 TICK = 0.02  # seconds
 TICKS = 5  # between two writes of pieces to the same reader, where the loop is late
-LATE = 0.01  # seconds behind its time
-_FADES = 0.9  # of what is known of the past, at each tick
+LATE = 0.01  # seconds behind its time, on average
+_WEIGHT = 0.1  # of one tick in that average
+_MOST = LATE / _WEIGHT  # seconds that one tick counts for: not enough to be late by itself
 
 
 class Pace:
@@ -44,7 +46,7 @@ class Pace:
 
     def tick(self, lateness: float) -> None:
         """A tick that was due so many seconds ago; where that is long ago, also those that came after it."""
-        self._lateness = max(lateness, self._lateness * _FADES)
+        self._lateness += _WEIGHT * (min(lateness, _MOST) - self._lateness)
         self.late = self._lateness > LATE
         for _ in range(1 + min(int(lateness / TICK), TICKS)):
             self.ticks += 1
