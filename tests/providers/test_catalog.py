@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import runpy
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.dialects.dialect import NAMES
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog
 from dragoman.providers.compatible import OpenAICompatible
+from dragoman.providers.tables import any_fits
 from dragoman.providers.wires import WIRES
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.wire.auth.key import NO_KEY
@@ -316,6 +320,12 @@ def test_m2_what_a_model_takes_is_known_where_somebody_said_it(
     catalog = load_catalog()
     traits = catalog.traits(*catalog.find(name))
     assert (traits.listed, traits.modalities) == (listed, modalities)
+
+
+@given(st.text("aAb*?[]!-", max_size=7), st.text("aAb*[]!-", max_size=7))
+def test_a_pattern_fits_what_it_fits_in_a_shell(pattern: str, name: str) -> None:
+    """W1"""
+    assert any_fits([pattern], name) == fnmatchcase(name.lower(), pattern.lower())
 
 
 # ── the docs ──────────────────────────────────────────────────────────────────────────────────────

@@ -242,6 +242,8 @@ def _installed(name: str) -> list[Any]:
 
 
 def _check_group(settings: Settings, name: str) -> None:
+    if name in BUILTIN:
+        return
     known = [*BUILTIN, *installed("tools")]
     if name not in known:
         origin = settings.origins.get("tools", "settings")

@@ -159,18 +159,28 @@ class Models:
 
     def types(self) -> set[ModelType]:
         """What models that can be asked here do, beside those that talk."""
-        return {type for type in MODEL_TYPES if type != CHAT and self.of_type(type)}
+        named = self._named()
+        return {type for type in MODEL_TYPES if type != CHAT and self._of_type(type, named)}
 
     def of_type(self, type: ModelType) -> list[str]:
         """The models of a type that can be asked here, by name: those of the settings before all others."""
+        return self._of_type(type, self._named())
+
+    def _named(self) -> list[tuple[Provider, dict[str, Traits]]]:
+        """Those that the catalog lists under a name, not by a pattern, and what is known of each."""
+        return [
+            (
+                provider,
+                {one: self.traits(provider, one) for one in provider.models if not {*"*?["} & set(one)},
+            )
+            for provider in self.catalog.providers.values()
+        ]
+
+    def _of_type(self, type: ModelType, named: list[tuple[Provider, dict[str, Traits]]]) -> list[str]:
         own: list[str] = []
         others: list[str] = []
-        for provider in self.catalog.providers.values():
-            typed = [
-                model
-                for model in provider.models
-                if not {"*", "?", "["} & set(model) and _does(self.traits(provider, model), type)
-            ]
+        for provider, models in named:
+            typed = [model for model, traits in models.items() if _does(traits, type)]
             if typed and self._is_reached(provider):
                 for model in typed:
                     if model in provider.own:

@@ -273,13 +273,26 @@ def merge_patterns(under: dict[str, TraitsTable], over: dict[str, TraitsTable]) 
 
 
 def any_fits(patterns: Iterable[str], model: str) -> bool:
-    return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in patterns)
+    return any(_fits(model.lower(), pattern) for pattern in patterns)
 
 
 def first_fitting(patterns: Mapping[str, TraitsTable], model: str) -> TraitsTable:
     name = model.lower()
-    fits = (table for pattern, table in patterns.items() if fnmatchcase(name, pattern.lower()))
+    fits = (table for pattern, table in patterns.items() if _fits(name, pattern))
     return next(fits, TraitsTable())
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Most differ in how they begin, or say no more: it is not worth an expression of its own to find out."""
+    start, rest = _divided(pattern)
+    return name.startswith(start) and (rest == "*" or fnmatchcase(name, f"{start}{rest}"))
+
+
+@cache
+def _divided(pattern: str) -> tuple[str, str]:
+    """How whatever fits begins, and the rest of the pattern."""
+    start = re.split(r"[*?[]", pattern.lower(), maxsplit=1)[0]
+    return start, pattern.lower()[len(start) :]
 
 
 _LAYERED = ("options", "variants", "extra")
