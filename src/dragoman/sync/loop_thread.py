@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator
+import os
+from collections.abc import AsyncIterator, Coroutine, Generator
 from concurrent.futures import CancelledError, Future
-from threading import Lock, Thread, current_thread
+from threading import RLock, Thread, current_thread
 from typing import Any, TypeVar
 
 from dragoman.errors import BadRequest
@@ -16,6 +17,7 @@ _INSIDE = (
     "methods of its `.runtime`, or write the tool without async"
 )
 _CLOSED = "the SyncRuntime is closed: use it, and what it gave, inside its `with` statement"
+_FORKED = "the SyncRuntime belongs to the process that made it: a forked child makes one of its own"
 
 
 class LoopThread:
@@ -24,15 +26,26 @@ class LoopThread:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._closed = False
-        self._starting = Lock()  # nothing is started once it is closed: nobody would finish it
+        self._process = os.getpid()
+        # Nothing is started once it is closed: nobody would finish it. What is dropped while something is
+        # started takes it once more, since the collector of garbage runs in any line.
+        self._starting = RLock()
         self._thread = Thread(target=self._loop.run_forever, name="dragoman", daemon=True)
         self._thread.start()
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a copy in a child, which has no such thread."""
+        return os.getpid() != self._process
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Its result, or what it raises. Ctrl-C stops it."""
         if current_thread() is self._thread:
             work.close()
             raise BadRequest(_INSIDE)
+        if self.forked:
+            work.close()
+            raise BadRequest(_FORKED)
         with self._starting:
             if self._closed:
                 work.close()
@@ -40,7 +53,7 @@ class LoopThread:
             future = asyncio.run_coroutine_threadsafe(work, self._loop)
         return self._wait(future)
 
-    def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
+    def iterate(self, items: AsyncIterator[T]) -> Generator[T, None, None]:
         """The items as they come. Whoever stops early closes it."""
         try:
             while True:
@@ -76,16 +89,13 @@ class LoopThread:
             raise
 
     def _finish(self, items: AsyncIterator[Any]) -> None:
-        """Close what was read. It may be dropped anywhere and at any time, so this neither waits where it
-        must not nor raises: what is left when the loop closes is closed by `close`."""
-        if (close := getattr(items, "aclose", None)) is None:
+        """Close what was read. It may be dropped anywhere and at any time, also by who holds what the loop
+        wants, so this neither waits nor raises: what is left when the loop closes is closed by `close`."""
+        if (close := getattr(items, "aclose", None)) is None or self.forked:
             return
         with self._starting:
-            if self._closed:
-                return
-            future = asyncio.run_coroutine_threadsafe(_close(close), self._loop)
-        if current_thread() is not self._thread:
-            self._wait(future)
+            if not self._closed:
+                asyncio.run_coroutine_threadsafe(_close(close), self._loop)
 
 
 async def _next(items: AsyncIterator[T]) -> T:

@@ -56,6 +56,8 @@ class SyncRuntime:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._loop.forked:
+            return  # it is the parent's, who goes on with it
         try:
             self._loop.run(self.runtime.__aexit__(kind, error, trace))
         finally:
