@@ -203,12 +203,11 @@ class McpSource:
 
     async def _explain_loss(self) -> str:
         """Why it went is known when the task that held it is done."""
+        from dragoman.tools.mcp.connection import UNKNOWN_EFFECT
+
         await self._wait_for_end()
-        why = f": {self.error}" if self.error else ""
-        return (
-            f"the server {self.name} went away while the call ran{why}. "
-            "Whether the call took effect is not known."
-        )
+        why = f": {self.error.rstrip('.')}" if self.error else ""
+        return f"the server {self.name} went away while the call ran{why}. {UNKNOWN_EFFECT}"
 
     async def _wait_for_end(self) -> None:
         if self._task is not None and (self._connection is None or self._connection.ended):
@@ -274,6 +273,7 @@ class McpSource:
                         await connection.pause(PAUSES[min(failed, len(PAUSES) - 1)])
                         failed += 1
                         connection.changed.set()
+                await connection.settle()
                 return ConnectionError("it ended, or closed the connection")
         return TimeoutError(f"it did not start within {limit:g} s")
 
