@@ -200,9 +200,12 @@ class Forgetful(Hostile):
     def __init__(self, calls: int) -> None:
         super().__init__()
         self.calls, self.forgotten = calls, asyncio.Event()
+        self.listens, self.gone = True, asyncio.Event()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         asked = await request.json() if request.method == "POST" else {}
+        if request.method == "DELETE" and not self.listens:
+            await self.gone.wait()
         if asked.get("method") == "tools/call" and self.calls:
             self.calls = left = self.calls - 1
             if not left:
@@ -218,3 +221,12 @@ async def test_calls_that_meet_a_forgotten_session_together_are_all_made_again()
     async with Forgetful(3).served() as settings, source(settings) as server:
         made = await asyncio.gather(*(call(server, "echo", text=str(n)) for n in range(3)))
         assert [one.result.text for one in made] == ["hi"] * 3
+
+
+async def test_a_server_that_does_not_listen_to_a_good_bye_is_greeted_again_all_the_same() -> None:
+    forgetful = Forgetful(1)
+    forgetful.listens = False
+    async with forgetful.served() as settings, source(settings) as server:
+        async with asyncio.timeout(settings.timeout / 2):
+            assert (await call(server, "echo", text="x")).result.text == "hi"
+        forgetful.gone.set()

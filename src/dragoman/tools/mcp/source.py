@@ -39,6 +39,7 @@ T = TypeVar("T")
 PATIENCE = 5.0  # seconds a turn waits for a server that starts for the first time
 PAUSES = (0.5, 2.0, 8.0, 30.0, 120.0)  # between one failure and the next attempt
 BETWEEN_LISTS = 1.0  # seconds before a list that changed is read again, if it changes once more
+GOOD_BYE = 1.0  # seconds for a server that has ended to hear that we go: it may not listen any more
 STEADY = 30.0  # seconds after which a server that dies had not failed to start
 LONGEST_RULES = 10_000  # characters
 SHORTEST_SECRET = 6  # characters: what is shorter stands in every text
@@ -250,6 +251,7 @@ class McpSource:
         from dragoman.tools.mcp.login import stored_login
 
         limit = self.server.start_timeout
+        why: Exception = TimeoutError(f"it did not start within {limit:g} s")
         elicitation = Elicitation(self.name, self._workspace)
         with anyio.CancelScope(deadline=anyio.current_time() + limit) as self._scope:
             authorize = self._authorize or stored_login
@@ -274,8 +276,9 @@ class McpSource:
                         failed += 1
                         connection.changed.set()
                 await connection.settle()
-                return ConnectionError("it ended, or closed the connection")
-        return TimeoutError(f"it did not start within {limit:g} s")
+                why = ConnectionError("it ended, or closed the connection")
+                self._scope.deadline = anyio.current_time() + GOOD_BYE
+        return why
 
     def _look_up(self, name: str) -> str | None:
         value = self._find(name)
