@@ -130,6 +130,11 @@ class McpSource:
             left = attempt.began + self._patience - _now()
             await asyncio.wait({attempt.settled}, timeout=max(left, 0))
 
+    async def started(self) -> None:
+        """Waits until it is there, or has failed, if it is on its way."""
+        if (attempt := self._attempt) is not None:
+            await asyncio.wait({attempt.settled})
+
     async def close(self) -> None:
         """Ends the connection, and the program if there is one."""
         self._closed = True
