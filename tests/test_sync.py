@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -17,6 +18,7 @@ from pydantic import BaseModel
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, SyncRuntime, allow_once, reject, run_sync, tool
 from dragoman.errors import BadRequest, ConfigError, NotFound, ProviderError
 from dragoman.messages.events import Event
+from dragoman.store.sqlite import SqliteStore
 from dragoman.sync import SyncConversation, SyncTurn
 from dragoman.sync.loop_thread import LoopThread
 from dragoman.tools.tool import client_tool
@@ -207,6 +209,48 @@ def test_a_forked_child_is_told_and_does_not_wait_for_ever(tmp_path: Path) -> No
         with os.fdopen(told) as words:
             assert "a forked child makes one of its own" in words.read()
         assert [event.type for event in read][-1] == "turn.end"
+
+
+class Slow(SqliteStore):
+    """Takes its time to open or to close, until it is told to go on."""
+
+    def __init__(self, path: Path, slow: str) -> None:
+        super().__init__(path)
+        self.slow, self.is_slow, self.go_on = slow, threading.Event(), threading.Event()
+
+    async def open(self) -> None:
+        await super().open()
+        await self._pause("open")
+
+    async def close(self) -> None:
+        await self._pause("close")
+        await super().close()
+
+    async def _pause(self, where: str) -> None:
+        if where == self.slow:
+            self.is_slow.set()
+            await asyncio.to_thread(self.go_on.wait)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
+@pytest.mark.parametrize("slow", ["open", "close"])
+def test_ctrl_c_while_it_opens_or_closes_leaves_nothing_behind(tmp_path: Path, slow: str) -> None:
+    """In a notebook the process goes on: turns that it seems to run would be nobody else's."""
+    store, before = Slow(tmp_path / "chat.db", slow), threading.enumerate()
+
+    def interrupt() -> None:
+        store.is_slow.wait(PATIENCE)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        if slow == "open":
+            store.go_on.set()
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt), SyncRuntime(store, model=ScriptedModel([])):
+        pass
+    store.go_on.set()
+    for thread in set(threading.enumerate()) - set(before):
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
 
 
 async def _numbers() -> AsyncIterator[int]:

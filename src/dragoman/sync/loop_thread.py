@@ -26,11 +26,12 @@ class LoopThread:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._closed = False
+        self._ending = False
         self._process = os.getpid()
         # Nothing is started once it is closed: nobody would finish it. What is dropped while something is
         # started takes it once more, since the collector of garbage runs in any line.
         self._starting = RLock()
-        self._thread = Thread(target=self._loop.run_forever, name="dragoman", daemon=True)
+        self._thread = Thread(target=self._run, name="dragoman", daemon=True)
         self._thread.start()
 
     @property
@@ -40,6 +41,10 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Its result, or what it raises. Ctrl-C stops it."""
+        return self._wait(self.start(work))
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """The same for who waits for it in their own way."""
         if current_thread() is self._thread:
             work.close()
             raise BadRequest(_INSIDE)
@@ -50,8 +55,7 @@ class LoopThread:
             if self._closed:
                 work.close()
                 raise BadRequest(_CLOSED)
-            future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        return self._wait(future)
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def iterate(self, items: AsyncIterator[T]) -> Generator[T, None, None]:
         """The items as they come. Whoever stops early closes it."""
@@ -64,17 +68,37 @@ class LoopThread:
         finally:
             self._finish(items)
 
-    def close(self) -> None:
-        if current_thread() is self._thread:
-            raise BadRequest(_INSIDE)
+    def close(self, last: Coroutine[Any, Any, None] | None = None) -> None:
+        """After this work, if there is any. Ctrl-C does not stop it, only who waits for it."""
         with self._starting:
-            if self._closed:
+            if self._ending and last is None:
                 return
-            self._closed = True
-        for last in (_cancel_others(), self._loop.shutdown_asyncgens()):
-            self._wait(asyncio.run_coroutine_threadsafe(last, self._loop))
-        self._loop.call_soon_threadsafe(self._loop.stop)
+            try:
+                if self._ending:
+                    raise BadRequest(_CLOSED)
+                ending = self.start(self._end(last))
+            except BadRequest:
+                if last is not None:
+                    last.close()
+                raise
+            self._ending = True
+        ending.result()
         self._thread.join()
+
+    async def _end(self, last: Coroutine[Any, Any, None] | None) -> None:
+        try:
+            if last is not None:
+                await last
+        finally:
+            with self._starting:
+                self._closed = True
+            await asyncio.sleep(0)  # what was started just before is a task then
+            await _cancel_others()
+            await self._loop.shutdown_asyncgens()
+            self._loop.call_soon(self._loop.stop)
+
+    def _run(self) -> None:
+        self._loop.run_forever()
         self._loop.close()
 
     def _wait(self, future: Future[T]) -> T:
