@@ -1,8 +1,9 @@
 """How often readers of live streams are written to: at once, unless the event loop is late.
 
-A loop that is late again and again has more to write than it has time for. Then what comes for a reader within
-a tenth of a second is put together into one write. What follows a pause, or is more than a piece of a text, is
-written at once. One stall, however long, changes nothing: to hold pieces back would only make it longer.
+A loop that is late again and again has more to write than it has time for. Then what comes for a reader
+within a tenth of a second is put together into one write. What follows a pause, or is more than a piece of a
+text, is written at once. One stall, however long, changes nothing: to hold pieces back would only make it
+longer.
 """
 
 from __future__ import annotations
