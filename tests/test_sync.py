@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import os
+import signal
+import sys
 import threading
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from pydantic import BaseModel
@@ -12,12 +18,15 @@ from pydantic import BaseModel
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, SyncRuntime, allow_once, reject, run_sync, tool
 from dragoman.errors import BadRequest, ConfigError, NotFound, ProviderError
 from dragoman.messages.events import Event
+from dragoman.store.sqlite import SqliteStore
 from dragoman.sync import SyncConversation, SyncTurn
+from dragoman.sync.loop_thread import LoopThread
 from dragoman.tools.tool import client_tool
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.view import TurnView
 from dragoman.wire.scripted import calls, fails, says
+from tests.patience import PATIENCE
 from tests.runtimes import add
 
 
@@ -176,6 +185,125 @@ def test_a_closed_runtime_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[s
     del dropped, read
     gc.collect()
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_is_told_and_does_not_wait_for_ever(tmp_path: Path) -> None:
+    """It has no thread that would answer. What it leaves stays the parent's."""
+    told, tell = os.pipe()
+    with SyncRuntime(tmp_path / "chat.db", model=ScriptedModel([says("Hi.")])) as runtime:
+        read = runtime.send("go").events()
+        next(read)
+        if (child := os.fork()) == 0:
+            signal.alarm(int(PATIENCE))  # ends it where it would wait
+            try:
+                runtime.questions()
+            except BadRequest as error:
+                os.write(tell, str(error).encode())
+            del read
+            runtime.__exit__(None, None, None)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        os.close(tell)
+        with os.fdopen(told) as words:
+            assert "a forked child makes one of its own" in words.read()
+        assert [event.type for event in read][-1] == "turn.end"
+
+
+class Slow(SqliteStore):
+    """Takes its time to open or to close, until it is told to go on."""
+
+    def __init__(self, path: Path, slow: str) -> None:
+        super().__init__(path)
+        self.slow, self.is_slow, self.go_on = slow, threading.Event(), threading.Event()
+
+    async def open(self) -> None:
+        await super().open()
+        await self._pause("open")
+
+    async def close(self) -> None:
+        await self._pause("close")
+        await super().close()
+
+    async def _pause(self, where: str) -> None:
+        if where == self.slow:
+            self.is_slow.set()
+            await asyncio.to_thread(self.go_on.wait)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
+@pytest.mark.parametrize("slow", ["open", "close"])
+def test_ctrl_c_while_it_opens_or_closes_leaves_nothing_behind(tmp_path: Path, slow: str) -> None:
+    """In a notebook the process goes on: turns that it seems to run would be nobody else's."""
+    store, before = Slow(tmp_path / "chat.db", slow), threading.enumerate()
+
+    def interrupt() -> None:
+        store.is_slow.wait(PATIENCE)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        if slow == "open":
+            store.go_on.set()
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt), SyncRuntime(store, model=ScriptedModel([])):
+        pass
+    store.go_on.set()
+    for thread in set(threading.enumerate()) - set(before):
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+async def _numbers() -> AsyncIterator[int]:
+    yield 1
+    yield 2
+
+
+@pytest.fixture
+def loop() -> Iterator[LoopThread]:
+    loop = LoopThread()
+    yield loop
+    loop.close()
+
+
+def test_what_is_read_may_be_dropped_by_who_holds_what_the_loop_wants(loop: LoopThread) -> None:
+    """As the lock of a log handler: the collector of garbage runs in any line."""
+    wanted, waits = threading.Lock(), threading.Event()
+
+    async def wants() -> None:
+        waits.set()
+        with wanted:
+            pass
+
+    items = loop.iterate(_numbers())
+    next(items)
+    with wanted:
+        other = threading.Thread(target=lambda: loop.run(wants()))
+        other.start()
+        assert waits.wait(PATIENCE)
+        dropping = threading.Thread(target=items.close, daemon=True)
+        dropping.start()
+        dropping.join(PATIENCE)
+        assert not dropping.is_alive()
+    other.join()
+
+
+def test_what_is_read_may_be_dropped_while_something_is_started(loop: LoopThread) -> None:
+    items = loop.iterate(_numbers())
+    next(items)
+
+    def drop(frame: FrameType, kind: str, argument: object) -> None:
+        if frame.f_code.co_name == "run_coroutine_threadsafe":
+            sys.setprofile(None)
+            items.close()
+
+    def start() -> None:
+        sys.setprofile(drop)
+        assert next(loop.iterate(_numbers())) == 1
+
+    starting = threading.Thread(target=start, daemon=True)
+    starting.start()
+    starting.join(PATIENCE)
+    assert not starting.is_alive()
 
 
 @pytest.mark.parametrize(

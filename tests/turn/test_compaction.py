@@ -15,7 +15,7 @@ from dragoman.errors import ContextOverflow, ProviderError
 from dragoman.messages.events import Event
 from dragoman.messages.parts import Text, ToolCall
 from dragoman.messages.request import Request
-from dragoman.plugins.compaction import Compaction
+from dragoman.plugins.compaction import Compaction, size
 from dragoman.wire.scripted import Line, calls, fails, says
 from tests.runtimes import calls_of, events_of, model_of, runtime_with
 
@@ -172,6 +172,56 @@ async def test_what_the_small_model_cannot_sum_up_is_summed_up_by_the_other(
         assert (await turn.result()).text == "answer"
     assert _texts(large.requests[-1])[0] == "SUMMARY"
     assert any("the small model cannot" in text for text in told)
+
+
+class Bounded(ScriptedModel):
+    """Refuses what is more than it can be shown, as providers do."""
+
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+        if size(request) > (self.context or 0):
+            raise ContextOverflow("too long")
+        async for events in super().stream(request, reply):
+            yield events
+
+
+async def test_what_was_said_to_a_model_with_more_room_is_summed_up_in_pieces(tmp_path: Path) -> None:
+    """R7 x another model: one request with all of it would be refused for just what it is to mend. No message
+    is cut in two, where a private value would not be found (R3)."""
+    large = Bounded(lambda _: says("word " * 400 + "secret"), name="a/large", context=100_000)
+    small = Bounded(lambda request: says(f"SUMMARY {len(small.requests)}"), name="a/small", context=2400)
+    models = {None: large, "a/large": large, "a/small": small}
+    async with Runtime(
+        tmp_path / "chat.db", model=lambda name: models[name], private={"it": "secret"}
+    ) as runtime:
+        chat = await runtime.conversation()
+        for number in range(12):
+            await (await chat.send(f"question {number}")).result()
+        await chat.change(model="a/small")
+        result = await (await chat.send("the last question")).result()
+        *pieces, last = [_texts(request) for request in small.requests]
+        assert len(pieces) > 3
+        assert result.text == f"SUMMARY {len(small.requests)}"
+        assert last[0] == f"SUMMARY {len(pieces)}"
+        assert last[-1] == "the last question"
+        assert [text for text, _ in pieces[1:] if not text.startswith("What came before")] == []
+        assert all(f"question {number}" in repr(small.requests) for number in range(12))
+        assert "secret" not in repr([request.messages for request in small.requests])
+        assert (await runtime.turn(result.id).turn()).usage.input == 10 * len(small.requests)
+
+
+async def test_what_would_be_too_many_pieces_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    """R7: it makes progress, or stops with an error."""
+    large = Bounded(lambda _: says("word " * 400), name="a/large", context=100_000)
+    small = Bounded([], name="a/small", context=600)
+    models = {None: large, "a/large": large, "a/small": small}
+    async with Runtime(tmp_path / "chat.db", model=lambda name: models[name]) as runtime:
+        chat = await runtime.conversation()
+        for number in range(25):
+            await (await chat.send(f"question {number}")).result()
+        await chat.change(model="a/small")
+        with pytest.raises(ProviderError, match="does not fit into the model's context"):
+            await (await chat.send("the last question")).result()
+    assert small.requests == []
 
 
 class Waits(ScriptedModel):

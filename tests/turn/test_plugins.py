@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,14 +102,17 @@ async def test_errors_are_told_to_plugins_which_may_mend_them(tmp_path: Path) ->
     assert told == ["hiccup", "broken"]
 
 
-async def test_events_can_be_watched_and_a_broken_watcher_harms_nobody(tmp_path: Path) -> None:
-    """H8"""
+@pytest.mark.parametrize("error", [RuntimeError("mine"), asyncio.CancelledError()])
+async def test_events_can_be_watched_and_a_broken_watcher_harms_nobody(
+    tmp_path: Path, error: BaseException
+) -> None:
+    """H8: also one that wants the result of a task that was cancelled."""
     seen: list[str] = []
 
     class Watches(Plugin):
         def on_event(self, event: Event, turn: TurnView) -> None:
             seen.append(event.type)
-            raise RuntimeError("mine")
+            raise error
 
     assert (await play(tmp_path, [says("hi")], plugins=[Watches()])).text == "hi"
     assert "turn.state" in seen

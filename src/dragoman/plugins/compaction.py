@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,6 +24,8 @@ _PROMPT = (
     "what was decided and found out, names, numbers and file paths that matter, what is still to be done."
 )
 
+_SO_FAR = "What came before, summed up:"
+_MOST_PIECES = 20  # of a head that does not fit into one request
 _CUT_REPLY = 2  # messages: the one that was cut off, and what asks it to go on
 
 
@@ -84,11 +87,7 @@ class Compaction(Plugin):
             ):
                 self._clear(request)
         if size(request) > limit:
-            raise ProviderError(
-                "the conversation does not fit into the model's context, even summed up",
-                kind="context_overflow",
-                hint="start a new conversation, or use a model with a larger context",
-            )
+            raise _does_not_fit()
 
     async def on_error(self, error: Exception, turn: TurnView) -> bool:
         """The provider says that it was too much: sum up, and ask again, once a turn."""
@@ -117,17 +116,25 @@ class Compaction(Plugin):
             return False
         await turn.begin_compaction(reason)
         turn.notice(f"summing up the conversation: {reason}", "compaction")
-        asked = Request(
-            turn.model,
-            (*_as_text(head), RequestMessage("user", (Text(_PROMPT),))),
-            options={"max_tokens": 2000},
-        )
-        reply = await _summary(asked, turn)
-        if not reply.text.strip() or reply.finish in REFUSED:
-            raise ProviderError("the model gave no summary, so the conversation cannot be made shorter")
-        await turn.end_compaction(reply.text, keeps_from, reply.usage or Usage())
+        summary, usage = "", Usage()
+        for piece in _pieces(_as_lines(head), turn.context or self.context):
+            text = f"{_SO_FAR}\n{summary}\n\n{piece}" if summary else piece
+            said = (RequestMessage("user", (Text(text),)), RequestMessage("user", (Text(_PROMPT),)))
+            reply = await _summary(Request(turn.model, said, options={"max_tokens": 2000}), turn)
+            if not reply.text.strip() or reply.finish in REFUSED:
+                raise ProviderError("the model gave no summary, so the conversation cannot be made shorter")
+            summary, usage = reply.text, usage + (reply.usage or Usage())
+        await turn.end_compaction(summary, keeps_from, usage)
         request.messages = turn.window(self.policy)
         return True
+
+
+def _does_not_fit() -> ProviderError:
+    return ProviderError(
+        "the conversation does not fit into the model's context, even summed up",
+        kind="context_overflow",
+        hint="start a new conversation, or use a model with a larger context",
+    )
 
 
 async def _summary(asked: Request, turn: TurnView) -> Message:
@@ -165,13 +172,34 @@ def _split(shown: Sequence[Message], keep: int) -> tuple[list[Message], str]:
     return list(shown[: cut if cut > summed else 0]), shown[cut].id
 
 
-def _as_text(head: Sequence[Message]) -> tuple[RequestMessage, ...]:
-    """The head as plain text: it is read, not answered, and calls in it need no tools to be offered."""
+def _as_lines(head: Sequence[Message]) -> list[str]:
+    """The messages of the head as plain text: it is read, not answered, and calls in it need no tools to be
+    offered."""
     lines = []
     for said in window(head):
         texts = [_text_of(_cleared(part)) for part in said.parts]
         lines.append(f"{said.role}: " + "\n".join(text for text in texts if text))
-    return (RequestMessage("user", (Text("\n\n".join(lines)),)),)
+    return lines
+
+
+def _pieces(lines: Sequence[str], limit: int | None) -> list[str]:
+    """What is summed up one after the other: all at once, unless it was said to a model with more room. A
+    piece is half of the context, since the size is a guess, and the summary so far goes with it. No message
+    is cut: a value that is to be masked in it would not be found."""
+    room = math.inf
+    if limit is not None and sum(map(_tokens, (*lines, _PROMPT))) > limit:
+        room = limit / 2
+    pieces: list[list[str]] = [[]]
+    left = room
+    for line in lines:
+        if pieces[-1] and _tokens(line) > left:
+            pieces.append([])
+            left = room
+        pieces[-1].append(line)
+        left -= _tokens(line)
+    if len(pieces) > _MOST_PIECES:
+        raise _does_not_fit()
+    return ["\n\n".join(piece) for piece in pieces]
 
 
 def _cleared(part: Part) -> Part:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, overload
@@ -16,7 +18,8 @@ from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.messages.spending import Dimension, Spending
 from dragoman.parameters import AnyModel
 from dragoman.runtime import Runtime
-from dragoman.store.store import Found
+from dragoman.store.address import StoreFile, StoreServer
+from dragoman.store.store import Found, Store
 from dragoman.sync.conversation import SyncConversation
 from dragoman.sync.loop_thread import LoopThread
 from dragoman.sync.turn import SyncTurn
@@ -33,7 +36,13 @@ T = TypeVar("T", default=str)
 class SyncRuntime:
     """A runtime, as `Runtime` is one, and with the same parameters. Use it in a `with` statement."""
 
-    def __init__(self, store: str | Path = "dragoman.db", *, model: AnyModel = None, **options: Any) -> None:
+    def __init__(
+        self,
+        store: str | Path | StoreFile | StoreServer | Store = "dragoman.db",
+        *,
+        model: AnyModel = None,
+        **options: Any,
+    ) -> None:
         self._loop = LoopThread()
 
         async def made() -> Runtime:
@@ -46,20 +55,28 @@ class SyncRuntime:
             raise
 
     def __enter__(self) -> Self:
+        opening = self._loop.start(self.runtime.__aenter__())
         try:
-            self._loop.run(self.runtime.__aenter__())
+            opening.result()
         except BaseException:
-            self._loop.close()
+            self._loop.close(self._undo(opening))
             raise
         return self
+
+    async def _undo(self, opening: Future[Runtime]) -> None:
+        """Ctrl-C may come before it is open: what is half open cannot be closed."""
+        try:
+            await asyncio.wrap_future(opening)
+        except Exception:
+            return
+        await self.runtime.__aexit__(None, None, None)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self._loop.run(self.runtime.__aexit__(kind, error, trace))
-        finally:
-            self._loop.close()
+        if self._loop.forked:
+            return  # it is the parent's, who goes on with it
+        self._loop.close(self.runtime.__aexit__(kind, error, trace))
 
     def conversation(
         self, id: str | None = None, *, user: str | None = None, **settings: Unpack[ConversationOptions]

@@ -48,6 +48,14 @@ class Source(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
+class Starting(Protocol):
+    """A source that takes its time to start."""
+
+    async def started(self) -> None:
+        """Waits until it is there, or has failed, if it is on its way. Bounded; raises nothing."""
+
+
 class Toolbox:
     """All tools there are. Groups given first keep their names; the order never changes by itself."""
 
@@ -96,6 +104,11 @@ class Toolbox:
     async def ready(self) -> None:
         if self.sources:
             await asyncio.gather(*(source.ready() for source in self.sources))
+
+    async def started(self) -> None:
+        """Wait for the sources that are on their way and can tell, longer than a request would."""
+        waits = [source.started() for source in self.sources if isinstance(source, Starting)]
+        await asyncio.gather(*waits)
 
     def lasting(self) -> dict[str, Group]:
         """What a turn keeps as it is until its end: the groups of sources that say so of themselves."""

@@ -39,6 +39,7 @@ from dragoman.turn.steps.prepare import (
     hand_over,
     look_for_tools,
     offer_of,
+    offer_to_calls,
     start_plugins,
 )
 from dragoman.turn.steps.recover import recover
@@ -150,7 +151,7 @@ class Runner:
         settled = Settled(prepared, again=turn.state is not State.FINALIZING or not turn.finished)
         if turn.replied and not turn.finished:
             await look_for_tools(prepared)
-            offer = offer_of(prepared)
+            offer = await offer_to_calls(prepared)
             await recover(self.log, offer)
             reply = next((message for message in self.log.path if message.id == turn.reply), None)
             settled = await run_calls(Streamed(prepared, offer, reply), self._lanes)

@@ -6,7 +6,7 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from aiohttp import web
@@ -151,3 +151,82 @@ async def test_changes_and_streams_without_end_are_followed_at_our_own_pace() ->
     streams, lists = hostile.times("GET"), hostile.times("tools/list")
     assert streams[AT_ONCE + 1] - streams[0] > 1.9 * LISTEN_AGAIN
     assert lists[2] - lists[1] > 0.9 * BETWEEN_LISTS
+
+
+Break = Literal["before", "in a body", "in a stream"]
+
+
+class Breaking(Hostile):
+    """Breaks off its answer to one call, and waits with the other."""
+
+    def __init__(self, how: Break) -> None:
+        super().__init__()
+        self.how, self.go_on = how, asyncio.Event()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        asked = await request.json() if request.method == "POST" else {}
+        match asked.get("params", {}).get("arguments"):
+            case {"text": "waits"}:
+                await self.go_on.wait()
+            case {"text": "breaks"}:
+                type = "text/event-stream" if self.how == "in a stream" else JSON
+                response = web.StreamResponse(headers={"content-type": type, "content-length": "500"})
+                if self.how != "before":
+                    await response.prepare(request)
+                    await response.write(b"data: ")
+                assert request.transport is not None
+                request.transport.abort()
+                return response
+        return await super().answer(request)
+
+
+@pytest.mark.parametrize("how", ["before", "in a body", "in a stream"])
+async def test_an_answer_that_breaks_off_ends_no_other_call(how: Break) -> None:
+    """Others have their calls at the same server: they know nothing of this one."""
+    hostile = Breaking(how)
+    async with hostile.served() as settings, source(settings) as server:
+        other = asyncio.create_task(call(server, "echo", text="waits"))
+        broken = await call(server, "echo", text="breaks")
+        assert broken.state is CallState.FAILED
+        assert broken.result.text.startswith("it: it broke off its answer: ")
+        assert broken.result.text.endswith(". Whether the call took effect is not known.")
+        hostile.go_on.set()
+        assert (await other).result.text == "hi"
+
+
+class Forgetful(Hostile):
+    """Forgets its session when so many calls have come in it, and says so to one after the other."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self.calls, self.forgotten = calls, asyncio.Event()
+        self.listens, self.gone = True, asyncio.Event()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        asked = await request.json() if request.method == "POST" else {}
+        if request.method == "DELETE" and not self.listens:
+            await self.gone.wait()
+        if asked.get("method") == "tools/call" and self.calls:
+            self.calls = left = self.calls - 1
+            if not left:
+                self.forgotten.set()
+            await self.forgotten.wait()
+            await asyncio.sleep(0.1 * left)  # as networks do
+            return web.Response(status=404)
+        return await super().answer(request)
+
+
+async def test_calls_that_meet_a_forgotten_session_together_are_all_made_again() -> None:
+    """The server saw none of them."""
+    async with Forgetful(3).served() as settings, source(settings) as server:
+        made = await asyncio.gather(*(call(server, "echo", text=str(n)) for n in range(3)))
+        assert [one.result.text for one in made] == ["hi"] * 3
+
+
+async def test_a_server_that_does_not_listen_to_a_good_bye_is_greeted_again_all_the_same() -> None:
+    forgetful = Forgetful(1)
+    forgetful.listens = False
+    async with forgetful.served() as settings, source(settings) as server:
+        async with asyncio.timeout(settings.timeout / 2):
+            assert (await call(server, "echo", text="x")).result.text == "hi"
+        forgetful.gone.set()

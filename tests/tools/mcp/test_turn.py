@@ -158,6 +158,23 @@ async def test_a_server_that_hangs_does_not_hold_up_a_turn(tmp_path: Path) -> No
         assert "The server it says of its tools: Be kind to it." in request.system
 
 
+async def test_a_call_that_was_allowed_after_a_restart_waits_for_its_server(tmp_path: Path) -> None:
+    """P6 × S3: the person allowed it, and the server needs longer than a request would wait for it."""
+    script = [calls("it_echo", text="x"), says("done")]
+    async with runtime_with(tmp_path, script, allow=(), tools=[McpSource("it", raw())]) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+    late = McpSource("it", raw("late", tmp_path / "go"), patience=0.0)
+    async with runtime_with(tmp_path, script[1:], allow=(), tools=[late]) as second:
+        await second.answer(question, allow_once())
+        await eventually(lambda: late.state == "starting")
+        (tmp_path / "go").touch()
+        result = await second.turn(turn.id).result()
+    (call,) = calls_of(result.messages)
+    assert (call.state, result.text) == (CallState.COMPLETED, "done")
+
+
 async def test_a_server_that_cannot_start_is_told_in_the_turn(tmp_path: Path) -> None:
     """The model says that there are no tools; a person reads why."""
     missing = McpSource("notes", McpServer(command="/no/such/program"))

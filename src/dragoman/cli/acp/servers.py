@@ -57,6 +57,10 @@ class HeldSource:
         if self._allowed:
             await self._source.ready()
 
+    async def started(self) -> None:
+        if self._allowed:
+            await self._source.started()
+
     async def close(self) -> None:
         await self._source.close()
 

@@ -28,7 +28,7 @@ from dragoman.messages.parts import Arguments
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.elicitation import Elicitation
 from dragoman.tools.mcp.errors import NO_MESSAGE, describe, own_words
-from dragoman.tools.mcp.http import open_http
+from dragoman.tools.mcp.http import BROKEN_OFF, open_http
 from dragoman.tools.mcp.prompts import ServerPrompt, prompt_of, text_of
 from dragoman.tools.mcp.references import Find, resolve_references
 from dragoman.tools.mcp.reporting import Reporter
@@ -45,6 +45,8 @@ MOST_PAGES = 100
 MOST_TOOLS = 2000
 MOST_OF_A_LIST = 32 << 20  # bytes, of all pages
 RELISTEN = 5.0  # seconds before a subscription that was lost is asked for again
+LAST_ANSWERS = 3.0  # seconds for the answers to other calls, once the server has forgotten our session
+UNKNOWN_EFFECT = "Whether the call took effect is not known."
 
 for _name in ("mcp", "client"):  # the SDK's loggers: what matters of it is reported in our own words
     logging.getLogger(_name).addHandler(logging.NullHandler())
@@ -68,6 +70,8 @@ class Connection:
     diagnostics: Diagnostics
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     _over: asyncio.Event = field(default_factory=asyncio.Event)
+    _asking: int = 0  # requests that have no answer yet
+    _answered: asyncio.Event = field(default_factory=asyncio.Event)  # the last of them
 
     @property
     def ended(self) -> bool:
@@ -131,20 +135,30 @@ class Connection:
     @contextmanager
     def in_words(self) -> Iterator[None]:
         """What goes wrong is a ToolFailed in words, or ConnectionLost."""
+        self._asking += 1
         try:
             yield
         except MCPError as error:
-            unseen = self._unknown_session(error)
-            if unseen or error.code == CONNECTION_CLOSED:
+            if self._unknown_session(error):
                 self.end()
-                raise ConnectionLost(error.message, ran=not unseen) from error
+                raise ConnectionLost(error.message, ran=False) from error
+            if error.code == CONNECTION_CLOSED and self.ended:
+                raise ConnectionLost(error.message, ran=True) from error
+            if error.code == CONNECTION_CLOSED:  # of this request alone
+                why = f"{BROKEN_OFF}: {error.message.rstrip('.')}"
+                raise ToolFailed(f"{self.name}: {why}. {UNKNOWN_EFFECT}") from error
             if ours := own_words(error, self.diagnostics):
-                raise ToolFailed(f"{self.name}: {ours}") from error
+                effect = f". {UNKNOWN_EFFECT}" if ours.startswith(BROKEN_OFF) else ""
+                raise ToolFailed(f"{self.name}: {ours}{effect}") from error
             raise ToolFailed(f"{self.name} says: {error.message[:2000]}") from error
         except ToolFailed:
             raise
         except Exception as error:  # a result that is none, or does not fit the server's own schema
             raise ToolFailed(f"{self.name}: {describe(error)}") from error
+        finally:
+            self._asking -= 1
+            if not self._asking:
+                self._answered.set()
 
     async def _result(self, tool: str, arguments: Arguments, context: ToolContext) -> types.CallToolResult:
         report = Reporter(context).report
@@ -166,6 +180,13 @@ class Connection:
     def end(self) -> None:
         self._over.set()
         self.changed.set()
+
+    async def settle(self) -> None:
+        """Wait a moment for the answers that are under way: other calls may be told the same."""
+        with anyio.move_on_after(LAST_ANSWERS):
+            while self._asking:
+                self._answered.clear()
+                await self._answered.wait()
 
     async def pause(self, seconds: float) -> None:
         """Wait, unless it ends."""
@@ -210,7 +231,10 @@ async def connect(
         async with anyio.create_task_group() as tasks:
             if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 tasks.start_soon(_follow, connection)
-            yield connection
+            try:
+                yield connection
+            finally:
+                connection.end()  # what is under way now ends with it
             tasks.cancel_scope.cancel()
 
 

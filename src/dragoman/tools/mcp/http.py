@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import httpx2
 from mcp.client._transport import TransportStreams
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CONNECTION_CLOSED
 
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.trace_context import trace_headers
@@ -20,6 +23,7 @@ CONNECT = 20.0
 QUIET = 300.0  # seconds without a byte, at least: a stream may have nothing to say
 LISTEN_AGAIN = 1.0  # seconds between one stream of notices and the next, whatever the server wants,
 AT_ONCE = 5  # but for so many
+BROKEN_OFF = "it broke off its answer"
 
 
 @asynccontextmanager
@@ -60,7 +64,7 @@ async def open_http(
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
         timeout = httpx2.Timeout(CONNECT, read=max(QUIET, patience + CONNECT))
-        return httpx2.AsyncClient(
+        return _Client(
             headers=headers,
             timeout=timeout,
             auth=auth,
@@ -78,8 +82,27 @@ async def open_http(
             yield streams
 
 
+class _Client(httpx2.AsyncClient):
+    """Tells only who waits for an answer that it broke off: in the SDK that would end all other calls too."""
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        try:
+            return await super().send(request, **options)
+        except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
+            if request.method != "POST" or isinstance(error, httpx2.ConnectError):
+                raise
+            message = json.loads(request.content)
+            if message.get("method") == "initialize":
+                raise
+            if "method" not in message or "id" not in message:
+                return httpx2.Response(202, request=request)  # nobody waits for it
+            broken = {"code": CONNECTION_CLOSED, "message": str(error) or type(error).__name__}
+            answer = {"jsonrpc": "2.0", "id": message["id"], "error": broken}
+            return httpx2.Response(200, json=answer, request=request)
+
+
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends with an error where it would fill the memory."""
+    """A body that ends with an error where it would fill the memory, or breaks off."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, diagnostics: Diagnostics) -> None:
         self._stream = stream
@@ -87,12 +110,16 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
-        async for piece in self._stream:
-            size += len(piece)
-            if size > MOST_OF_A_MESSAGE:
-                self._diagnostics.overflow = f"it sent an answer of more than {MOST_OF_A_MESSAGE >> 20} MB"
-                raise httpx2.StreamError(self._diagnostics.overflow)
-            yield piece
+        try:
+            async for piece in self._stream:
+                size += len(piece)
+                if size > MOST_OF_A_MESSAGE:
+                    much = f"it sent an answer of more than {MOST_OF_A_MESSAGE >> 20} MB"
+                    self._diagnostics.overflow = much
+                    raise httpx2.StreamError(much)
+                yield piece
+        except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
+            raise httpx2.StreamError(f"{BROKEN_OFF}: {error}") from error  # of this call alone
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -39,6 +39,7 @@ T = TypeVar("T")
 PATIENCE = 5.0  # seconds a turn waits for a server that starts for the first time
 PAUSES = (0.5, 2.0, 8.0, 30.0, 120.0)  # between one failure and the next attempt
 BETWEEN_LISTS = 1.0  # seconds before a list that changed is read again, if it changes once more
+GOOD_BYE = 1.0  # seconds for a server that has ended to hear that we go: it may not listen any more
 STEADY = 30.0  # seconds after which a server that dies had not failed to start
 LONGEST_RULES = 10_000  # characters
 SHORTEST_SECRET = 6  # characters: what is shorter stands in every text
@@ -129,6 +130,11 @@ class McpSource:
             left = attempt.began + self._patience - _now()
             await asyncio.wait({attempt.settled}, timeout=max(left, 0))
 
+    async def started(self) -> None:
+        """Waits until it is there, or has failed, if it is on its way."""
+        if (attempt := self._attempt) is not None:
+            await asyncio.wait({attempt.settled})
+
     async def close(self) -> None:
         """Ends the connection, and the program if there is one."""
         self._closed = True
@@ -203,12 +209,11 @@ class McpSource:
 
     async def _explain_loss(self) -> str:
         """Why it went is known when the task that held it is done."""
+        from dragoman.tools.mcp.connection import UNKNOWN_EFFECT
+
         await self._wait_for_end()
-        why = f": {self.error}" if self.error else ""
-        return (
-            f"the server {self.name} went away while the call ran{why}. "
-            "Whether the call took effect is not known."
-        )
+        why = f": {self.error.rstrip('.')}" if self.error else ""
+        return f"the server {self.name} went away while the call ran{why}. {UNKNOWN_EFFECT}"
 
     async def _wait_for_end(self) -> None:
         if self._task is not None and (self._connection is None or self._connection.ended):
@@ -251,6 +256,7 @@ class McpSource:
         from dragoman.tools.mcp.login import stored_login
 
         limit = self.server.start_timeout
+        why: Exception = TimeoutError(f"it did not start within {limit:g} s")
         elicitation = Elicitation(self.name, self._workspace)
         with anyio.CancelScope(deadline=anyio.current_time() + limit) as self._scope:
             authorize = self._authorize or stored_login
@@ -274,8 +280,10 @@ class McpSource:
                         await connection.pause(PAUSES[min(failed, len(PAUSES) - 1)])
                         failed += 1
                         connection.changed.set()
-                return ConnectionError("it ended, or closed the connection")
-        return TimeoutError(f"it did not start within {limit:g} s")
+                await connection.settle()
+                why = ConnectionError("it ended, or closed the connection")
+                self._scope.deadline = anyio.current_time() + GOOD_BYE
+        return why
 
     def _look_up(self, name: str) -> str | None:
         value = self._find(name)

@@ -132,5 +132,5 @@ def _call(listener: Callable[[T], None], value: T) -> None:
     """Neither the turn nor another listener may suffer from what a listener raises."""
     try:
         listener(value)
-    except Exception:
+    except (Exception, asyncio.CancelledError):  # the latter of a task whose result it wanted
         _log.warning("a listener of a turn failed", exc_info=True)

@@ -258,6 +258,16 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     return Offer({**tools, **prepared.view.added_tools}, offer.rules)  # last, as when they are added
 
 
+async def offer_to_calls(prepared: PreparedTurn) -> Offer:
+    """The tools for calls that were made already: a server that still starts is waited for, since a person
+    may have allowed them."""
+    offer, log = offer_of(prepared), prepared.log
+    if all(offer.find(log.call(id).tool) for id in log.turn.unsettled):
+        return offer
+    await prepared.services.toolbox.started()
+    return offer_of(prepared)
+
+
 def _tell_of_missing_sources(prepared: PreparedTurn) -> None:
     """A server that cannot be started takes its tools with it: the model will say that there are none."""
     for source in prepared.services.toolbox.sources:
