@@ -197,6 +197,18 @@ async def test_an_attachment_goes_with_the_message(person: Person) -> None:
     await expect(person.by("message").first).to_contain_text("a.txt")
 
 
+async def test_however_much_is_attached_the_field_stays_in_view(person: Person) -> None:
+    """S4"""
+    await person.page.set_viewport_size({"width": 800, "height": 300})
+    notes: list[FilePayload] = [
+        {"name": f"{n}.txt", "mimeType": "text/plain", "buffer": b"hello"} for n in range(30)
+    ]
+    await person.by("attach-file").set_input_files(files=notes)
+    await expect(person.by("attachment")).to_have_count(30)
+    await expect(person.by("composer-text")).to_be_in_viewport()
+    await expect(person.by("send")).to_be_in_viewport()
+
+
 async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
     """S1, U5: a deletion can be undone for a moment, then the server is told."""
     await person.say("hello")
