@@ -215,7 +215,7 @@ async def test_however_much_is_attached_the_field_stays_in_view(person: Person) 
 
 
 async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
-    """S1, U5: a deletion can be undone for a moment, then the server is told. Keys go on from where one was."""
+    """S1, U5: a deletion can be undone for a moment, then the server is told. Keys go on where one was."""
     await person.say("hello")
     await person.sees("How can I help?")
     id = person.page.url.rpartition("/")[2]
