@@ -76,7 +76,7 @@ function packed(): Plugin {
 }
 
 /** Small, and needed by all that comes later as well: packed as one they are smaller than each alone. */
-const SHARED = /\/web\/src\/(?:base|api\/(?:calls|client)|calls\/(?:asking|kept|kinds|visible)|composer\/drafts|i18n\/format|parts\/(?:idle|keys)|state\/(?:catalog|frame|list|toasts)(?:\.svelte)?)\.ts$/;
+const SHARED = /\/web\/src\/(?:base|api\/(?:calls|client)|calls\/(?:asking|kept|kinds|visible)|composer\/drafts|i18n\/format|parts\/(?:focus|idle|keys)|state\/(?:catalog|frame|list|toasts)(?:\.svelte)?)\.ts$/;
 
 export default defineConfig({
   base: "./", // the server says where it is, and files find each other

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, FilePayload, expect
+from playwright.async_api import Browser, FilePayload, Route, expect
 
 from tests.browser.stage import MARKS, Person, at_the_page, staged
 from tests.browser.test_reading import long_conversation
@@ -149,6 +150,39 @@ async def test_commands_are_found_by_what_they_do(person: Person) -> None:
     await person.page.keyboard.press("Control+k")
     await person.by("palette").get_by_role("combobox").fill("zzzzzz")
     await expect(person.by("palette-none")).to_be_visible()
+
+
+async def test_enter_opens_what_was_looked_for_however_late_it_is_found(person: Person) -> None:
+    """U3"""
+    keys, page = person.page.keyboard, person.page
+    for words in ("a trip to Kyoto", "a trip to Lisbon"):
+        await person.by("new-conversation").click()
+        await person.say(words)
+        await person.sees(f"You said: {words}")
+    typed = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await typed.wait()
+        await route.continue_()
+
+    await page.route(re.compile("search=Kyoto"), late)
+    await keys.press("Control+k")
+    await person.by("palette").get_by_role("combobox").fill("Kyoto")
+    await keys.press("Enter")
+    typed.set()
+    await person.sees("You said: a trip to Kyoto")
+    await page.unroute_all()
+
+    await person.by("open-tools").click()  # those of this conversation
+    await expect(page.locator("dialog[open]")).to_have_count(1)
+    await page.go_back()
+    await person.sees("You said: a trip to Lisbon")
+    await expect(page.locator("dialog[open]")).to_have_count(0)
+    await expect(person.by("composer-text")).to_be_focused()
+
+    await person.by("search").fill("no such words" * 100)
+    await expect(person.by("conversation")).to_have_count(0)
+    await expect(person.by("toast")).to_have_count(0)
 
 
 @pytest.mark.long

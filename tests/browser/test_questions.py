@@ -45,6 +45,9 @@ async def test_the_reason_is_told_in_the_language_of_the_page(browser: Browser, 
         await expect(person.by("because")).to_contain_text("没有规则允许它", timeout=60_000)
         await expect(person.question).to_contain_text("允许 note 用这些参数运行吗？")
         await person.by("reject").click()
+        await person.say("loop")
+        await expect(person.question).to_contain_text("add 在这个回合中已用这些参数调用了 2 次")
+        await person.by("stop").click()
 
 
 async def test_a_small_change_is_little_to_read(person: Person) -> None:

@@ -30,6 +30,7 @@ async def test_what_waits_is_edited_brought_forward_and_called_off(person: Perso
     await person.by("queued-text").fill("changed")
     await person.by("queued-text").press("Enter")
     await expect(waiting.nth(0)).to_contain_text("changed")
+    await expect(person.by("waiting")).to_be_focused()  # who did that by the keyboard goes on from here
     await person.page.reload()
     await expect(waiting).to_have_count(2, timeout=60_000)
     await person.by("allow").click()
@@ -46,8 +47,9 @@ async def test_what_is_to_steer_a_turn_is_called_off(person: Person) -> None:
     await person.say("hello", steer=True)
     steering = person.by("steering")
     await expect(steering).to_have_count(1)
-    await steering.get_by_test_id("withdraw").click()
+    await steering.get_by_test_id("withdraw").press("Enter")
     await expect(steering).to_have_count(0)
+    await expect(person.by("composer-text")).to_be_focused()
     await person.by("allow").click()
     await person.sees("The note is written.")
 

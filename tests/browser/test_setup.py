@@ -63,6 +63,7 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
         await owner.by("add-provider").click()
         row = owner.page.locator("[data-testid=provider][data-provider='mine']")
         await expect(row.get_by_test_id("provider-state")).to_contain_text("OWN_MINE_KEY")
+        await expect(owner.by("open-new-provider")).to_be_focused()
         await row.get_by_test_id("test-provider").click()
         await expect(row.get_by_test_id("provider-test")).to_contain_text("It works")
         assert await violations(owner) == []
@@ -195,7 +196,8 @@ async def test_one_signs_in_to_a_server_that_wants_to_know_who_one_is(owner: Per
 async def test_an_agent_is_written_used_changed_and_removed(owner: Person) -> None:
     """P11, U2: what was typed and not saved is there again; what is wrong is told and loses nothing."""
     await open_setup(owner, "agents")
-    await owner.by("open-new-agent").click()
+    await owner.by("open-new-agent").press("Enter")
+    await expect(owner.by("agent-name")).to_be_focused()
     await owner.by("agent-name").fill("poet")
     await owner.by("agent-prompt").fill("You write poems.")
     await owner.by("agent-tools").fill("basics\nfiles.reed_file")

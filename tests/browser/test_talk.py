@@ -145,8 +145,13 @@ async def test_what_was_said_is_edited_and_the_old_version_stays(person: Person)
     await person.by("edit-send").click()
     await person.sees("I have thought about it.")
     await expect(person.by("versions").first).to_contain_text("2/2")
-    await person.by("versions").first.get_by_role("button").first.click()
+    await expect(person.by("composer-text")).to_be_focused()
+    await person.by("versions").first.get_by_role("button").first.press("Enter")
     await person.sees("How can I help?")
+    await expect(person.by("versions").first.get_by_role("button").last).to_be_focused()  # the first is off
+    await person.by("edit").first.press("Enter")
+    await person.page.locator("[data-testid=message] textarea").press("Escape")
+    await expect(person.by("edit").first).to_be_focused()
 
 
 async def test_a_fork_is_a_conversation_of_its_own(person: Person) -> None:
@@ -197,8 +202,20 @@ async def test_an_attachment_goes_with_the_message(person: Person) -> None:
     await expect(person.by("message").first).to_contain_text("a.txt")
 
 
+async def test_however_much_is_attached_the_field_stays_in_view(person: Person) -> None:
+    """S4"""
+    await person.page.set_viewport_size({"width": 800, "height": 300})
+    notes: list[FilePayload] = [
+        {"name": f"{n}.txt", "mimeType": "text/plain", "buffer": b"hello"} for n in range(30)
+    ]
+    await person.by("attach-file").set_input_files(files=notes)
+    await expect(person.by("attachment")).to_have_count(30)
+    await expect(person.by("composer-text")).to_be_in_viewport()
+    await expect(person.by("send")).to_be_in_viewport()
+
+
 async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
-    """S1, U5: a deletion can be undone for a moment, then the server is told."""
+    """S1, U5: a deletion can be undone for a moment, then the server is told. Keys go on where one was."""
     await person.say("hello")
     await person.sees("How can I help?")
     id = person.page.url.rpartition("/")[2]
@@ -213,11 +230,20 @@ async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
     )
     await row.get_by_role("textbox").press("Enter")
     await expect(row).to_contain_text("Greetings")
-    await expect(person.by("title")).to_contain_text("Greetings")
+    await expect(row.get_by_role("link")).to_be_focused()
+    await person.by("title").get_by_role("button").press("Enter")
+    await person.page.locator("main header").get_by_role("textbox").fill("Regards")
+    await person.page.keyboard.press("Enter")
+    await expect(person.by("title").get_by_role("button")).to_be_focused()  # and not pressed by that Enter
+    await expect(row).to_contain_text("Regards")
     await row.hover()
     await row.get_by_test_id("conversation-menu").click()
     await person.by("delete").click()
     await expect(row).to_have_count(0)
+    await person.page.keyboard.press("Control+k")
+    await person.by("palette").get_by_role("combobox").fill("Regards")
+    await expect(person.by("palette-none")).to_be_visible()
+    await person.page.keyboard.press("Escape")
     gone = "id => fetch(`/api/conversations/${id}`).then(answer => answer.status === 404)"
     await person.page.wait_for_function(gone, arg=id, timeout=60_000)
 

@@ -161,6 +161,8 @@ describe("Chinese", () => {
   it("has words for what the server says most", () => {
     expect(zh.server("10 rounds of tool calls")).toBe("10 轮工具调用");
     expect(zh.server("allow notes.write for 'a'")).toBe("notes.write：“a”（允许）");
+    expect(zh.server("add was called 2 times with these arguments in this turn. Run it again?")).toBe("add 在这个回合中已用这些参数调用了 2 次。再运行一次吗？");
+    expect(zh.server("there is no key for Cohere: set COHERE_API_KEY or CO_API_KEY in the environment")).toBe("没有 Cohere 的密钥：请设置环境变量 COHERE_API_KEY 或 CO_API_KEY。");
     expect(zh.server("something new")).toBe("something new");
     expect(zh.server("As things stand it would fail: edit 1 of 2: old is not in a.py: it must be there exactly, with every space and line end. None of them was made..")).toBe(
       "照现在的情况，它会失败：其中一处编辑不行：要替换的文字不在 a.py 中：必须完全一致，包括空格和换行；一处也没有改。",

@@ -16,7 +16,7 @@ export function decisionsOf(call: CallTrace, words: Words): string[] {
 
 function reason(because: NonNullable<CallTrace["because"]>, words: Words): string {
   const kinds: Record<string, string> = words.traceBecause;
-  const origin = because.origin ? ` (${because.origin})` : "";
+  const origin = because.origin ? ` (${words.server(because.origin)})` : "";
   const kind = kinds[because.kind] ?? because.kind;
   return `${kind.charAt(0).toUpperCase()}${kind.slice(1)}: ${words.server(because.text)}${origin}`;
 }

@@ -31,7 +31,7 @@ export function inWords({ kind, tool, text, rules, diff, arguments: values }: Qu
   const asked = rules.length ? text.replace(/ \(always would mean: [^]*\)$/, "") : text; // the page has its own list of rules
   const usual = USUAL[kind]?.(tool);
   const rest = usual !== undefined && asked.startsWith(usual) ? asked.slice(usual.length) : null;
-  if (rest === null) return visible(asked || t().asks[kind](tool));
+  if (rest === null) return visible((kind === "loop" ? t().server(asked) : asked) || t().asks[kind](tool));
   const plain = Object.keys(values).length === 0;
   const ours = kind !== "approve" ? t().asks[kind] : diff ? t().asksChange : plain ? t().asksPlain : t().asks.approve;
   return visible([ours(tool), rest.trim() && t().server(rest.trim())].join(" ").trim());

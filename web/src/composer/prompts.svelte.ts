@@ -24,7 +24,6 @@ export function offeredPrompts(own: Prompt[], served: ServerPromptView[], typed:
 
 /** What is offered for what was typed, and which one the keys have come to. */
 export class PromptChoice {
-  chosen = $state(0);
   /** A server's prompt that has to be told something first. */
   asking = $state.raw<ServerPromptView | null>(null);
 
@@ -34,6 +33,8 @@ export class PromptChoice {
   ) {}
 
   private readonly typed = $derived.by(() => /^\/(\S*)$/.exec(this.text())?.[1]?.toLowerCase());
+  /** Of what other words offer, the first: however they came there, by a key, an input method or the clipboard. */
+  chosen = $derived.by(() => (void this.typed, 0));
   readonly looking = $derived(this.typed !== undefined);
   readonly offered = $derived(this.typed === undefined ? [] : offeredPrompts(catalog.prompts, catalog.serverPrompts, this.typed));
   /** That there are none at all is said, too. */
@@ -56,15 +57,12 @@ export class PromptChoice {
   press(event: KeyboardEvent): boolean {
     const { length } = this.offered;
     const chosen = this.offered[this.chosen];
-    if (!length) return false;
+    if (!length || event.shiftKey) return false;
     if (event.key === "ArrowDown") this.chosen = (this.chosen + 1) % length;
     else if (event.key === "ArrowUp") this.chosen = (this.chosen - 1 + length) % length;
     else if ((event.key === "Enter" || event.key === "Tab") && chosen) void this.choose(chosen);
     else if (event.key === "Escape") this.write("");
-    else {
-      this.chosen = 0;
-      return true;
-    }
+    else return false;
     event.preventDefault();
     return true;
   }

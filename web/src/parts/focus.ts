@@ -1,14 +1,14 @@
-/** A list of things that can be removed: who removes one by the keyboard goes on from the list, not from the top of the page. */
+/** Something whose parts come and go: who removes one by the keyboard goes on from there, not from the top of the page: in the list
+ * of conversations from the row that Tab leads to, in the head of one from its title. */
 export function keepFocus(list: HTMLElement): () => void {
-  let last: EventTarget | null = null;
-  const remember = ({ target }: FocusEvent): void => void (last = target);
+  let last: Node | null = null;
   const observer = new MutationObserver(() => {
-    if (document.activeElement !== document.body || !(last instanceof Node) || last.isConnected) return;
+    if (document.activeElement !== document.body || !last || last.isConnected) return;
     last = null;
-    list.focus({ preventScroll: true });
+    (list.querySelector<HTMLElement>("a[tabindex='0'],h1 button") ?? list).focus({ preventScroll: true });
   });
   list.tabIndex = -1;
-  list.addEventListener("focusin", remember);
+  list.addEventListener("focusin", ({ target }) => void (last = target as Node));
   observer.observe(list, { childList: true, subtree: true });
   return () => observer.disconnect();
 }

@@ -1,4 +1,4 @@
-/** A dialog that is shown over everything while it is in the page, and gives the focus back to where it was. */
+/** A dialog that is shown over everything while it is in the page, and gives the focus back to where it was, or to the message field. */
 export function modal(dialog: HTMLDialogElement): () => void {
   const before = document.activeElement;
   const toasts = document.getElementById("toasts");
@@ -8,6 +8,6 @@ export function modal(dialog: HTMLDialogElement): () => void {
     dialog.close();
     if (toasts) ([...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body).append(toasts);
     const lost = !document.activeElement || document.activeElement === document.body || dialog.contains(document.activeElement);
-    if (lost && before instanceof HTMLElement) before.focus();
+    if (lost && before instanceof HTMLElement) (before.isConnected ? before : document.getElementById("composer-text"))?.focus();
   };
 }

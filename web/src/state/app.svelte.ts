@@ -64,7 +64,7 @@ class App {
   async start(): Promise<void> {
     onSignedOut(() => (this.signedIn = "no"));
     live.watchVisibility();
-    window.addEventListener("popstate", () => this.show(this.fromAddress(), false));
+    window.addEventListener("popstate", () => ((this.dialog = "none"), this.show(this.fromAddress(), false)));
     window.addEventListener("pagehide", () => this.deleteNow());
     await this.enter();
   }

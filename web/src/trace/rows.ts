@@ -109,7 +109,7 @@ function aboutCall(call: CallTrace, words: Words): string[] {
   if (because) {
     const reasons: Record<string, string> = words.traceBecause;
     const kind = reasons[because.kind];
-    const origin = because.origin ? ` (${because.origin})` : "";
+    const origin = because.origin ? ` (${words.server(because.origin)})` : "";
     const text = words.server(because.text);
     about.push(kind ? `${kind}: ${text}${origin}` : text);
   }

@@ -35,6 +35,7 @@ const TABLE: [RegExp, string][] = [
   [/^(.*) sent an empty reply$/, "$1 给出了空的回答。"],
   [/^the provider broke off the reply of (.*)$/, "提供方中断了 $1 的回答。"],
   [/^no price is known for (.*): the limit of (.*) cannot be kept$/, "不知道 $1 的价格，无法遵守 $2 的上限。"],
+  [/^(\S+) was called (\d+) times with these arguments in this turn\. Run it again\?$/, "$1 在这个回合中已用这些参数调用了 $2 次。再运行一次吗？"],
   [/^(allow|ask|deny) (\S+) for everything$/, "$2：一切（$1）"],
   [/^(allow|ask|deny) (\S+) for '(.*)'$/, "$2：“$3”（$1）"],
   [/^turn \S+ was interrupted: .*$/, "这个回合被中断；重新打开存储后会继续。"],
@@ -340,7 +341,10 @@ function sentence(text: string): string {
   }
   const found = TABLE.find(([pattern]) => pattern.test(text));
   if (!found) return text;
-  return text.replace(found[0], found[1]).replace(/（(?:allow|ask|deny)）$/, (action) => ACTIONS[action] ?? action);
+  return text
+    .replace(found[0], found[1])
+    .replace(/（(?:allow|ask|deny)）$/, (action) => ACTIONS[action] ?? action)
+    .replace(/(?<=[A-Z]) or (?=[A-Z]+_)/g, " 或 "); // 环境变量的名称
 }
 
 /** 一句话，后面可能有状态和建议：“…… (HTTP 429). Try again”。 */
