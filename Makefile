@@ -13,7 +13,7 @@ NPM    := web/node_modules/.package-lock.json
 # npm and Vite run by the Node that is a Python package.
 NODE   := cd web && PATH="$(CURDIR)/$(BIN):$$PATH"
 # Most of the time tests wait for other processes: more run at once than there are cores.
-WORKERS ?= 4
+WORKERS ?= 3
 PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
@@ -86,8 +86,8 @@ postgres:
 	  then echo "installing PostgreSQL …"; (apt-get update && apt-get install --yes postgresql) >/dev/null; \
 	  else echo "there is no PostgreSQL: its tests are skipped"; fi
 
-unit: $(READY)   ## the fast tests alone
-	@$(PYTEST) -n 2 -m "not slow"
+unit: $(READY)   ## the tests that need no runtime, store, server or other process
+	@$(PYTEST) -n 2 -m unit
 
 sweep: $(READY) $(NPM) $(PAGE) browser postgres   ## every test, with all the cases of which `make test` takes a sample
 	@SWEEP=1 $(PYTEST) -n $(WORKERS)

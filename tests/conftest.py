@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -34,6 +35,11 @@ _CACHE = Path(__file__).parents[1] / ".cache"
 _MEMORY = Path("/dev/shm")
 _ENOUGH = 2 << 30  # bytes
 _ALL_SLOW = "\npytestmark = pytest.mark.slow\n"
+# What a file speaks of whose tests are no unit tests: a runtime, a store, a server, another process.
+_WHOLE = re.compile(
+    r"\b(Runtime|SqliteStore|create_server|subprocess)\b"
+    r"|from tests\.(cli|loopback|media|people|postgres|runtimes|server|store|tools|turn)\b"
+)
 _LEFT_OUT = pytest.mark.skip(reason="takes long: `make sweep` runs it, and `pytest -m long`")
 
 
@@ -47,15 +53,19 @@ def pytest_configure() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`make unit` does not even import what is slow as a whole: half of its time went into that."""
-    if config.option.markexpr != "not slow" or not collection_path.name.startswith("test_"):
+    """What is left out as a whole is not even imported: half of the time went into that."""
+    asked = config.option.markexpr
+    if asked not in ("unit", "not slow") or not collection_path.name.startswith("test_"):
         return None
-    return _ALL_SLOW in collection_path.read_text("utf-8") or None
+    text = collection_path.read_text("utf-8")
+    return _ALL_SLOW in text or (asked == "unit" and _WHOLE.search(text) is not None) or None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """What takes long is left to a sweep, unless it is asked for."""
     config = item.config
+    if config.option.markexpr == "unit" and not item.get_closest_marker("slow"):
+        item.add_marker(pytest.mark.unit)  # the others' files were not read
     if WHOLE or "long" in config.option.markexpr or any("::" in asked for asked in config.args):
         return
     if item.get_closest_marker("long"):
