@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from playwright.async_api import expect
 
 from tests.browser.stage import MARKS, Person
@@ -60,6 +61,7 @@ async def test_arguments_are_edited_and_checked_before_they_run(person: Person) 
     assert call["original"]["text"] == "buy milk"
 
 
+@pytest.mark.long
 async def test_only_what_was_changed_in_the_arguments_is_sent(person: Person) -> None:
     """P3: what the model left out stays out, and an edit that changes nothing is none."""
     await person.say("pair")
@@ -143,6 +145,7 @@ async def test_in_manual_mode_the_person_runs_each_call(person: Person) -> None:
     await person.sees("It is 5.")
 
 
+@pytest.mark.long
 async def test_a_model_that_repeats_itself_is_asked_about(person: Person) -> None:
     """C10"""
     await person.say("loop")
@@ -161,6 +164,7 @@ async def test_a_tool_asks_with_choices(person: Person) -> None:
     await person.sees("Thank you.")
 
 
+@pytest.mark.long
 async def test_a_tool_that_reports_comes_to_its_end_and_a_picture_is_shown(person: Person) -> None:
     """C6"""
     await person.say("count")

@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Route, expect
 
 from tests.browser.stage import MARKS, Person
@@ -31,6 +32,7 @@ async def test_escape_stops_and_up_edits(person: Person) -> None:
     await person.sees("How can I help?")
 
 
+@pytest.mark.long
 async def test_escape_does_not_stop_a_turn_that_waits(person: Person) -> None:
     """P3: nobody loses a question by a key that means "away"."""
     await person.say("note")
@@ -61,6 +63,7 @@ PASTE = """() => {
 }"""
 
 
+@pytest.mark.long
 async def test_a_folder_is_told_from_a_file_and_cells_from_a_picture(person: Person, tmp_path: Path) -> None:
     """M5: of a folder it was said that the server is away, and words that were copied came as a picture."""
     (tmp_path / "folder").mkdir()
@@ -129,6 +132,7 @@ async def test_what_is_not_sent_outlives_a_reload_and_goes_with_its_message(pers
     await expect(person.by("attachment")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_words_from_right_to_left_are_set_so(person: Person) -> None:
     """In answers, in lists and tables, and where they are typed."""
     await person.by("composer-text").fill("שלום")
@@ -141,6 +145,7 @@ async def test_words_from_right_to_left_are_set_so(person: Person) -> None:
         assert await person.answer.locator(name).first.evaluate(direction) == "rtl"
 
 
+@pytest.mark.long
 async def test_footnotes_alerts_and_details_are_shown_as_meant(person: Person) -> None:
     await person.say("marks")
     await expect(person.by("footnotes").locator("li")).to_have_count(2, timeout=60_000)
@@ -206,6 +211,7 @@ COLLISIONS = """form => { const all = [...form.querySelectorAll("button")].filte
   return found }"""
 
 
+@pytest.mark.long
 async def test_the_buttons_of_the_field_do_not_collide(person: Person) -> None:
     """U6: while a question is open and something is typed, on windows of all widths."""
     await person.say("note")

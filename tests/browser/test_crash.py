@@ -125,6 +125,7 @@ async def test_a_sign_in_holds_after_a_restart(browser: Browser, mortal: Server)
         await expect(person.by("sign-in")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_who_is_not_signed_in_any_more_is_told_when_the_connection_was_lost(
     browser: Browser, mortal: Server
 ) -> None:

@@ -16,6 +16,7 @@ BLOCKS = 6
 TO_VIEW = "e => e.scrollIntoView({block: 'center'})"  # what is not seen is not drawn
 
 
+@pytest.mark.long
 async def test_a_diagram_is_drawn_and_its_source_is_a_click_away(person: Person) -> None:
     """U3: what cannot be read, or is of a kind that is not drawn, stays code."""
     await person.say("diagrams")

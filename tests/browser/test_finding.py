@@ -41,6 +41,7 @@ async def test_a_search_leads_to_the_message(person: Person) -> None:
     await expect(row).to_be_visible()
 
 
+@pytest.mark.long
 async def test_a_long_conversation_opens_at_its_end_with_what_is_seen(person: Person) -> None:
     """U3: the rest comes when one goes up."""
     id = await bring(person, 1000)
@@ -91,6 +92,7 @@ async def test_what_grows_while_the_end_is_followed_does_not_take_the_reader_awa
     )
 
 
+@pytest.mark.long
 async def test_a_model_is_found_named_and_kept_for_the_next_conversation(person: Person) -> None:
     """R1"""
     await person.by("model").click()
@@ -131,6 +133,7 @@ async def test_a_setting_names_the_model_of_new_conversations(person: Person) ->
     await expect(person.by("model")).to_contain_text("stage/other")
 
 
+@pytest.mark.long
 async def test_commands_are_found_by_what_they_do(person: Person) -> None:
     await person.say("hello")
     await person.sees("How can I help?")

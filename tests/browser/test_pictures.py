@@ -39,6 +39,7 @@ async def painter(browser: Browser, studio: tuple[Server, MediaServer]) -> Async
         yield person
 
 
+@pytest.mark.long
 async def test_a_picture_is_seen_while_it_is_made_and_the_whole_takes_its_place(
     painter: Person, media: MediaServer
 ) -> None:

@@ -50,6 +50,7 @@ async def test_the_reason_is_told_in_the_language_of_the_page(browser: Browser, 
         await person.by("stop").click()
 
 
+@pytest.mark.long
 async def test_a_small_change_is_little_to_read(person: Person) -> None:
     """P3, P9: the file and its change, what an answer covers, three buttons; what is folded is named."""
     await person.say("draft")
@@ -211,6 +212,7 @@ class Careful(Plugin):
         call.ask("This is PRODUCTION. Really?")
 
 
+@pytest.mark.long
 async def test_a_plugins_question_is_in_its_words_and_offers_nothing_longer(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -229,6 +231,7 @@ async def test_a_plugins_question_is_in_its_words_and_offers_nothing_longer(
             await person.sees("It is out.")
 
 
+@pytest.mark.long
 async def test_what_else_would_run_is_told_before_a_wider_rule_is_made(person: Person) -> None:
     """P9, P11: also what waits in another conversation."""
     await person.say("plan")

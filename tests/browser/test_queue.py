@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.async_api import expect
 
 from tests.browser.stage import MARKS, Person
@@ -40,6 +41,7 @@ async def test_what_waits_is_edited_brought_forward_and_called_off(person: Perso
     assert [text.split("\n")[0] for text in said] == ["note", "changed", "first"]
 
 
+@pytest.mark.long
 async def test_what_is_to_steer_a_turn_is_called_off(person: Person) -> None:
     """T13, T9"""
     await person.say("note")
@@ -54,6 +56,7 @@ async def test_what_is_to_steer_a_turn_is_called_off(person: Person) -> None:
     await person.sees("The note is written.")
 
 
+@pytest.mark.long
 async def test_what_a_stop_left_without_an_answer_is_answered(person: Person) -> None:
     """T13, T6: what was to steer a turn stays when the turn is stopped, and gets its answer by a click."""
     await person.say("note")

@@ -190,20 +190,22 @@ async def test_nothing_serious_bars_the_way_in_any_view(
         for key, view in (("Alt+i", "inbox"), ("Control+k", "palette")):
             await person.page.keyboard.press(key)
             await expect(person.by(view)).to_be_visible()
-            assert await faults(person) == [], view
+            assert await faults(person, view) == [], view
             await person.page.keyboard.press("Escape")
         for opener, view in (("model", "models"), ("open-tools", "tools")):
             await person.by(opener).click()
             await expect(person.by(view)).to_be_visible()
-            assert await faults(person) == [], view
+            assert await faults(person, view) == [], view
             await person.page.keyboard.press("Escape")
         await person.by("reject").first.click()
 
 
-async def faults(person: Person) -> list[str]:
+async def faults(person: Person, view: str = "") -> list[str]:
+    """In what is shown, or in this part of it."""
     await person.page.wait_for_timeout(400)  # until what moves has come to rest
     await person.page.evaluate(AXE)
-    found = await person.page.evaluate("axe.run({resultTypes: ['violations']})")
+    part = f"[data-testid={view}]" if view else "html"
+    found = await person.page.evaluate("part => axe.run(part, {resultTypes: ['violations']})", part)
     return [
         f"{fault['id']}: {fault['help']}: {[node['html'][:120] for node in fault['nodes'][:3]]}"
         for fault in found["violations"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -99,16 +100,29 @@ ATTEMPTS = {
 }
 
 
+LEAVING = ("navigate", "top")  # nothing comes after it
+
+
 async def test_there_is_no_way_out(person: Person, evil: Listener) -> None:
     """U4: not to the network, not to the page, not to anything that is kept."""
     home = person.page.url.rpartition("/c/")[0]
-    for name, code in ATTEMPTS.items():
-        call = await run(person, code.format(url=evil.url))
-        assert evil.heard == [], name
-        said = call["result"]["text"].strip()
-        assert call["state"] == "failed" or said in ("false", '"false"'), (name, said)
+    codes = {name: code.format(url=evil.url) for name, code in ATTEMPTS.items()}
+    tried = [
+        f"await (async () => {{ {code} }})().then(it => passed[{name!r}] = it, () => refused.push({name!r}));"
+        for name, code in codes.items()
+        if name not in LEAVING
+    ]
+    ended = await run(
+        person, f"const passed = {{}}, refused = []; {' '.join(tried)} return {{passed, refused}}"
+    )
+    outcome = json.loads(ended["result"]["text"])
+    assert outcome["passed"].items() <= {"beacon": "false"}.items()
+    assert {*outcome["refused"], *outcome["passed"]} == {*codes} - {*LEAVING}
+    for name in LEAVING:
+        assert (await run(person, codes[name]))["state"] == "failed", name
         assert person.page.url.startswith(home), name
-        assert await person.page.evaluate("localStorage.getItem('a')") is None, name
+    assert evil.heard == []
+    assert await person.page.evaluate("localStorage.getItem('a')") is None
 
 
 @pytest.mark.long

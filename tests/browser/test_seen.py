@@ -100,6 +100,7 @@ async def test_what_was_decided_stays_on_the_card(person: Person) -> None:
     )
 
 
+@pytest.mark.long
 async def test_the_original_of_an_edited_result_can_be_seen(person: Person) -> None:
     """P5"""
     await person.say("secret")
@@ -112,6 +113,7 @@ async def test_the_original_of_an_edited_result_can_be_seen(person: Person) -> N
     await expect(person.by("original-result")).to_contain_text("swordfish", timeout=60_000)
 
 
+@pytest.mark.long
 async def test_many_calls_are_one_line_and_errors_are_read_on_the_card(person: Person) -> None:
     """C5"""
     await person.say("batch")
@@ -165,6 +167,7 @@ async def test_each_report_of_a_tool_is_a_line(person: Person, server: Server) -
     await person.sees("All steps are done.")
 
 
+@pytest.mark.long
 async def test_an_answer_that_went_on_is_one_answer(person: Person) -> None:
     """T8: what it was asked to go on with is neither shown nor copied."""
     await person.say("cut")
@@ -186,6 +189,7 @@ async def test_the_list_of_tasks_stays_in_view_and_ticks(person: Person) -> None
     await expect(person.by("todo")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_a_tool_of_the_browser_asks_once(person: Person) -> None:
     """U4: who allows it here has clicked."""
     await person.say("hello")

@@ -38,6 +38,7 @@ async def test_what_is_edited_in_the_queue_is_not_lost_when_its_turn_begins(pers
     await expect(person.by("composer-text")).to_have_value("later, and more")
 
 
+@pytest.mark.long
 async def test_what_is_edited_in_the_queue_stays_open_when_another_one_is_kept(person: Person) -> None:
     """T13: the answer comes late."""
     go = asyncio.Event()
@@ -63,6 +64,7 @@ async def test_what_is_edited_in_the_queue_stays_open_when_another_one_is_kept(p
     await expect(person.by("queued-text")).to_have_value("second, and more")
 
 
+@pytest.mark.long
 async def test_what_was_being_written_outlives_its_conversation(person: Person) -> None:
     """S2: somebody deletes it elsewhere, and the page hears of it, or finds it gone when it asks for news."""
     await person.say("hello")
@@ -83,6 +85,7 @@ async def test_what_was_being_written_outlives_its_conversation(person: Person) 
     await expect(person.by("composer-text")).to_have_value("and another thing")
 
 
+@pytest.mark.long
 async def test_what_is_typed_and_attached_meanwhile_is_there_when_the_network_is_slow(person: Person) -> None:
     """S2: while a conversation is begun, and while a file is on its way and one looks elsewhere."""
     go = asyncio.Event()
@@ -112,6 +115,7 @@ async def test_what_is_typed_and_attached_meanwhile_is_there_when_the_network_is
     await expect(person.by("send")).to_be_enabled()
 
 
+@pytest.mark.long
 async def test_a_reader_stays_where_they_read(person: Person) -> None:
     """E2: somebody says something in another tab, and another version is looked at."""
     id = await bring(person, 20)
@@ -150,6 +154,7 @@ async def test_a_setting_holds_in_every_tab_and_none_undoes_anothers(person: Per
     assert (kept["theme"], kept["sidebar"]) == ("dark", False)
 
 
+@pytest.mark.long
 async def test_the_branch_that_was_chosen_last_is_shown_whatever_answer_comes_last(person: Person) -> None:
     """T10: who goes on there must not answer to what they do not see."""
     await person.say("hello")

@@ -26,6 +26,7 @@ async def test_a_message_is_sent_and_the_answer_streams_in(person: Person) -> No
     await expect(person.by("stopped")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_what_arrived_is_not_given_back_where_its_answer_was_lost(person: Person) -> None:
     """U2: it would be said twice."""
 
@@ -63,6 +64,7 @@ async def test_a_turn_that_failed_says_so_under_what_was_said_last(person: Perso
     await person.sees("How can I help?")
 
 
+@pytest.mark.long
 async def test_a_request_that_is_tried_again_tells_when_and_why(person: Person) -> None:
     """R6: also to who comes while it waits; and it can be stopped meanwhile."""
     await person.say("hello")
@@ -76,6 +78,7 @@ async def test_a_request_that_is_tried_again_tells_when_and_why(person: Person) 
     await expect(person.by("turn-state")).to_have_count(0, timeout=60_000)
 
 
+@pytest.mark.long
 async def test_thoughts_are_folded(person: Person) -> None:
     """W4"""
     await person.say("think")
@@ -202,6 +205,7 @@ async def test_an_attachment_goes_with_the_message(person: Person) -> None:
     await expect(person.by("message").first).to_contain_text("a.txt")
 
 
+@pytest.mark.long
 async def test_however_much_is_attached_the_field_stays_in_view(person: Person) -> None:
     """S4"""
     await person.page.set_viewport_size({"width": 800, "height": 300})

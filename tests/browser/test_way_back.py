@@ -89,6 +89,7 @@ async def test_a_fork_gets_a_folder_of_its_own(person: Person, server: Server) -
     await expect(person.by("setting-workspace")).to_contain_text("its own copy")
 
 
+@pytest.mark.long
 async def test_one_change_of_three_is_refused_and_another_edited(person: Person, server: Server) -> None:
     """B2 × P3: in both layouts; what is written is what was chosen, and can be taken back and done again."""
     file = server.config.with_name("poem.txt")

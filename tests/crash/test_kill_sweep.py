@@ -81,7 +81,7 @@ async def _survives_noted(folder: Path, name: str, *moments: Moment) -> None:
 
 
 # One write in so many is struck, in one of three ways, the same in every run; in a sweep each, in all three.
-EVERY = {"sqlite": 4, "postgres": 8}
+EVERY = {"sqlite": 6, "postgres": 12}
 SWEEPS = [(name, kind) for name in STORIES for kind in (KINDS if WHOLE else ("write", "tool"))]
 ON_POSTGRES = [*STORIES] if WHOLE else [*STORIES][:1]
 LONG = pytest.mark.long

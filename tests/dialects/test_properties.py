@@ -12,15 +12,15 @@ from dragoman.dialects.dialect import NAMES, TextCall, dialect
 from dragoman.wire.thinking import CLOSING, END_TOKENS, OPENING
 from tests.dialects.calls import ShownText, calls, in_pieces, prose, replies, tools_of
 from tests.dialects.replies import TOOLS
-from tests.sweeps import examples
+from tests.sweeps import examples, some
 
 pytestmark = pytest.mark.slow
 
 quick = settings(max_examples=examples(8))
-every_dialect = pytest.mark.parametrize("name", NAMES)
+some_dialects = pytest.mark.parametrize("name", some(NAMES, 2))
 
 
-@every_dialect
+@some_dialects
 @quick
 @given(written=calls, before=prose, between=prose, behind=prose)
 def test_d1_what_a_dialect_writes_it_reads_and_the_prose_around_stays(
@@ -42,7 +42,7 @@ def test_d1_what_a_dialect_writes_it_reads_and_the_prose_around_stays(
         assert parsed.text == "\n".join(text for text in texts if text)
 
 
-@every_dialect
+@some_dialects
 @quick
 @given(data=st.data())
 def test_d2_any_cut_shows_the_same_text_and_finds_the_same_calls(name: str, data: st.DataObject) -> None:
@@ -61,7 +61,7 @@ def test_d2_any_cut_shows_the_same_text_and_finds_the_same_calls(name: str, data
     assert shown_text.text == whole.text
 
 
-@every_dialect
+@some_dialects
 @quick
 @given(reply=st.text(max_size=200))
 def test_d3_text_that_is_no_protocol_stays_as_it_is(name: str, reply: str) -> None:
@@ -73,7 +73,7 @@ def test_d3_text_that_is_no_protocol_stays_as_it_is(name: str, reply: str) -> No
     assert parsed.text == reply
 
 
-@every_dialect
+@some_dialects
 @quick
 @given(written=calls, before=prose, behind=prose)
 def test_d2_protocol_is_never_shown_and_prose_is_not_kept_waiting(

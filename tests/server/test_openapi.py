@@ -35,6 +35,7 @@ _BESIDES = {"snapshot", "conversation.changed", "conversation.deleted", "list.re
 _CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
 
 
+@pytest.mark.long
 async def test_nothing_that_is_sent_makes_the_server_fail(tmp_path: Path) -> None:
     """Each operation, with requests that fit its description and with some that do not."""
     async with served(tmp_path, [says("x")], tools=[BUILTIN["basics"]()]) as site:

@@ -219,7 +219,7 @@ async def test_nothing_at_an_address_is_told_in_words() -> None:
         assert server.error.startswith("nothing answers there")
 
 
-@pytest.mark.parametrize("who", ["everything", "sdk"])
+@pytest.mark.parametrize("who", [pytest.param("everything", marks=pytest.mark.long), "sdk"])
 async def test_a_server_that_was_started_anew_is_greeted_again(who: str) -> None:
     """It never saw the call that was made in the old session, so that is made once more."""
     file = script("server-everything", "dist/index.js")
