@@ -175,10 +175,12 @@ async def test_what_the_small_model_cannot_sum_up_is_summed_up_by_the_other(
 
 
 class Bounded(ScriptedModel):
-    """Refuses what is more than it can be shown, as providers do."""
+    """Refuses what is more than it can be shown, as providers do: what may be answered is counted, too."""
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
-        if size(request) > (self.context or 0):
+        answer = request.options.get("max_tokens", 0)
+        assert isinstance(answer, int)
+        if size(request) + answer > (self.context or 0):
             raise ContextOverflow("too long")
         async for events in super().stream(request, reply):
             yield events

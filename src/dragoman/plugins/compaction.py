@@ -26,6 +26,7 @@ _PROMPT = (
 
 _SO_FAR = "What came before, summed up:"
 _MOST_PIECES = 20  # of a head that does not fit into one request
+_LONGEST = 2000  # tokens of a summary
 _CUT_REPLY = 2  # messages: the one that was cut off, and what asks it to go on
 
 
@@ -117,10 +118,12 @@ class Compaction(Plugin):
         await turn.begin_compaction(reason)
         turn.notice(f"summing up the conversation: {reason}", "compaction")
         summary, usage = "", Usage()
-        for piece in _pieces(_as_lines(head), turn.context or self.context):
+        limit = turn.context or self.context
+        longest = _LONGEST if limit is None else min(_LONGEST, limit // 8)
+        for piece in _pieces(_as_lines(head), limit, longest):
             text = f"{_SO_FAR}\n{summary}\n\n{piece}" if summary else piece
             said = (RequestMessage("user", (Text(text),)), RequestMessage("user", (Text(_PROMPT),)))
-            reply = await _summary(Request(turn.model, said, options={"max_tokens": 2000}), turn)
+            reply = await _summary(Request(turn.model, said, options={"max_tokens": longest}), turn)
             if not reply.text.strip() or reply.finish in REFUSED:
                 raise ProviderError("the model gave no summary, so the conversation cannot be made shorter")
             summary, usage = reply.text, usage + (reply.usage or Usage())
@@ -182,12 +185,12 @@ def _as_lines(head: Sequence[Message]) -> list[str]:
     return lines
 
 
-def _pieces(lines: Sequence[str], limit: int | None) -> list[str]:
+def _pieces(lines: Sequence[str], limit: int | None, longest: int) -> list[str]:
     """What is summed up one after the other: all at once, unless it was said to a model with more room. A
-    piece is half of the context, since the size is a guess, and the summary so far goes with it. No message
-    is cut: a value that is to be masked in it would not be found."""
+    piece is half of the context, since the size is a guess, the summary so far goes with it, and providers
+    count what may be answered. No message is cut: a value that is to be masked in it would not be found."""
     room = math.inf
-    if limit is not None and sum(map(_tokens, (*lines, _PROMPT))) > limit:
+    if limit is not None and sum(map(_tokens, (*lines, _PROMPT))) > limit - longest:
         room = limit / 2
     pieces: list[list[str]] = [[]]
     left = room

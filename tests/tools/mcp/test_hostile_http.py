@@ -6,6 +6,7 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -16,6 +17,7 @@ from dragoman.messages.parts import CallState
 from dragoman.tools.mcp.http import AT_ONCE, LISTEN_AGAIN, MOST_OF_A_MESSAGE
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import BETWEEN_LISTS
+from tests.patience import eventually
 from tests.tools.mcp.rig import call, source
 
 ECHO = {"name": "echo", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}
@@ -230,3 +232,69 @@ async def test_a_server_that_does_not_listen_to_a_good_bye_is_greeted_again_all_
         async with asyncio.timeout(settings.timeout / 2):
             assert (await call(server, "echo", text="x")).result.text == "hi"
         forgetful.gone.set()
+
+
+async def test_an_error_of_the_server_is_its_own_whatever_its_number() -> None:
+    """Many take the one that the SDK has for a connection that is closed."""
+    error = b'{"jsonrpc": "2.0", "id": 2, "error": {"code": -32000, "message": "it is locked"}}'
+    hostile = Hostile("tools/call", body=error, status=400, content_type=JSON)
+    async with hostile.served() as settings, source(settings) as server:
+        told = await call(server, "echo", text="x")
+        assert (told.state, told.result.text) == (CallState.FAILED, "it says: it is locked")
+
+
+class Older(Hostile):
+    """Answers in one stream, and refuses one of the messages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: asyncio.Queue[bytes] = asyncio.Queue()
+        self.refused = asyncio.Event()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if request.method == "GET":
+            stream = web.StreamResponse(headers={"content-type": "text/event-stream"})
+            await stream.prepare(request)
+            await stream.write(b"event: endpoint\ndata: /mcp\n\n")
+            while True:
+                await stream.write(b"event: message\ndata: " + await self.answers.get() + b"\n\n")
+        asked = await request.json()
+        if asked["method"] == "tools/call" and not self.refused.is_set():
+            self.refused.set()
+            return web.Response(status=500)
+        answered = await super().answer(request)
+        if isinstance(answered, web.Response) and isinstance(answered.body, bytes):
+            self.answers.put_nowait(answered.body)
+        return web.Response(status=202)
+
+
+async def test_a_server_to_which_nothing_can_be_sent_any_more_is_greeted_again() -> None:
+    """The SDK sends nothing after a message that was refused, and goes on listening."""
+    older = Older()
+    async with older.served() as settings, source(replace(settings, transport="sse")) as server:
+        refused = asyncio.create_task(call(server, "echo", text="x"))
+        await older.refused.wait()
+        refused.cancel()
+        assert "went away" in (await call(server, "echo", text="x")).result.text
+        older.answers = asyncio.Queue()
+        assert (await call(server, "echo", text="x")).result.text == "hi"
+
+
+class Newest(Hostile):
+    """Speaks the newest protocol, and breaks off what it would report changes in."""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        asked = await request.json()
+        self.heard.append((asked["method"], asyncio.get_running_loop().time()))
+        if asked["method"] == "subscriptions/listen":
+            assert request.transport is not None
+            request.transport.abort()
+        cached = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        result = {**HELLO, **cached, "supportedVersions": ["2026-07-28"], "tools": [ECHO]}
+        return web.json_response({"jsonrpc": "2.0", "id": asked.get("id"), "result": result})
+
+
+async def test_changes_are_followed_on_where_their_reports_break_off() -> None:
+    newest = Newest()
+    async with newest.served() as settings, source(settings):
+        await eventually(lambda: len(newest.times("tools/list")) == 2)  # what changed was not reported

@@ -27,8 +27,8 @@ from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.elicitation import Elicitation
-from dragoman.tools.mcp.errors import NO_MESSAGE, describe, own_words
-from dragoman.tools.mcp.http import BROKEN_OFF, open_http
+from dragoman.tools.mcp.errors import BROKEN_OFF, CLOSED, NO_MESSAGE, describe, own_words
+from dragoman.tools.mcp.http import open_http
 from dragoman.tools.mcp.prompts import ServerPrompt, prompt_of, text_of
 from dragoman.tools.mcp.references import Find, resolve_references
 from dragoman.tools.mcp.reporting import Reporter
@@ -142,11 +142,9 @@ class Connection:
             if self._unknown_session(error):
                 self.end()
                 raise ConnectionLost(error.message, ran=False) from error
-            if error.code == CONNECTION_CLOSED and self.ended:
+            if error.code == CONNECTION_CLOSED and (self.ended or error.message == CLOSED):
+                self.end()  # also where only one direction is closed
                 raise ConnectionLost(error.message, ran=True) from error
-            if error.code == CONNECTION_CLOSED:  # of this request alone
-                why = f"{BROKEN_OFF}: {error.message.rstrip('.')}"
-                raise ToolFailed(f"{self.name}: {why}. {UNKNOWN_EFFECT}") from error
             if ours := own_words(error, self.diagnostics):
                 effect = f". {UNKNOWN_EFFECT}" if ours.startswith(BROKEN_OFF) else ""
                 raise ToolFailed(f"{self.name}: {ours}{effect}") from error
@@ -267,8 +265,10 @@ async def _follow(connection: Connection) -> None:
                     connection.changed.set()
         except (SubscriptionLost, TimeoutError):
             connection.changed.set()  # whatever changed meanwhile was not reported
-        except MCPError:
-            return  # it does not report them, after all
+        except MCPError as error:
+            if not own_words(error, connection.diagnostics).startswith(BROKEN_OFF):
+                return  # it does not report them, after all
+            connection.changed.set()
         await anyio.sleep(RELISTEN)
 
 

@@ -16,6 +16,8 @@ from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.messages import NO_MCP
 
 NO_MESSAGE = "server returned an error response"  # the SDK's words for a refusal without a message
+CLOSED = "Connection closed"  # and where nothing can be sent any more
+BROKEN_OFF = "it broke off its answer"
 _UNREAD = re.compile(
     r"(Failed to parse JSON response:|Failed to parse SSE message:|Unexpected content type:)(.*)", re.DOTALL
 )
@@ -49,8 +51,10 @@ def needs_login(error: BaseException, diagnostics: Diagnostics) -> bool:
 
 def own_words(error: MCPError, diagnostics: Diagnostics) -> str:
     """What happened, where the SDK tells of it as if the server had said so; "" for what that did say."""
-    if error.message.startswith(NO_MCP):
+    if error.message.startswith((NO_MCP, BROKEN_OFF)):
         return error.message[:2000]
+    if error.code == CONNECTION_CLOSED and error.message.startswith("SSE stream"):
+        return f"{BROKEN_OFF}: {error.message}"
     if error.message.lower() == NO_MESSAGE and diagnostics.status in (401, 403):
         return f"it refused the key, or wants a login (HTTP {diagnostics.status})"
     if error.message.lower() == NO_MESSAGE and diagnostics.status is not None:

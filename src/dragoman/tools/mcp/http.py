@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CONNECTION_CLOSED
 
 from dragoman.tools.mcp.diagnostics import Diagnostics
+from dragoman.tools.mcp.errors import BROKEN_OFF
 from dragoman.trace_context import trace_headers
 
 MOST_OF_A_MESSAGE = 32 << 20  # an image of 20 MB, in base64
@@ -23,7 +24,6 @@ CONNECT = 20.0
 QUIET = 300.0  # seconds without a byte, at least: a stream may have nothing to say
 LISTEN_AGAIN = 1.0  # seconds between one stream of notices and the next, whatever the server wants,
 AT_ONCE = 5  # but for so many
-BROKEN_OFF = "it broke off its answer"
 
 
 @asynccontextmanager
@@ -96,7 +96,7 @@ class _Client(httpx2.AsyncClient):
                 raise
             if "method" not in message or "id" not in message:
                 return httpx2.Response(202, request=request)  # nobody waits for it
-            broken = {"code": CONNECTION_CLOSED, "message": str(error) or type(error).__name__}
+            broken = {"code": CONNECTION_CLOSED, "message": _broken_off(error)}
             answer = {"jsonrpc": "2.0", "id": message["id"], "error": broken}
             return httpx2.Response(200, json=answer, request=request)
 
@@ -119,10 +119,14 @@ class _Bounded(httpx2.AsyncByteStream):
                     raise httpx2.StreamError(much)
                 yield piece
         except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
-            raise httpx2.StreamError(f"{BROKEN_OFF}: {error}") from error  # of this call alone
+            raise httpx2.StreamError(_broken_off(error)) from error  # of this call alone
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _broken_off(error: httpx2.TransportError) -> str:
+    return f"{BROKEN_OFF}: {str(error).rstrip('.') or type(error).__name__}"
 
 
 class _Refused(_Bounded):
