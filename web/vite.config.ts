@@ -67,7 +67,8 @@ function packed(): Plugin {
       handler(_, bundle) {
         for (const [fileName, made] of Object.entries(bundle)) {
           if (!/\.(?:js|css|svg)$/.test(fileName)) continue;
-          const source = gzipSync(made.type === "chunk" ? made.code : made.source, { level: 9 });
+          // Smaller blocks, each with a code of its own, are fewer bytes in the end.
+          const source = gzipSync(made.type === "chunk" ? made.code : made.source, { level: 9, memLevel: 6 });
           this.emitFile({ type: "asset", fileName: `${fileName}.gz`, source });
         }
       },

@@ -3,12 +3,17 @@
 export function keepFocus(list: HTMLElement): () => void {
   let last: Node | null = null;
   const observer = new MutationObserver(() => {
-    if (document.activeElement !== document.body || !last || last.isConnected) return;
+    if (document.activeElement !== document.body || last?.isConnected !== false) return;
     last = null;
     (list.querySelector<HTMLElement>("a[tabindex='0'],h1 button") ?? list).focus({ preventScroll: true });
   });
   list.tabIndex = -1;
   list.addEventListener("focusin", ({ target }) => void (last = target as Node));
+  list.addEventListener("focusout", ({ target }) => {
+    setTimeout(() => {
+      if (last === target && last?.isConnected) last = null; // it was left, not taken away
+    });
+  });
   observer.observe(list, { childList: true, subtree: true });
   return () => observer.disconnect();
 }
