@@ -38,7 +38,7 @@ _ALL_SLOW = "\npytestmark = pytest.mark.slow\n"
 # What a file speaks of whose tests are no unit tests: a runtime, a store, a server, another process.
 _WHOLE = re.compile(
     r"\b(Runtime|SqliteStore|create_server|subprocess)\b"
-    r"|from tests\.(cli|loopback|media|people|postgres|runtimes|server|store|tools|turn)\b"
+    r"|from tests\.(cli|loopback|media|people|postgres|runtimes|server|store|tools|turn|wire\.clouds)\b"
 )
 _LEFT_OUT = pytest.mark.skip(reason="takes long: `make sweep` runs it, and `pytest -m long`")
 
