@@ -110,10 +110,14 @@ class Tracer:
                 trace.usage += fact.usage
                 if trace.compactions:
                     compaction = trace.compactions[-1]
-                    compaction.ended, compaction.usage = fact.at, fact.usage
+                    compaction.ended, compaction.usage = fact.at, (compaction.usage or Usage()) + fact.usage
                     return [compaction]
             case TurnCompleted() | TurnFailed() | TurnCancelled():
                 return self._end(fact)
+            case ModelAsked(call=""):
+                trace.usage += fact.usage
+                if trace.compactions and (compaction := trace.compactions[-1]).ended is None:
+                    compaction.usage = (compaction.usage or Usage()) + fact.usage
             case _:
                 return self._call(fact)
         return []

@@ -64,18 +64,22 @@ async def stream(ready: RequestReady) -> Streamed:
     log.publish(StepStart(ready.step, ready.attempt, draft.id, log.tip, model))
     end = MessageEnd("unknown")
     take = _taker(prepared, draft)
-    with within(log.trace, "request", ready.step, ready.attempt):
-        async with aclosing(prepared.model.stream(ready.request, ready.reply)) as replies:
-            async for events in replies:
-                if not timing.first:
-                    timing.see(events, log.now)
-                for event in events:
-                    if type(event) is FileAdded or type(event) is FilePartial:
-                        await store_made(event, log.store, log.conversation.owner, log.now())
-                    if isinstance(event, MessageEnd):
-                        end = event
-                    else:
-                        take(event)
+    try:
+        with within(log.trace, "request", ready.step, ready.attempt):
+            async with aclosing(prepared.model.stream(ready.request, ready.reply)) as replies:
+                async for events in replies:
+                    if not timing.first:
+                        timing.see(events, log.now)
+                        log.count_lost(ready.request)  # before the wait for the next attempt
+                    for event in events:
+                        if type(event) is FileAdded or type(event) is FilePartial:
+                            await store_made(event, log.store, log.conversation.owner, log.now())
+                        if isinstance(event, MessageEnd):
+                            end = event
+                        else:
+                            take(event)
+    finally:
+        log.count_lost(ready.request)
     end = _told_as_it_is(end, draft.message)
     draft.apply(end)
     message = await _received(prepared, draft.message, end)
