@@ -85,6 +85,7 @@ class Request:
     output: OutputSpec | None = None  # what the answer has to look like, in the end
     dialect: str | None = None  # in which calls are to be written, whatever is known of the model
     continues: bool = False  # the last reply paused: it is sent back as it is, and the model goes on with it
+    deadline: float | None = field(default=None, compare=False, repr=False)  # for a wait between attempts
     lost: list[LostReply] = field(default_factory=list, compare=False, repr=False)  # for who counts them
 
     def set_messages(self, messages: Iterable[Message | RequestMessage]) -> None:

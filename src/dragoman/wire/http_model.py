@@ -128,6 +128,10 @@ class HttpModel:
                 if not over and not exchange.usage.is_empty:  # it broke off, or nobody wants it any more
                     request.lost.append(LostReply(self.name, exchange.usage))
             wait = retry.wait(attempt, failure.retry_after, self._client.random())
+            if request.deadline is not None and asyncio.get_running_loop().time() + wait > request.deadline:
+                told = f"Asking again in {wait:.3g} seconds would pass the turn's limit of time"
+                failure.hint = ". ".join(filter(None, (failure.hint, told)))
+                raise failure
             attempt += 1
             yield [StepRetry(attempt, retry.attempts, round(wait, 3), failure.message, failure.status)]
             await self._client.sleep(wait)
