@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from dragoman import ProviderError, Runtime
+from dragoman import ProviderError, Runtime, ToolContext, tool
 from dragoman.messages.events import StepRetry, TextDelta
+from dragoman.messages.parts import CallState, Text
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Provider, load_catalog
@@ -19,9 +21,10 @@ from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from dragoman.turn.handles import TurnHandle
 from dragoman.wire.http import HttpClient
-from dragoman.wire.scripted import says
+from dragoman.wire.scripted import calls, says
 from tests.loopback import Loopback, Script, Stream, loopback, sse
 from tests.patience import PATIENCE
+from tests.runtimes import calls_of
 
 pytestmark = pytest.mark.slow
 
@@ -170,6 +173,24 @@ async def test_what_a_model_used_counts_as_its_own_where_the_next_of_a_chain_ans
         spent = {one.model: one.input for one in await runtime.store.spending()}
         assert spent == {"acme/model": 360, "zeta/model": 7}
         assert (await turn.turn()).usage.input == 367
+
+
+async def test_what_a_tool_asked_of_the_model_for_nothing_is_paid_for_too(tmp_path: Path) -> None:
+    """T12 × a tool that samples: the next batch of calls is over the limit."""
+
+    @tool
+    async def think(context: ToolContext) -> str:
+        """Ask the model."""
+        return (await context.complete(Request("", (RequestMessage("user", (Text("aside"),)),)))).text
+
+    script = (calls("think"), Stream((HEADS["openai_chat"],), "dies"), calls("think"), says("enough"))
+    options: dict[str, Any] = {"tools": [think], "allow": ["*"], "max_tokens": 110}
+    async with _talking(tmp_path, "openai_chat", *script, **options) as (runtime, _):
+        turn = await runtime.send("go")
+        result = await turn.result()
+        states = [call.state for call in calls_of(result.messages)]
+        assert (states, result.text) == ([CallState.FAILED, CallState.SKIPPED], "enough")
+        assert await _counted(runtime, turn) == [Usage(120, 25, cost=0.0)] * 4
 
 
 async def test_a_reply_that_came_to_its_end_counts_as_it_did(tmp_path: Path) -> None:
