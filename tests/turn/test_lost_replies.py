@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import ProviderError, Runtime, ToolContext, tool
+from dragoman import Plugin, ProviderError, Runtime, ToolContext, TurnView, tool
 from dragoman.messages.events import StepRetry, TextDelta
 from dragoman.messages.parts import CallState, Text
 from dragoman.messages.request import Request, RequestMessage
@@ -20,6 +20,7 @@ from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from dragoman.turn.handles import TurnHandle
+from dragoman.turn.plugin import Appending
 from dragoman.wire.http import HttpClient
 from dragoman.wire.scripted import calls, says
 from tests.loopback import Loopback, Script, Stream, loopback, sse
@@ -191,6 +192,24 @@ async def test_what_a_tool_asked_of_the_model_for_nothing_is_paid_for_too(tmp_pa
         states = [call.state for call in calls_of(result.messages)]
         assert (states, result.text) == ([CallState.FAILED, CallState.SKIPPED], "enough")
         assert await _counted(runtime, turn) == [Usage(120, 25, cost=0.0)] * 4
+
+
+class _Breaks(Plugin):
+    """Fails over a reply that is whole."""
+
+    async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
+        if appending.message.role == "assistant" and appending.message.text:
+            raise OSError("no such disk")
+
+
+async def test_a_whole_reply_over_which_a_plugin_fails_counts(tmp_path: Path) -> None:
+    """T12 × H6"""
+    script = says("Hello.", usage=Usage(5, 6))
+    async with _talking(tmp_path, "openai_chat", script, plugins=[_Breaks()]) as (runtime, _):
+        turn = await runtime.send("go")
+        with pytest.raises(OSError, match="no such disk"):
+            await turn.result()
+        assert await _counted(runtime, turn) == [Usage(5, 6, cost=0.0)] * 4
 
 
 async def test_a_reply_that_came_to_its_end_counts_as_it_did(tmp_path: Path) -> None:
