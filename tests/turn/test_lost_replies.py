@@ -212,6 +212,23 @@ async def test_a_whole_reply_over_which_a_plugin_fails_counts(tmp_path: Path) ->
         assert await _counted(runtime, turn) == [Usage(5, 6, cost=0.0)] * 4
 
 
+class _KeepsBack(Plugin):
+    """Lets nobody have a reply."""
+
+    async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
+        appending.prevent()
+
+
+async def test_a_reply_that_a_plugin_keeps_back_counts(tmp_path: Path) -> None:
+    """T12 × H6: it is in no message, and is paid for."""
+    script = says("Hello.", usage=Usage(5, 6))
+    async with _talking(tmp_path, "openai_chat", script, plugins=[_KeepsBack()]) as (runtime, _):
+        turn = await runtime.send("go")
+        assert (await turn.result()).text == ""
+        assert await _counted(runtime, turn) == [Usage(5, 6, cost=0.0)] * 4
+        assert [one.model for one in await runtime.store.spending()] == ["acme/model"]
+
+
 async def test_a_reply_that_came_to_its_end_counts_as_it_did(tmp_path: Path) -> None:
     async with _talking(tmp_path, "openai_chat", says("Hello.", usage=Usage(5, 6))) as (runtime, _):
         turn = await runtime.send("go")

@@ -59,7 +59,8 @@ async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appe
     if torn is not None:
         kept = next((message for message in torn.added if message.id == torn.id), None)
         used = torn.message.usage or Usage()  # where it was whole, and a plugin broke it off
-        facts.append(received(log, kept, MessageEnd(finish, used, message=torn.id)))
+        end, stored = MessageEnd(finish, used, message=torn.id), kept is not None and bool(kept.parts)
+        facts += received(log, kept, torn.message, end, stored=stored)
         change.messages += [message for message in torn.added if message.parts]
         calls = kept.calls if kept is not None else ()
     text = CANCELLED if finish == "cancelled" else BROKEN_OFF
