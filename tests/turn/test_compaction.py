@@ -208,7 +208,33 @@ async def test_what_was_said_to_a_model_with_more_room_is_summed_up_in_pieces(tm
         assert [text for text, _ in pieces[1:] if not text.startswith("What came before")] == []
         assert all(f"question {number}" in repr(small.requests) for number in range(12))
         assert "secret" not in repr([request.messages for request in small.requests])
-        assert (await runtime.turn(result.id).turn()).usage.input == 10 * len(small.requests)
+        turn = runtime.turn(result.id)
+        assert (await turn.turn()).usage.input == 10 * len(small.requests)
+        assert [one.usage.input for one in (await turn.trace()).compactions if one.usage] == [
+            10 * len(pieces)
+        ]
+
+
+@pytest.mark.parametrize("third", [fails(ProviderError("gone")), says("")], ids=["an error", "no summary"])
+async def test_what_was_summed_up_is_paid_for_though_the_next_piece_fails(
+    third: Line, tmp_path: Path
+) -> None:
+    """R7 x T12: each piece counts when it is there."""
+    large = Bounded(lambda _: says("word " * 400), name="a/large", context=100_000)
+    small = Bounded([says("SUMMARY"), says("SUMMARY"), third], name="a/small", context=2400)
+    models = {None: large, "a/large": large, "a/small": small}
+    async with Runtime(tmp_path / "chat.db", model=lambda name: models[name]) as runtime:
+        chat = await runtime.conversation()
+        for number in range(12):
+            await (await chat.send(f"question {number}")).result()
+        await chat.change(model="a/small")
+        turn = await chat.send("the last question")
+        with pytest.raises(ProviderError):
+            await turn.result()
+        told = 2 if third.error else 3
+        assert (await turn.turn()).usage.input == 10 * told
+        spent = [one for one in await runtime.store.spending() if one.model == "a/small"]
+        assert [(one.replies, one.input) for one in spent] == [(told, 10 * told)]
 
 
 async def test_what_would_be_too_many_pieces_is_told_before_anything_is_asked(tmp_path: Path) -> None:

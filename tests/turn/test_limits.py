@@ -8,13 +8,25 @@ from typing import Any
 
 import pytest
 
-from dragoman import ConfigError, ContextOverflow, Plugin, TurnView, release, stop, tool
+from dragoman import (
+    ConfigError,
+    ContextOverflow,
+    OpenAICompatible,
+    Plugin,
+    ProviderError,
+    Runtime,
+    TurnView,
+    release,
+    stop,
+    tool,
+)
 from dragoman.messages.events import TurnEnd
 from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
 from dragoman.plugins.limits import RoundLimit
 from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import Line, calls, fails, says
+from tests.loopback import Answer, loopback
 from tests.runtimes import add, calls_of, events_of, model_of, play, runtime_with
 
 
@@ -175,3 +187,41 @@ async def test_calls_that_were_summed_up_count_also_after_a_restart(tmp_path: Pa
         result = await second.turn(turn.id).result()
         assert (result.text, result.limit) == ("that is all", "3 calls")
         assert [call.state for call in calls_of(result.messages)] == ["completed"] * 3 + ["skipped"]
+
+
+BUSY = Answer(429, {"error": {"message": "we are busy"}}, headers={"Retry-After": "50"})
+
+
+async def test_a_provider_is_not_waited_for_beyond_the_limit_of_time(tmp_path: Path) -> None:
+    """T12 x R6: the wait counts, and one that would end after the limit is not begun."""
+    async with loopback(BUSY, says("too late")) as server:
+        model = OpenAICompatible(server.url, model="a", name="one")
+        async with Runtime(tmp_path / "chat.db", model=model, max_seconds=40) as runtime:
+            with pytest.raises(
+                ProviderError, match=r"we are busy.* would pass the turn's limit of time"
+            ) as told:
+                await (await runtime.send("go")).result()
+    assert told.value.retryable
+    assert len(server.bodies) == 1
+
+
+async def test_another_model_is_asked_where_there_is_no_time_to_wait_for_the_first(tmp_path: Path) -> None:
+    """T12 x R6"""
+    async with loopback(BUSY) as one, loopback(says("here")) as two:
+        models = [
+            OpenAICompatible(one.url, model="a", name="one"),
+            OpenAICompatible(two.url, model="b", name="two"),
+        ]
+        async with Runtime(tmp_path / "chat.db", model=models, max_seconds=40) as runtime:
+            assert (await (await runtime.send("go")).result()).text == "here"
+    assert len(one.bodies) == 1
+
+
+async def test_the_answer_after_a_limit_of_time_is_asked_for_again(tmp_path: Path) -> None:
+    """T7 x R6: there is no time left, and the turn ends with an answer all the same."""
+    busy = replace(BUSY, headers={"Retry-After": "0"})
+    async with loopback(calls("add", a=1, b=1), busy, says("enough")) as server:
+        model = OpenAICompatible(server.url, model="a", name="one")
+        options: dict[str, Any] = {"tools": [add], "allow": ["*"], "max_seconds": 1e-9}
+        async with Runtime(tmp_path / "chat.db", model=model, **options) as runtime:
+            assert (await (await runtime.send("go")).result()).text == "enough"

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.message import Message, Role
 from dragoman.messages.parts import Part, Text, ToolCall
+from dragoman.messages.usage import Usage
 
 
 @dataclass(slots=True, frozen=True)
@@ -54,6 +55,14 @@ class OutputSpec:
     retries: int = 3  # how often the model may try again
 
 
+@dataclass(slots=True, frozen=True)
+class LostReply:
+    """An attempt at a reply that came to no end: what its provider said by then that it used."""
+
+    model: str
+    usage: Usage
+
+
 ToolChoice: TypeAlias = Literal["auto", "none", "required"] | str  # any other word names a tool
 
 
@@ -76,6 +85,8 @@ class Request:
     output: OutputSpec | None = None  # what the answer has to look like, in the end
     dialect: str | None = None  # in which calls are to be written, whatever is known of the model
     continues: bool = False  # the last reply paused: it is sent back as it is, and the model goes on with it
+    deadline: float | None = field(default=None, compare=False, repr=False)  # for a wait between attempts
+    lost: list[LostReply] = field(default_factory=list, compare=False, repr=False)  # for who counts them
 
     def set_messages(self, messages: Iterable[Message | RequestMessage]) -> None:
         """Replace the messages. Of each, only what a request may carry is taken: its role and its parts."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from dragoman.errors import ConfigError
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
@@ -54,8 +56,17 @@ class Budget(Plugin):
             max_tokens=max_tokens, max_cost=max_cost, max_seconds=max_seconds, max_calls=max_calls
         )
 
+    async def on_before_request(self, request: Request, turn: TurnView) -> None:
+        """What would be waited for beyond the limit is not waited for. At the limit the answer is, though."""
+        seconds = self._limits(turn).max_seconds
+        if seconds is not None and not turn.turn.closing:
+            request.deadline = asyncio.get_running_loop().time() + seconds - turn.seconds
+
+    def _limits(self, turn: TurnView) -> Limits:
+        return turn.agent.limits.over(self.limits) if turn.agent.limits != NO_LIMITS else self.limits
+
     async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
-        limits = turn.agent.limits.over(self.limits) if turn.agent.limits != NO_LIMITS else self.limits
+        limits = self._limits(turn)
         if limits == NO_LIMITS:
             return
         counts = limits.max_tokens is not None or limits.max_cost is not None

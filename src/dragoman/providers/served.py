@@ -20,7 +20,7 @@ from dragoman.errors import BadRequest, ProviderError
 from dragoman.messages.events import Event, MessageEnd, Notice
 from dragoman.messages.media import CHAT, IN_WORDS, Modality, is_text, modality
 from dragoman.messages.parts import File, Part, ToolCall, ToolResult
-from dragoman.messages.request import OutputSpec, Request, RequestMessage, ToolSpec
+from dragoman.messages.request import LostReply, OutputSpec, Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
 from dragoman.providers.media import Others, check_media_message, measured
@@ -179,14 +179,21 @@ class ServedModel:
     async def _read_reply(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         language = self._language(request)
         reader = self._reader(language, request, reply)
-        async with aclosing(self._model.stream(self._complete(request, language), reply)) as batches:
-            async for batch in batches:
-                events = batch
-                if reader is not None:
-                    events = [seen for event in batch for seen in reader.feed(event)]
-                if events:
-                    ends = isinstance(events[-1], MessageEnd)
-                    yield await self._with_price(events, request) if ends else events
+        asked = self._complete(request, language)
+        asked.lost = []
+        try:
+            async with aclosing(self._model.stream(asked, reply)) as batches:
+                async for batch in batches:
+                    events = batch
+                    if asked.lost:
+                        await self._price_lost(asked, request)
+                    if reader is not None:
+                        events = [seen for event in batch for seen in reader.feed(event)]
+                    if events:
+                        ends = isinstance(events[-1], MessageEnd)
+                        yield await self._with_price(events, request) if ends else events
+        finally:
+            await self._price_lost(asked, request)
         if reader is not None:
             self._learn(reader)
 
@@ -229,6 +236,12 @@ class ServedModel:
         assert isinstance(end, MessageEnd)
         usage = measured(end.usage, self.type, request)
         return [*others, replace(end, usage=replace(usage, cost=await self._price(usage)))]
+
+    async def _price_lost(self, asked: Request, request: Request) -> None:
+        """Hand over, with its price, what was used for nothing."""
+        while asked.lost:
+            usage = asked.lost.pop(0).usage
+            request.lost.append(LostReply(self.name, replace(usage, cost=await self._price(usage))))
 
     # ── calls as text ─────────────────────────────────────────────────────────────────────────────
 

@@ -285,7 +285,8 @@ class QuestionWithdrawn:
 
 @dataclass(slots=True, frozen=True)
 class ModelAsked:
-    """The running tool had another model make or hear something, which was paid for."""
+    """The running tool had another model make or hear something, which was paid for. Without a call: what was
+    used beside the replies of the turn, by one that broke off or by a part of a summary."""
 
     call: str
     model: str

@@ -155,6 +155,7 @@ TURN: dict[State, dict[type[Fact], State | Choice]] = {
         ReplyReceived: _tools_or_end,
         Steered: State.STREAMING,
         MessageAppended: State.STREAMING,
+        ModelAsked: State.STREAMING,
         CompactionStarted: State.COMPACTING,
         **_STOPS,
     },
@@ -164,6 +165,7 @@ TURN: dict[State, dict[type[Fact], State | Choice]] = {
         RequestBuilt: State.STREAMING,  # by a new owner that sums nothing up
         ReplyReceived: _tools_or_end,  # what came before it, of a turn that is stopped
         Steered: State.COMPACTING,
+        ModelAsked: State.COMPACTING,
         **_STOPS,
     },
     State.TOOL_CALL: {
@@ -263,7 +265,7 @@ def _apply(turn: Turn, fact: Fact) -> Turn:
         case CompactionStarted():
             _refuse_if(fact, turn.replied and not turn.finished, _where(turn))
             return turn
-        case Compacted():
+        case Compacted() | ModelAsked(call=""):
             return replace_fast(turn, usage=turn.usage + fact.usage)
         case TurnCompleted():
             _refuse_if(fact, not turn.finished, _where(turn))

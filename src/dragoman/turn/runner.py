@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 from dragoman.errors import DragomanError, EngineError, Fenced, ProviderError, TurnInterrupted
 from dragoman.messages.call_events import call_asked
 from dragoman.messages.events import Notice, TurnStart
+from dragoman.messages.parts import CallState
 from dragoman.tools.execute import Outcome
 from dragoman.trace_context import enter_trace
 from dragoman.turn.authority import outer_rules
@@ -48,6 +49,7 @@ from dragoman.turn.steps.stream import Streamed, stream
 
 _log = logging.getLogger("dragoman.turn")
 _ASKED_AGAIN = 3  # how often one step is asked again because a plugin mended the cause of an error
+_DUE = frozenset({CallState.PENDING, CallState.RUNNING})  # of the others, a person has the say
 _GRACE = 5.0  # seconds that what a cancel stops, or meets on its way, may still take
 
 End: TypeAlias = Literal["completed", "cancelled", "error"]
@@ -151,7 +153,8 @@ class Runner:
         settled = Settled(prepared, again=turn.state is not State.FINALIZING or not turn.finished)
         if turn.replied and not turn.finished:
             await look_for_tools(prepared)
-            offer = await offer_to_calls(prepared)
+            due = [id for id, call in turn.calls.items() if call.state in _DUE and not call.client]
+            offer = await offer_to_calls(prepared, offer_of(prepared), due)
             await recover(self.log, offer)
             reply = next((message for message in self.log.path if message.id == turn.reply), None)
             settled = await run_calls(Streamed(prepared, offer, reply), self._lanes)

@@ -110,10 +110,12 @@ class Tracer:
                 trace.usage += fact.usage
                 if trace.compactions:
                     compaction = trace.compactions[-1]
-                    compaction.ended, compaction.usage = fact.at, fact.usage
+                    compaction.ended, compaction.usage = fact.at, (compaction.usage or Usage()) + fact.usage
                     return [compaction]
             case TurnCompleted() | TurnFailed() | TurnCancelled():
                 return self._end(fact)
+            case ModelAsked(call=""):
+                self._used_beside(fact.usage)
             case _:
                 return self._call(fact)
         return []
@@ -133,13 +135,20 @@ class Tracer:
             )  # unless the reply knows better
         step.requests.append(RequestTrace(len(step.requests) + 1, fact.model, fact.at, built=fact.attempt))
 
+    def _used_beside(self, usage: Usage) -> None:
+        """By a part of a summary, or by an attempt at the reply that is awaited."""
+        self.trace.usage += usage
+        made = self.trace.compactions
+        last = made[-1] if made and made[-1].ended is None else self.trace.steps[-1].requests[-1]
+        last.usage = (last.usage or Usage()) + usage
+
     def _reply(self, fact: ReplyReceived) -> list[Ended]:
         step = self.trace.steps[-1]
         if fact.retries or len(step.requests) > 1:
             step.requests = _with_retries(step.requests, fact.retries)
         last = step.requests[-1]
         last.first, last.ended = fact.first or None, fact.at
-        last.finish, last.usage = fact.finish, fact.usage
+        last.finish, last.usage = fact.finish, (last.usage or Usage()) + fact.usage
         last.copied = self._copies and fact.message is not None and not fact.first
         self.trace.usage += fact.usage
         for made in fact.calls:

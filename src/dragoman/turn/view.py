@@ -22,10 +22,10 @@ from dragoman.messages.usage import Usage
 from dragoman.store.store import Change
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
-from dragoman.turn.facts import Compacted, CompactionStarted
+from dragoman.turn.facts import Compacted, CompactionStarted, ModelAsked
 from dragoman.turn.live.aside import asking_aside
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.machine import Turn
+from dragoman.turn.machine import State, Turn
 from dragoman.turn.output import Output
 from dragoman.wire.collect import collect_reply
 from dragoman.wire.wire import Model
@@ -174,8 +174,12 @@ class TurnView:
             aside.retry(event, log.now())
             log.publish(event)
 
-        with asking_aside(log, purpose, request) as aside:
-            aside.reply = await collect_reply(model, request, self.conversation.id, on_retry=retry)
+        try:
+            with asking_aside(log, purpose, request) as aside:
+                aside.reply = await collect_reply(model, request, self.conversation.id, on_retry=retry)
+        finally:
+            if log.turn.state is State.COMPACTING:
+                log.count_lost(request)
         return aside.reply
 
     def add_tool(self, tool: Tool, *, once: bool = False) -> None:
@@ -207,6 +211,11 @@ class TurnView:
     async def begin_compaction(self, reason: str) -> None:
         """Say that the history is about to be summed up."""
         await self._log.record(CompactionStarted(reason))
+
+    async def count_summary(self, reply: Message) -> None:
+        """Count what a reply used that is not the summary, but was needed for it."""
+        if reply.usage is not None and not reply.usage.is_empty:
+            await self._log.record(ModelAsked("", reply.model or self.model, reply.usage))
 
     async def end_compaction(self, summary: str, keeps_from: str | None, usage: Usage) -> None:
         """Put the summary on the tree, with what a person said meanwhile, and go on."""

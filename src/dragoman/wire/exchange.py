@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event
+from dragoman.messages.usage import Usage
 from dragoman.wire.framing import FRAMINGS, FramingName, Unsplit
 from dragoman.wire.provider_errors import error_in_body
 from dragoman.wire.surrogates import read_json
@@ -80,6 +81,11 @@ class Exchange:
         self._done = False
         self._ended = False
         self._failure: ProviderError | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """What the provider has said of it so far: some do so before the end."""
+        return getattr(self._decoder, "usage", Usage())
 
     async def open(self) -> None:
         """Send the request and wait for the first bytes of a stream."""

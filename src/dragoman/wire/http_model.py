@@ -13,7 +13,7 @@ from dragoman.errors import ProviderError
 from dragoman.extras import describe_missing
 from dragoman.messages.events import Event, FileAdded, Notice, StepRetry
 from dragoman.messages.parts import File
-from dragoman.messages.request import Request
+from dragoman.messages.request import LostReply, Request
 from dragoman.redaction import redact_text
 from dragoman.trace_context import attempt_headers
 from dragoman.wire.attachments import AttachmentReader
@@ -101,6 +101,7 @@ class HttpModel:
                 trace=attempt_headers(),
             )
             failure: ProviderError
+            over = False
             try:
                 await exchange.open()
                 while events := await exchange.read():
@@ -108,6 +109,7 @@ class HttpModel:
                         if type(event) is FileAdded:
                             await fetch_made(event, endpoint.base_url, self._download)
                     yield restore_calls(events, request.tools)
+                over = True
                 return
             except ProviderError as error:
                 failure = self._for_people(error)
@@ -123,7 +125,13 @@ class HttpModel:
                     raise
             finally:
                 exchange.close()
+                if not over and not exchange.usage.is_empty:  # it broke off, or nobody wants it any more
+                    request.lost.append(LostReply(self.name, exchange.usage))
             wait = retry.wait(attempt, failure.retry_after, self._client.random())
+            if request.deadline is not None and asyncio.get_running_loop().time() + wait > request.deadline:
+                told = f"Asking again in {wait:.3g} seconds would pass the turn's limit of time"
+                failure.hint = ". ".join(filter(None, (failure.hint, told)))
+                raise failure
             attempt += 1
             yield [StepRetry(attempt, retry.attempts, round(wait, 3), failure.message, failure.status)]
             await self._client.sleep(wait)

@@ -15,7 +15,7 @@ from dragoman.turn.handles import TurnHandle
 from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE, eventually
-from tests.runtimes import calls_of, model_of, only_call, play, runtime_with
+from tests.runtimes import add, calls_of, model_of, only_call, play, runtime_with
 from tests.tools.mcp.rig import everything, raw
 
 pytestmark = pytest.mark.slow
@@ -173,6 +173,25 @@ async def test_a_call_that_was_allowed_after_a_restart_waits_for_its_server(tmp_
         result = await second.turn(turn.id).result()
     (call,) = calls_of(result.messages)
     assert (call.state, result.text) == (CallState.COMPLETED, "done")
+
+
+async def test_after_a_restart_only_what_a_person_allowed_waits_for_its_server(tmp_path: Path) -> None:
+    """P6 × S3: neither who says no nor the tools of others wait for one that does not start."""
+    script = [calls("it_echo", text="x") + calls("add", a=1, b=2), says("done")]
+    async with runtime_with(tmp_path, script, allow=(), tools=[McpSource("it", raw()), add]) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        asked = {question.tool: question.id for question in await first.questions()}
+    late = McpSource("it", raw("late", tmp_path / "go"), patience=0.0)
+    async with runtime_with(tmp_path, script[1:], allow=(), tools=[late, add]) as second:
+        await second.answer(asked["add"], allow_once())
+        await second.answer(asked["it_echo"], reject())
+        result = await second.turn(turn.id).result()
+        assert late.state == "starting"
+        (tmp_path / "go").touch()
+        await late.started()  # one that starts is slow to end
+    states = [call.state for call in calls_of(result.messages)]
+    assert (states, result.text) == ([CallState.REJECTED, CallState.COMPLETED], "done")
 
 
 async def test_a_server_that_cannot_start_is_told_in_the_turn(tmp_path: Path) -> None:

@@ -21,9 +21,10 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.messages.questions import Question
 from dragoman.messages.replace_fast import replace_fast
+from dragoman.messages.request import Request
 from dragoman.store.store import Change, Store, TurnRow, Unread
 from dragoman.trace_context import TraceContext
-from dragoman.turn.facts import FACT, Fact
+from dragoman.turn.facts import FACT, Fact, ModelAsked
 from dragoman.turn.live.events import EventLog
 from dragoman.turn.live.observed import Observed, Observer, Written
 from dragoman.turn.live.timing import ReplyTiming
@@ -166,6 +167,13 @@ class TurnLog:
         if self._pending is None:
             self._soon = asyncio.get_running_loop().call_later(_MOMENT, self._flush_soon)
         self._take(turn, stamped, change or Change())
+
+    def count_lost(self, request: Request, call: str = "") -> None:
+        """What a request used in attempts that came to no end: also that is paid for."""
+        lost = [ModelAsked(call, one.model, one.usage) for one in request.lost]
+        request.lost.clear()
+        if lost:
+            self.record_soon(*lost)
 
     def _flush_soon(self) -> None:
         with suppress(EngineError):  # the store was closed meanwhile: the turn goes on from what it has

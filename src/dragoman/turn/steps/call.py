@@ -50,7 +50,7 @@ from dragoman.turn.steps.plan import (
     plan_late,
     plan_repeated,
 )
-from dragoman.turn.steps.prepare import PreparedTurn
+from dragoman.turn.steps.prepare import PreparedTurn, offer_to_calls
 from dragoman.turn.steps.slots import Lanes, Slot
 
 REJECTED = "A person did not let this call run."
@@ -154,6 +154,7 @@ class CallRun:
         if answer.verdict != "allow":
             decided = self._decide(question, answer, received.signal)
             return await self._turn_down(call, question, answer, decided)
+        self._offer = await offer_to_calls(self._prepared, self._offer, [self._id])
         planned = await plan_answered(self._prepared, self._offer, call, question, answer)
         approved = planned.call.hash if isinstance(planned, Ready) else None
         decided = self._decide(question, answer, received.signal, approved=approved)

@@ -195,8 +195,12 @@ class CallContext:
     async def _complete(self, request: Request) -> Message:
         """A server that asks for it does so in a task of its own, which knows nothing of the call."""
         self._check_running()
-        with within(self._log.trace, "call", self._call):
-            reply = await self._prepared.view.complete(request, purpose="tool")
+        try:
+            with within(self._log.trace, "call", self._call):
+                reply = await self._prepared.view.complete(request, purpose="tool")
+        finally:
+            if self._is_running:
+                self._log.count_lost(request, self._call)
         if self._is_running and reply.usage is not None and not reply.usage.is_empty:
             await self._log.record(ModelAsked(self._call, reply.model or request.model, reply.usage))
         return reply

@@ -13,6 +13,7 @@ from dragoman.messages.events import ErrorRaised, MessageAdded, MessageEnd, Turn
 from dragoman.messages.ids import derived_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Error, ToolCall, ToolResult
+from dragoman.messages.usage import Usage
 from dragoman.store.store import Change, Unread
 from dragoman.turn.facts import CallFinished, Fact, TurnCancelled, TurnCompleted, TurnFailed
 from dragoman.turn.live.log import TurnLog
@@ -57,7 +58,9 @@ async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appe
     calls: tuple[ToolCall, ...] = ()
     if torn is not None:
         kept = next((message for message in torn.added if message.id == torn.id), None)
-        facts.append(received(log, kept, MessageEnd(finish, message=torn.id)))
+        used = torn.message.usage or Usage()  # where it was whole, and a plugin broke it off
+        end, stored = MessageEnd(finish, used, message=torn.id), kept is not None and bool(kept.parts)
+        facts += received(log, kept, torn.message, end, stored=stored)
         change.messages += [message for message in torn.added if message.parts]
         calls = kept.calls if kept is not None else ()
     text = CANCELLED if finish == "cancelled" else BROKEN_OFF

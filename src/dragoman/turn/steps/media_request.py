@@ -62,6 +62,8 @@ async def ask_model(
             aside.reply = draft.message
     except (ProviderError, BadRequest) as error:
         raise ToolFailed(f"{model.name}: {error}") from error
+    finally:
+        log.count_lost(request, call)
     usage = draft.message.usage
     if usage is not None and not usage.is_empty:
         await log.record(ModelAsked(call, model.name, usage))  # it is paid for, whatever becomes of the call

@@ -258,11 +258,10 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     return Offer({**tools, **prepared.view.added_tools}, offer.rules)  # last, as when they are added
 
 
-async def offer_to_calls(prepared: PreparedTurn) -> Offer:
-    """The tools for calls that were made already: a server that still starts is waited for, since a person
-    may have allowed them."""
-    offer, log = offer_of(prepared), prepared.log
-    if all(offer.find(log.call(id).tool) for id in log.turn.unsettled):
+async def offer_to_calls(prepared: PreparedTurn, offer: Offer, calls: Iterable[str]) -> Offer:
+    """The tools for calls that were made before a restart, and are to run now: a server that still starts is
+    waited for, since a person may have allowed them."""
+    if all(offer.find(prepared.log.call(id).tool) for id in calls):
         return offer
     await prepared.services.toolbox.started()
     return offer_of(prepared)

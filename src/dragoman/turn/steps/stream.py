@@ -20,10 +20,11 @@ from dragoman.messages.events import (
 )
 from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message
+from dragoman.messages.usage import Usage
 from dragoman.store.store import Change
 from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
-from dragoman.turn.facts import CallMade, ReplyReceived, RequestBuilt
+from dragoman.turn.facts import CallMade, ModelAsked, ReplyReceived, RequestBuilt
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.plugin import Appending
 from dragoman.turn.steps.made_files import store_made
@@ -64,18 +65,22 @@ async def stream(ready: RequestReady) -> Streamed:
     log.publish(StepStart(ready.step, ready.attempt, draft.id, log.tip, model))
     end = MessageEnd("unknown")
     take = _taker(prepared, draft)
-    with within(log.trace, "request", ready.step, ready.attempt):
-        async with aclosing(prepared.model.stream(ready.request, ready.reply)) as replies:
-            async for events in replies:
-                if not timing.first:
-                    timing.see(events, log.now)
-                for event in events:
-                    if type(event) is FileAdded or type(event) is FilePartial:
-                        await store_made(event, log.store, log.conversation.owner, log.now())
-                    if isinstance(event, MessageEnd):
-                        end = event
-                    else:
-                        take(event)
+    try:
+        with within(log.trace, "request", ready.step, ready.attempt):
+            async with aclosing(prepared.model.stream(ready.request, ready.reply)) as replies:
+                async for events in replies:
+                    if not timing.first:
+                        timing.see(events, log.now)
+                        log.count_lost(ready.request)  # before the wait for the next attempt
+                    for event in events:
+                        if type(event) is FileAdded or type(event) is FilePartial:
+                            await store_made(event, log.store, log.conversation.owner, log.now())
+                        if isinstance(event, MessageEnd):
+                            end = event
+                        else:
+                            take(event)
+    finally:
+        log.count_lost(ready.request)
     end = _told_as_it_is(end, draft.message)
     draft.apply(end)
     message = await _received(prepared, draft.message, end)
@@ -107,20 +112,25 @@ async def _received(prepared: PreparedTurn, reply: Message, end: MessageEnd) -> 
     added = appending.added
     message = next((placed for placed in added if placed.id == reply.id), None)
     log.record_soon(
-        received(log, message, end),
+        *received(log, message, reply, end, stored=message is not None and _is_kept(message)),
         change=Change(messages=[placed for placed in added if _is_kept(placed)]),
     )
     log.draft = None
     return message
 
 
-def received(log: TurnLog, message: Message | None, end: MessageEnd) -> ReplyReceived:
-    """The fact that a reply is here, whole or torn."""
+def received(
+    log: TurnLog, message: Message | None, reply: Message, end: MessageEnd, *, stored: bool
+) -> list[ModelAsked | ReplyReceived]:
+    """The fact that a reply is here, whole or torn; before it, what it used, where no message tells that."""
     step, first, retries = log.turn.step, log.timing.first, tuple(log.timing.retries)
+    told = stored or end.usage.is_empty
+    usage = end.usage if told else Usage()
+    beside = [] if told else [ModelAsked("", reply.model or "", end.usage)]
     if message is None or not message.parts:
-        return ReplyReceived(step, None, (), end.finish, end.usage, first, retries)
+        return [*beside, ReplyReceived(step, None, (), end.finish, usage, first, retries)]
     calls = tuple(CallMade(call.id, call.tool) for call in message.calls)
-    return ReplyReceived(step, message.id, calls, end.finish, end.usage, first, retries)
+    return [*beside, ReplyReceived(step, message.id, calls, end.finish, usage, first, retries)]
 
 
 def _taker(prepared: PreparedTurn, draft: Draft) -> Callable[[Event], None]:

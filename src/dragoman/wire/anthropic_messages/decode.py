@@ -51,6 +51,11 @@ class MessagesDecoder:
         self._details: StopDetails = {}
         self.over = False
 
+    @property
+    def usage(self) -> Usage:
+        """As far as it is known by now."""
+        return _usage(self._usage)
+
     def feed(self, frame: bytes) -> Iterable[Event]:
         event: MessagesEvent = read_json(frame)
         if event.get("type") == "content_block_delta":
@@ -110,7 +115,7 @@ class MessagesDecoder:
         if extra := extra_fields(self._usage, USAGE_FIELDS):
             yield ProviderData(NAME, {"usage": extra})
         why = (self._details.get("category"), self._details.get("explanation"))
-        yield MessageEnd(finish, _usage(self._usage), reason=reason_of(finish, self.finish_word, *why))
+        yield MessageEnd(finish, self.usage, reason=reason_of(finish, self.finish_word, *why))
 
     # ── blocks ────────────────────────────────────────────────────────────────────────────────────
 

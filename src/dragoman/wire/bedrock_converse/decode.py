@@ -53,6 +53,11 @@ class ConverseDecoder:
         self._usage: ConverseTokens = {}
         self._rules: list[str] = []
 
+    @property
+    def usage(self) -> Usage:
+        """As far as it is known by now."""
+        return _usage(self._usage)
+
     def feed(self, frame: bytes) -> Iterable[Event]:
         event: ConverseEvent = read_json(frame)
         delta = event.get("contentBlockDelta")
@@ -76,7 +81,7 @@ class ConverseDecoder:
         if extra := extra_fields(self._usage, USAGE_FIELDS):
             yield ProviderData(NAME, {"usage": extra})
         why = ", ".join(dict.fromkeys(self._rules))
-        yield MessageEnd(finish, _usage(self._usage), reason=reason_of(finish, self.finish_word, why))
+        yield MessageEnd(finish, self.usage, reason=reason_of(finish, self.finish_word, why))
 
     def _event(self, event: ConverseEvent) -> Iterator[Event]:
         for name, held in event.items():

@@ -68,6 +68,11 @@ class GeminiDecoder:
         self._chunk_fields = ExtraFields(CHUNK_FIELDS)
         self._candidate_fields = ExtraFields(CANDIDATE_FIELDS)
 
+    @property
+    def usage(self) -> Usage:
+        """As far as it is known by now."""
+        return _usage(self._usage)
+
     def feed(self, frame: bytes) -> Iterable[Event]:
         return self._chunk(read_json(frame))
 
@@ -125,7 +130,7 @@ class GeminiDecoder:
             finish = "tool_calls"
         if extra := extra_fields(self._usage, USAGE_FIELDS):
             yield ProviderData(NAME, {"usage": extra})
-        yield MessageEnd(finish, _usage(self._usage), reason=reason_of(finish, word, *self._details))
+        yield MessageEnd(finish, self.usage, reason=reason_of(finish, word, *self._details))
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
 

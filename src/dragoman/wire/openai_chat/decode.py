@@ -64,6 +64,11 @@ class ChatDecoder:
         self._samples = Samples()
         self._over = False  # `[DONE]` has come, or the counts that come after everything else
 
+    @property
+    def usage(self) -> Usage:
+        """As far as it is known by now."""
+        return _usage(self._usage)
+
     def feed(self, frame: bytes) -> Iterable[Event]:
         if frame.startswith(DONE):
             self._over = True
@@ -144,7 +149,7 @@ class ChatDecoder:
         if extra := extra_fields(self._usage, USAGE_FIELDS):
             yield ProviderData(NAME, {"usage": extra})
         reason = reason_of(finish, word, self._filtered if finish == "filter" else None)
-        yield MessageEnd(finish, _usage(self._usage), unfinished=torn, reason=reason)
+        yield MessageEnd(finish, self.usage, unfinished=torn, reason=reason)
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
 

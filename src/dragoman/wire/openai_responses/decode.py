@@ -65,6 +65,11 @@ class ResponsesDecoder:
             return None
         return [*self._over({"response": cast("Response", body)})]
 
+    @property
+    def usage(self) -> Usage:
+        """As far as it is known by now."""
+        return _usage(self._usage)
+
     def feed(self, frame: bytes) -> Iterable[Event]:
         if frame.startswith(DONE):
             return ()
@@ -84,7 +89,7 @@ class ResponsesDecoder:
             self._finish = "tool_calls"
         if self._refuses and self._finish in ("stop", "tool_calls", "unknown"):
             self._finish = self._reason = "refusal"
-        yield MessageEnd(self._finish, _usage(self._usage), reason=reason_of(self._finish, self._reason))
+        yield MessageEnd(self._finish, self.usage, reason=reason_of(self._finish, self._reason))
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -199,6 +204,7 @@ class ResponsesDecoder:
 
     def _over(self, event: ResponsesEvent) -> Iterator[Event]:
         response: Response = event.get("response") or {}
+        self._usage = response.get("usage") or {}
         if error := response.get("error"):
             raise provider_error(error)
         if not self._seen:  # nothing came in pieces
@@ -210,7 +216,6 @@ class ResponsesDecoder:
         self._finish = FINISH.get(self.finish_word or "", "unknown")
         if (why := response.get("incomplete_details")) and (reason := why.get("reason")):
             self._reason, self._finish = reason, WHY_INCOMPLETE.get(reason.lower(), "unknown")
-        self._usage = response.get("usage") or {}
         extra = extra_fields(response, RESPONSE_FIELDS)
         if of_usage := extra_fields(self._usage, USAGE_FIELDS):
             extra["usage"] = of_usage
@@ -219,6 +224,7 @@ class ResponsesDecoder:
 
     def _failed(self, event: ResponsesEvent) -> NoReturn:
         response: Response = event.get("response") or {}
+        self._usage = response.get("usage") or {}
         report = response.get("error") or event.get("error") or event
         raise provider_error(cast("JsonValue", report))
 
