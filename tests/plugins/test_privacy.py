@@ -163,7 +163,7 @@ async def test_what_a_plugin_says_is_masked_too(tmp_path: Path) -> None:
 async def test_what_is_asked_beside_the_conversation_is_masked_too(tmp_path: Path) -> None:
     """R3: a title, a summary."""
     script = [says("word " * 500), says("title"), says("SUMMARY"), says("answer")]
-    async with runtime_with(tmp_path, script, private=PRIVATE, titles_by_model=True, context=900) as runtime:
+    async with runtime_with(tmp_path, script, private=PRIVATE, titles_by_model=True, context=1000) as runtime:
         chat = await runtime.conversation()
         await (await chat.send(f"Call {PHONE} " + "please " * 100)).result()
         await (await chat.send("now")).result()

@@ -117,19 +117,13 @@ class Compaction(Plugin):
             return False
         await turn.begin_compaction(reason)
         turn.notice(f"summing up the conversation: {reason}", "compaction")
-<<<<<<< HEAD
-        summary, usage = "", Usage()
         limit = turn.context or self.context
         longest = _LONGEST if limit is None else min(_LONGEST, limit // 8)
-        for piece in _pieces(_as_lines(head), limit, longest):
-            text = f"{_SO_FAR}\n{summary}\n\n{piece}" if summary else piece
-=======
         reply: Message | None = None
-        for piece in _pieces(_as_lines(head), turn.context or self.context):
+        for piece in _pieces(_as_lines(head), limit, longest):
             if reply is not None:  # it is paid for, whatever becomes of the next
                 await turn.count_summary(reply)
             text = f"{_SO_FAR}\n{reply.text}\n\n{piece}" if reply is not None else piece
->>>>>>> usage
             said = (RequestMessage("user", (Text(text),)), RequestMessage("user", (Text(_PROMPT),)))
             reply = await _summary(Request(turn.model, said, options={"max_tokens": longest}), turn)
             if not reply.text.strip() or reply.finish in REFUSED:
