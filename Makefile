@@ -13,7 +13,7 @@ NPM    := web/node_modules/.package-lock.json
 # npm and Vite run by the Node that is a Python package.
 NODE   := cd web && PATH="$(CURDIR)/$(BIN):$$PATH"
 # Most of the time tests wait for other processes: more run at once than there are cores.
-WORKERS ?= 3
+WORKERS ?= 4
 PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)

@@ -232,7 +232,16 @@ class Slow(SqliteStore):
             await asyncio.to_thread(self.go_on.wait)
 
 
+@pytest.fixture
+def heeds_ctrl_c() -> Iterator[None]:
+    """Also where the tests run in the background, in which it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
+@pytest.mark.usefixtures("heeds_ctrl_c")
 @pytest.mark.parametrize("slow", ["open", "close"])
 def test_ctrl_c_while_it_opens_or_closes_leaves_nothing_behind(tmp_path: Path, slow: str) -> None:
     """In a notebook the process goes on: turns that it seems to run would be nobody else's."""
