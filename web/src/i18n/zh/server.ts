@@ -324,6 +324,7 @@ const HINTS: [RegExp, string][] = [
   [/\. What had arrived is stored; such a reply is not read to its end$/, "已收到的内容已保存；这样的回答不会读到结尾。"],
   [/\. What had arrived is stored; try again, or allow more time between chunks$/, "已收到的内容已保存；请重试，或延长分段之间的时间。"],
   [/\. What had arrived is stored; try again$/, "已收到的内容已保存；请重试。"],
+  [/\. Asking again in (.*) seconds would pass the turn's limit of time$/, "$1 秒后再试会超过这个回合的时间上限。"],
 ];
 
 const ACTIONS: Record<string, string> = { "（allow）": "（允许）", "（ask）": "（先询问）", "（deny）": "（拒绝）" };
