@@ -240,10 +240,14 @@ async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
     await person.page.keyboard.press("Enter")
     await expect(person.by("title").get_by_role("button")).to_be_focused()  # and not pressed by that Enter
     await expect(row).to_contain_text("Regards")
-    await row.hover()
-    await row.get_by_test_id("conversation-menu").click()
-    await person.by("delete").click()
-    await expect(row).to_have_count(0)
+    for again in (True, False):
+        await row.hover()
+        await row.get_by_test_id("conversation-menu").click()
+        await person.by("delete").click()
+        await expect(row).to_have_count(0)
+        if again:
+            await person.page.go_back()  # who goes back to it may say something there
+            await expect(row).to_be_visible()
     await person.page.keyboard.press("Control+k")
     await person.by("palette").get_by_role("combobox").fill("Regards")
     await expect(person.by("palette-none")).to_be_visible()

@@ -98,6 +98,7 @@ class App {
     this.current = id === null ? null : new ConversationView(id);
     if (this.current) this.current.sought = found;
     if (id === null) this.planned = this.usual();
+    else this.keep(id);
     void catalog.loadTools(id);
     inbox.soon(); // between two streams, something may go untold
   }
@@ -298,13 +299,16 @@ class App {
     this.pending.set(id, timer);
     tell(t().deleted, "note", {
       label: t().undo,
-      run: () => {
-        clearTimeout(this.pending.get(id));
-        this.pending.delete(id);
-        list.hidden.delete(id);
-        if (wasShown) this.show(id);
-      },
+      run: () => (wasShown ? this.show(id) : this.keep(id)),
     }, 6);
+  }
+
+  /** Who takes the deletion back, or goes back to it, may say something there. */
+  private keep(id: string): void {
+    if (!this.pending.has(id)) return;
+    clearTimeout(this.pending.get(id));
+    this.pending.delete(id);
+    list.hidden.delete(id);
   }
 
   private async deleteFor(id: string): Promise<void> {
