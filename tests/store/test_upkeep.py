@@ -22,6 +22,8 @@ from dragoman.store.sql.rows import conversation_row
 from dragoman.store.sqlite import SqliteStore
 from tests.patience import PATIENCE
 
+DAY = 24 * 3600.0
+
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
@@ -107,7 +109,7 @@ async def test_a_deletion_that_was_cut_off_is_finished_when_the_store_is_opened(
 
 
 async def test_a_reader_that_is_slow_holds_up_no_other(store: SqliteStore) -> None:
-    """S2: however many search at once."""
+    """S2: however many search at once, or sum up what was ever spent."""
     await store.add_conversation(Conversation("conv_1"))
     gate = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -116,16 +118,16 @@ async def test_a_reader_that_is_slow_holds_up_no_other(store: SqliteStore) -> No
         asyncio.run_coroutine_threadsafe(gate.wait(), loop).result()
 
     searches = [asyncio.create_task(store._readers.run_slow(slow)) for _ in range(10)]
+    sums = asyncio.create_task(store.spending())
     try:
         async with asyncio.timeout(PATIENCE):
             assert (await store.conversation("conv_1")).id == "conv_1"
+            assert await store.spending(time.time() - DAY / 2) == []  # for that turns wait
             await store.set_title("conv_1", "written meanwhile")
+        assert not sums.done()
     finally:
         gate.set()
-        await asyncio.gather(*searches)
-
-
-DAY = 24 * 3600.0
+        await asyncio.gather(*searches, sums)
 
 
 async def grow_old(store: SqliteStore, *keys: str, by: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +13,7 @@ from dragoman.messages.spending import DIMENSIONS, Spending
 from dragoman.store.people import Person
 from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
 
+_DAY = 86_400.0  # seconds
 _NUMBERS = tuple(one.name for one in fields(Spending) if one.name not in DIMENSIONS)
 
 
@@ -58,7 +60,7 @@ class SqlPeople(SqlDatabase):
                 past = db.execute(self._sql["past_spending"], {"day": day, "user": user}).fetchall()
                 return [*self._present_spending(db, since=since, user=user), *map(_past_spending, past)]
 
-        return await self._read(read)
+        return await self._read(read, slow=since < time.time() - _DAY)  # for that of a day, turns wait
 
     def _present_spending(
         self,
