@@ -47,6 +47,13 @@ HEADS = {
         }
     ),
 }
+NO_COUNTS = {
+    "anthropic_messages": sse({"type": "message_start", "message": {"usage": {"input_tokens": "9"}}}, _SAYS),
+    "openai_chat": sse(
+        {"choices": [{"index": 0, "delta": {"content": "Hal"}}], "usage": {"prompt_tokens": "9"}}
+    ),
+    "gemini": sse({"candidates": [_CANDIDATE], "usageMetadata": {"candidatesTokenCount": "9"}}),
+}
 OVERLOADED = Stream(
     (sse(_STARTS, {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}),)
 )
@@ -121,6 +128,16 @@ async def test_what_a_reply_used_that_broke_off_counts(wire: str, tmp_path: Path
         with pytest.raises(ProviderError):
             await turn.result()
         assert await _counted(runtime, turn) == [COUNTED] * 4
+
+
+@pytest.mark.parametrize("wire", NO_COUNTS)
+async def test_counts_that_are_none_hide_no_error(wire: str, tmp_path: Path) -> None:
+    """T12 × R6: what was wrong is told as ever, and a chain goes on."""
+    async with _talking(tmp_path, wire, Stream((NO_COUNTS[wire],), "dies")) as (runtime, _):
+        turn = await runtime.send("go")
+        with pytest.raises(ProviderError, match="broke in the middle"):
+            await turn.result()
+        assert (await turn.turn()).usage.is_empty
 
 
 async def test_what_an_attempt_used_is_stored_before_the_next_and_counts_once(tmp_path: Path) -> None:
