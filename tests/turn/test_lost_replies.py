@@ -140,6 +140,20 @@ async def test_counts_that_are_none_hide_no_error(wire: str, tmp_path: Path) -> 
         assert (await turn.turn()).usage.is_empty
 
 
+async def test_what_a_reply_used_that_a_stop_broke_off_counts(tmp_path: Path) -> None:
+    """T12 × S2: the reply is asked for again, and both are paid for."""
+    stalls = Stream((HEADS["anthropic_messages"],), "stalls")
+    async with _talking(tmp_path, "anthropic_messages", stalls) as (runtime, _):
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if isinstance(event, TextDelta):
+                break
+    async with _talking(tmp_path, "anthropic_messages", ANSWER) as (runtime, _):
+        again = runtime.turn(turn.id)
+        assert (await again.result()).text == "Hal"
+        assert await _counted(runtime, again) == [Usage(97, 13, cost=0.0)] * 4
+
+
 async def test_what_an_attempt_used_is_stored_before_the_next_and_counts_once(tmp_path: Path) -> None:
     """T12 × R6 × S2: the wait between them may be long, and the program killed in it."""
     go_on = asyncio.Event()
