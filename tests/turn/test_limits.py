@@ -16,6 +16,7 @@ from dragoman import (
     ProviderError,
     Runtime,
     TurnView,
+    allow_once,
     release,
     stop,
     tool,
@@ -225,3 +226,21 @@ async def test_the_answer_after_a_limit_of_time_is_asked_for_again(tmp_path: Pat
         options: dict[str, Any] = {"tools": [add], "allow": ["*"], "max_seconds": 1e-9}
         async with Runtime(tmp_path / "chat.db", model=model, **options) as runtime:
             assert (await (await runtime.send("go")).result()).text == "enough"
+
+
+async def test_the_answer_is_asked_for_again_where_a_person_took_all_the_time(tmp_path: Path) -> None:
+    """T12 x R6 x S3: the limit was passed before the provider was busy, and before a restart."""
+    busy = replace(BUSY, headers={"Retry-After": "0"})
+    async with loopback(calls("add", a=1, b=1), busy, says("two")) as server:
+
+        def house(now: float) -> Runtime:
+            model = OpenAICompatible(server.url, model="a", name="one")
+            return Runtime(tmp_path / "chat.db", model=model, tools=[add], max_seconds=40, clock=lambda: now)
+
+        async with house(1_000_000.0) as runtime:
+            turn = await runtime.send("go")
+            assert await turn.reached("waiting")
+            [question] = turn.questions
+        async with house(1_003_600.0) as runtime:
+            await runtime.answer(question.id, allow_once())
+            assert (await runtime.turn(turn.id).result()).text == "two"

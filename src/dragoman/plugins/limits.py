@@ -59,8 +59,8 @@ class Budget(Plugin):
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
         """What would be waited for beyond the limit is not waited for. At the limit the answer is, though."""
         seconds = self._limits(turn).max_seconds
-        if seconds is not None and not turn.turn.closing:
-            request.deadline = asyncio.get_running_loop().time() + seconds - turn.seconds
+        if seconds is not None and not turn.turn.closing and (left := seconds - turn.seconds) > 0:
+            request.deadline = asyncio.get_running_loop().time() + left
 
     def _limits(self, turn: TurnView) -> Limits:
         return turn.agent.limits.over(self.limits) if turn.agent.limits != NO_LIMITS else self.limits
