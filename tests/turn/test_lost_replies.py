@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from dragoman import Plugin, ProviderError, Runtime, ToolContext, TurnView, tool
-from dragoman.messages.events import StepRetry, TextDelta
+from dragoman.messages.events import Event, StepRetry, TextDelta
 from dragoman.messages.parts import CallState, Text
-from dragoman.messages.request import Request, RequestMessage
+from dragoman.messages.request import LostReply, Request, RequestMessage
 from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
-from dragoman.providers.catalog import Provider, load_catalog
+from dragoman.providers.catalog import Provider, Traits, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
+from dragoman.providers.served import ServedModel
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.plugin import Appending
+from dragoman.wire.collect import collect_reply
 from dragoman.wire.http import HttpClient
 from dragoman.wire.scripted import calls, says
 from tests.loopback import Loopback, Script, Stream, loopback, sse
@@ -266,3 +269,39 @@ async def test_a_reply_that_came_to_its_end_counts_as_it_did(tmp_path: Path) -> 
         await turn.result()
         assert await _counted(runtime, turn) == [Usage(5, 6, cost=0.0)] * 4
         assert "model_asked" not in "".join(await runtime.store.facts(turn.id))
+
+
+class _Overloaded:
+    """A model whose first attempt came to no end."""
+
+    name = "one"
+    context: int | None = None
+    variant: Mapping[str, JsonValue] = {}
+
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        pass
+
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[list[Event], None]:
+        request.lost.append(LostReply("one", Usage(90, 10)))
+        yield [StepRetry(2, 4, 0.0, "busy", 529)]
+
+
+async def test_a_cancel_while_a_price_is_looked_up_loses_no_count() -> None:
+    """T12 × T9: the price list takes a quarter of a second, once."""
+    looked_up = asyncio.Event()
+
+    async def price(_: Usage) -> float:
+        if not looked_up.is_set():
+            looked_up.set()
+            await asyncio.Event().wait()
+        return 0.5
+
+    request = Request("one", ())
+    async with asyncio.timeout(PATIENCE):
+        asking = asyncio.create_task(
+            collect_reply(ServedModel(_Overloaded(), Traits(), price=price), request)
+        )
+        await looked_up.wait()
+        asking.cancel()
+        await asyncio.wait([asking])
+    assert request.lost == [LostReply("one", Usage(90, 10, cost=0.5))]
