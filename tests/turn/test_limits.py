@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,13 @@ from dragoman import (
     stop,
     tool,
 )
-from dragoman.messages.events import TurnEnd
+from dragoman.messages.events import Event, TurnEnd
 from dragoman.messages.message import Message
+from dragoman.messages.request import LostReply, Request
 from dragoman.messages.usage import Usage
 from dragoman.plugins.limits import RoundLimit
 from dragoman.turn.plugin import Appender
-from dragoman.wire.scripted import Line, calls, fails, says
+from dragoman.wire.scripted import Line, ScriptedModel, calls, fails, says
 from tests.loopback import Answer, loopback
 from tests.runtimes import add, calls_of, events_of, model_of, play, runtime_with
 
@@ -188,6 +190,23 @@ async def test_calls_that_were_summed_up_count_also_after_a_restart(tmp_path: Pa
         result = await second.turn(turn.id).result()
         assert (result.text, result.limit) == ("that is all", "3 calls")
         assert [call.state for call in calls_of(result.messages)] == ["completed"] * 3 + ["skipped"]
+
+
+class _Lossy(ScriptedModel):
+    """Its attempts have a price, of which each first one comes to no end; its replies have none."""
+
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+        request.lost.append(LostReply(self.name, Usage(9, 1, cost=1.0)))
+        async for events in super().stream(request, reply):
+            yield events
+
+
+async def test_what_was_lost_counts_in_the_limit_of_cost_beside_what_has_no_price(tmp_path: Path) -> None:
+    """T12 x R6"""
+    model = _Lossy([calls("add", a=1, b=1), says("enough")])
+    async with Runtime(tmp_path / "chat.db", model=model, tools=[add], allow=["*"], max_cost=0.5) as runtime:
+        result = await (await runtime.send("go")).result()
+    assert (result.text, result.limit) == ("enough", "$0.5")
 
 
 BUSY = Answer(429, {"error": {"message": "we are busy"}}, headers={"Retry-After": "50"})

@@ -72,7 +72,7 @@ class Budget(Plugin):
         counts = limits.max_tokens is not None or limits.max_cost is not None
         tasks = [task.usage for task in await turn.tasks()] if counts else []  # whatever became of them
         usage = sum(tasks, turn.turn.usage)
-        known = _known_cost(turn) + sum(task.cost or 0 for task in tasks)
+        known = turn.turn.known_cost + sum(task.cost or 0 for task in tasks)
         if limits.max_cost is not None and usage.cost is None and turn.turn.rounds == 1:
             turn.notice(
                 f"no price is known for {turn.model}: the limit of ${limits.max_cost:g} cannot be kept",
@@ -83,15 +83,6 @@ class Budget(Plugin):
         if limits.max_calls is not None:
             made = len(turn.calls) - len(calls.calls)
             calls.skip(f"{limits.max_calls} calls", calls.calls[max(0, limits.max_calls - made) :])
-
-
-def _known_cost(turn: TurnView) -> float:
-    """What the turn itself cost: what is known counts beside what is not."""
-    if turn.turn.usage.cost is not None:
-        return turn.turn.usage.cost
-    replies = (message.usage for message in turn.messages)
-    asked = (call.usage for call in turn.turn.calls.values())
-    return sum(usage.cost or 0 for usage in (*replies, *asked) if usage is not None)
 
 
 def _reached(limits: Limits, usage: Usage, cost: float, seconds: float) -> str | None:
