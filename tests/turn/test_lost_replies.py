@@ -246,6 +246,52 @@ async def test_a_whole_reply_over_which_a_plugin_fails_counts(tmp_path: Path) ->
         assert await _counted(runtime, turn) == [Usage(5, 6, cost=0.0)] * 4
 
 
+class _Refuses(Plugin):
+    """Refuses the first reply, though it is whole, and has it asked for again."""
+
+    async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
+        if appending.message.text == "First.":
+            raise ProviderError("not this one")
+
+    async def on_error(self, error: Exception, turn: TurnView) -> bool:
+        return True
+
+
+async def test_a_whole_reply_that_is_asked_for_again_counts(tmp_path: Path) -> None:
+    """T12 × H6: both are paid for."""
+    script = (says("First.", usage=Usage(5, 6)), says("Second.", usage=Usage(2, 1)))
+    async with _talking(tmp_path, "openai_chat", *script, plugins=[_Refuses()]) as (runtime, _):
+        turn = await runtime.send("go")
+        assert (await turn.result()).text == "Second."
+        assert await _counted(runtime, turn) == [Usage(7, 7, cost=0.0)] * 4
+        requests = (await turn.trace()).steps[0].requests
+        assert [request.usage for request in requests] == [Usage(5, 6, cost=0.0), Usage(2, 1, cost=0.0)]
+
+
+class _Ponders(Plugin):
+    """Is not done with a reply when the program stops."""
+
+    def __init__(self) -> None:
+        self.began = asyncio.Event()
+
+    async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
+        if appending.message.role == "assistant":
+            self.began.set()
+            await asyncio.Event().wait()
+
+
+async def test_a_whole_reply_counts_that_a_stop_keeps_from_being_stored(tmp_path: Path) -> None:
+    """T12 × S2 × H6"""
+    ponders, script = _Ponders(), says("First.", usage=Usage(5, 6))
+    async with _talking(tmp_path, "openai_chat", script, plugins=[ponders]) as (runtime, _):
+        turn = await runtime.send("go")
+        await ponders.began.wait()
+    async with _talking(tmp_path, "openai_chat", says("Second.", usage=Usage(2, 1))) as (runtime, _):
+        again = runtime.turn(turn.id)
+        assert (await again.result()).text == "Second."
+        assert await _counted(runtime, again) == [Usage(7, 7, cost=0.0)] * 4
+
+
 class _KeepsBack(Plugin):
     """Lets nobody have a reply."""
 
