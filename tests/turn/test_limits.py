@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,18 @@ from dragoman import (
     ProviderError,
     Runtime,
     TurnView,
+    allow_once,
     release,
     stop,
     tool,
 )
-from dragoman.messages.events import TurnEnd
+from dragoman.messages.events import Event, TurnEnd
 from dragoman.messages.message import Message
+from dragoman.messages.request import LostReply, Request
 from dragoman.messages.usage import Usage
 from dragoman.plugins.limits import RoundLimit
 from dragoman.turn.plugin import Appender
-from dragoman.wire.scripted import Line, calls, fails, says
+from dragoman.wire.scripted import Line, ScriptedModel, calls, fails, says
 from tests.loopback import Answer, loopback
 from tests.runtimes import add, calls_of, events_of, model_of, play, runtime_with
 
@@ -189,6 +192,23 @@ async def test_calls_that_were_summed_up_count_also_after_a_restart(tmp_path: Pa
         assert [call.state for call in calls_of(result.messages)] == ["completed"] * 3 + ["skipped"]
 
 
+class _Lossy(ScriptedModel):
+    """Its attempts have a price, of which each first one comes to no end; its replies have none."""
+
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+        request.lost.append(LostReply(self.name, Usage(9, 1, cost=1.0)))
+        async for events in super().stream(request, reply):
+            yield events
+
+
+async def test_what_was_lost_counts_in_the_limit_of_cost_beside_what_has_no_price(tmp_path: Path) -> None:
+    """T12 x R6"""
+    model = _Lossy([calls("add", a=1, b=1), says("enough")])
+    async with Runtime(tmp_path / "chat.db", model=model, tools=[add], allow=["*"], max_cost=0.5) as runtime:
+        result = await (await runtime.send("go")).result()
+    assert (result.text, result.limit) == ("enough", "$0.5")
+
+
 BUSY = Answer(429, {"error": {"message": "we are busy"}}, headers={"Retry-After": "50"})
 
 
@@ -225,3 +245,21 @@ async def test_the_answer_after_a_limit_of_time_is_asked_for_again(tmp_path: Pat
         options: dict[str, Any] = {"tools": [add], "allow": ["*"], "max_seconds": 1e-9}
         async with Runtime(tmp_path / "chat.db", model=model, **options) as runtime:
             assert (await (await runtime.send("go")).result()).text == "enough"
+
+
+async def test_the_answer_is_asked_for_again_where_a_person_took_all_the_time(tmp_path: Path) -> None:
+    """T12 x R6 x S3: the limit was passed before the provider was busy, and before a restart."""
+    busy = replace(BUSY, headers={"Retry-After": "0"})
+    async with loopback(calls("add", a=1, b=1), busy, says("two")) as server:
+
+        def house(now: float) -> Runtime:
+            model = OpenAICompatible(server.url, model="a", name="one")
+            return Runtime(tmp_path / "chat.db", model=model, tools=[add], max_seconds=40, clock=lambda: now)
+
+        async with house(1_000_000.0) as runtime:
+            turn = await runtime.send("go")
+            assert await turn.reached("waiting")
+            [question] = turn.questions
+        async with house(1_003_600.0) as runtime:
+            await runtime.answer(question.id, allow_once())
+            assert (await runtime.turn(turn.id).result()).text == "two"

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from dragoman import Plugin, ProviderError, Runtime, ToolContext, TurnView, tool
-from dragoman.messages.events import StepRetry, TextDelta
+from dragoman.messages.events import Event, StepRetry, TextDelta
 from dragoman.messages.parts import CallState, Text
-from dragoman.messages.request import Request, RequestMessage
+from dragoman.messages.request import LostReply, Request, RequestMessage
 from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
-from dragoman.providers.catalog import Provider, load_catalog
+from dragoman.providers.catalog import Provider, Traits, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
+from dragoman.providers.served import ServedModel
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.plugin import Appending
+from dragoman.wire.collect import collect_reply
 from dragoman.wire.http import HttpClient
 from dragoman.wire.scripted import calls, says
 from tests.loopback import Loopback, Script, Stream, loopback, sse
@@ -46,6 +49,13 @@ HEADS = {
             "usageMetadata": {"promptTokenCount": 90, "candidatesTokenCount": 10},
         }
     ),
+}
+NO_COUNTS = {
+    "anthropic_messages": sse({"type": "message_start", "message": {"usage": {"input_tokens": "9"}}}, _SAYS),
+    "openai_chat": sse(
+        {"choices": [{"index": 0, "delta": {"content": "Hal"}}], "usage": {"prompt_tokens": "9"}}
+    ),
+    "gemini": sse({"candidates": [_CANDIDATE], "usageMetadata": {"candidatesTokenCount": "9"}}),
 }
 OVERLOADED = Stream(
     (sse(_STARTS, {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}),)
@@ -121,6 +131,30 @@ async def test_what_a_reply_used_that_broke_off_counts(wire: str, tmp_path: Path
         with pytest.raises(ProviderError):
             await turn.result()
         assert await _counted(runtime, turn) == [COUNTED] * 4
+
+
+@pytest.mark.parametrize("wire", NO_COUNTS)
+async def test_counts_that_are_none_hide_no_error(wire: str, tmp_path: Path) -> None:
+    """T12 × R6: what was wrong is told as ever, and a chain goes on."""
+    async with _talking(tmp_path, wire, Stream((NO_COUNTS[wire],), "dies")) as (runtime, _):
+        turn = await runtime.send("go")
+        with pytest.raises(ProviderError, match="broke in the middle"):
+            await turn.result()
+        assert (await turn.turn()).usage.is_empty
+
+
+async def test_what_a_reply_used_that_a_stop_broke_off_counts(tmp_path: Path) -> None:
+    """T12 × S2: the reply is asked for again, and both are paid for."""
+    stalls = Stream((HEADS["anthropic_messages"],), "stalls")
+    async with _talking(tmp_path, "anthropic_messages", stalls) as (runtime, _):
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if isinstance(event, TextDelta):
+                break
+    async with _talking(tmp_path, "anthropic_messages", ANSWER) as (runtime, _):
+        again = runtime.turn(turn.id)
+        assert (await again.result()).text == "Hal"
+        assert await _counted(runtime, again) == [Usage(97, 13, cost=0.0)] * 4
 
 
 async def test_what_an_attempt_used_is_stored_before_the_next_and_counts_once(tmp_path: Path) -> None:
@@ -212,6 +246,52 @@ async def test_a_whole_reply_over_which_a_plugin_fails_counts(tmp_path: Path) ->
         assert await _counted(runtime, turn) == [Usage(5, 6, cost=0.0)] * 4
 
 
+class _Refuses(Plugin):
+    """Refuses the first reply, though it is whole, and has it asked for again."""
+
+    async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
+        if appending.message.text == "First.":
+            raise ProviderError("not this one")
+
+    async def on_error(self, error: Exception, turn: TurnView) -> bool:
+        return True
+
+
+async def test_a_whole_reply_that_is_asked_for_again_counts(tmp_path: Path) -> None:
+    """T12 × H6: both are paid for."""
+    script = (says("First.", usage=Usage(5, 6)), says("Second.", usage=Usage(2, 1)))
+    async with _talking(tmp_path, "openai_chat", *script, plugins=[_Refuses()]) as (runtime, _):
+        turn = await runtime.send("go")
+        assert (await turn.result()).text == "Second."
+        assert await _counted(runtime, turn) == [Usage(7, 7, cost=0.0)] * 4
+        requests = (await turn.trace()).steps[0].requests
+        assert [request.usage for request in requests] == [Usage(5, 6, cost=0.0), Usage(2, 1, cost=0.0)]
+
+
+class _Ponders(Plugin):
+    """Is not done with a reply when the program stops."""
+
+    def __init__(self) -> None:
+        self.began = asyncio.Event()
+
+    async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
+        if appending.message.role == "assistant":
+            self.began.set()
+            await asyncio.Event().wait()
+
+
+async def test_a_whole_reply_counts_that_a_stop_keeps_from_being_stored(tmp_path: Path) -> None:
+    """T12 × S2 × H6"""
+    ponders, script = _Ponders(), says("First.", usage=Usage(5, 6))
+    async with _talking(tmp_path, "openai_chat", script, plugins=[ponders]) as (runtime, _):
+        turn = await runtime.send("go")
+        await ponders.began.wait()
+    async with _talking(tmp_path, "openai_chat", says("Second.", usage=Usage(2, 1))) as (runtime, _):
+        again = runtime.turn(turn.id)
+        assert (await again.result()).text == "Second."
+        assert await _counted(runtime, again) == [Usage(7, 7, cost=0.0)] * 4
+
+
 class _KeepsBack(Plugin):
     """Lets nobody have a reply."""
 
@@ -235,3 +315,39 @@ async def test_a_reply_that_came_to_its_end_counts_as_it_did(tmp_path: Path) -> 
         await turn.result()
         assert await _counted(runtime, turn) == [Usage(5, 6, cost=0.0)] * 4
         assert "model_asked" not in "".join(await runtime.store.facts(turn.id))
+
+
+class _Overloaded:
+    """A model whose first attempt came to no end."""
+
+    name = "one"
+    context: int | None = None
+    variant: Mapping[str, JsonValue] = {}
+
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        pass
+
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[list[Event], None]:
+        request.lost.append(LostReply("one", Usage(90, 10)))
+        yield [StepRetry(2, 4, 0.0, "busy", 529)]
+
+
+async def test_a_cancel_while_a_price_is_looked_up_loses_no_count() -> None:
+    """T12 × T9: the price list takes a quarter of a second, once."""
+    looked_up = asyncio.Event()
+
+    async def price(_: Usage) -> float:
+        if not looked_up.is_set():
+            looked_up.set()
+            await asyncio.Event().wait()
+        return 0.5
+
+    request = Request("one", ())
+    async with asyncio.timeout(PATIENCE):
+        asking = asyncio.create_task(
+            collect_reply(ServedModel(_Overloaded(), Traits(), price=price), request)
+        )
+        await looked_up.wait()
+        asking.cancel()
+        await asyncio.wait([asking])
+    assert request.lost == [LostReply("one", Usage(90, 10, cost=0.5))]

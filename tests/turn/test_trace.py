@@ -22,6 +22,7 @@ from dragoman.turn.facts import (
     Compacted,
     CompactionStarted,
     Fact,
+    ModelAsked,
     QuestionAnswered,
     ReplyReceived,
     RequestBuilt,
@@ -128,6 +129,33 @@ def test_an_attempt_that_died_with_its_process_says_so() -> None:
     first, second = trace_turn("t", "c", facts).steps[0].requests
     assert (first.ended, first.error) == (160.0, STOPPED)
     assert (second.first, second.error) == (161.0, None)
+
+
+def test_what_a_request_used_for_nothing_stays_with_it() -> None:
+    """T12 × O3: also where a plugin mended its cause, and it was built again."""
+    facts = _turn(
+        RequestBuilt(1, 1, "msg_2", "acme/large", at=101.0),
+        ModelAsked("", "acme/large", Usage(90, 10), at=102.0),
+        RequestBuilt(1, 2, "msg_2", "acme/large", at=103.0),
+        ReplyReceived(
+            1, "msg_2", (), "stop", Usage(7, 3), 104.0, (Retried(102.0, 0.0, "too long"),), at=105.0
+        ),
+    )
+    requests = trace_turn("t", "c", facts).steps[0].requests
+    assert [request.usage for request in requests] == [Usage(90, 10), Usage(7, 3)]
+
+
+def test_a_summary_that_nobody_goes_on_with_is_over_when_the_next_request_is_made() -> None:
+    """O3 × S2: what that request uses is its own."""
+    facts = _turn(
+        CompactionStarted("full", at=101.0),
+        RequestBuilt(1, 1, "msg_2", "acme/large", at=102.0),
+        ModelAsked("", "acme/large", Usage(90, 10), at=103.0),
+    )
+    trace = trace_turn("t", "c", facts)
+    [left] = trace.compactions
+    assert (left.ended, left.error, left.usage) == (102.0, "stopped", None)
+    assert trace.steps[0].requests[0].usage == Usage(90, 10)
 
 
 def test_a_turn_that_runs_has_no_end_and_counts_up_to_now() -> None:

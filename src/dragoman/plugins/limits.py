@@ -59,8 +59,8 @@ class Budget(Plugin):
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
         """What would be waited for beyond the limit is not waited for. At the limit the answer is, though."""
         seconds = self._limits(turn).max_seconds
-        if seconds is not None and not turn.turn.closing:
-            request.deadline = asyncio.get_running_loop().time() + seconds - turn.seconds
+        if seconds is not None and not turn.turn.closing and (left := seconds - turn.seconds) > 0:
+            request.deadline = asyncio.get_running_loop().time() + left
 
     def _limits(self, turn: TurnView) -> Limits:
         return turn.agent.limits.over(self.limits) if turn.agent.limits != NO_LIMITS else self.limits
@@ -72,7 +72,7 @@ class Budget(Plugin):
         counts = limits.max_tokens is not None or limits.max_cost is not None
         tasks = [task.usage for task in await turn.tasks()] if counts else []  # whatever became of them
         usage = sum(tasks, turn.turn.usage)
-        known = _known_cost(turn) + sum(task.cost or 0 for task in tasks)
+        known = turn.turn.known_cost + sum(task.cost or 0 for task in tasks)
         if limits.max_cost is not None and usage.cost is None and turn.turn.rounds == 1:
             turn.notice(
                 f"no price is known for {turn.model}: the limit of ${limits.max_cost:g} cannot be kept",
@@ -83,15 +83,6 @@ class Budget(Plugin):
         if limits.max_calls is not None:
             made = len(turn.calls) - len(calls.calls)
             calls.skip(f"{limits.max_calls} calls", calls.calls[max(0, limits.max_calls - made) :])
-
-
-def _known_cost(turn: TurnView) -> float:
-    """What the turn itself cost: what is known counts beside what is not."""
-    if turn.turn.usage.cost is not None:
-        return turn.turn.usage.cost
-    replies = (message.usage for message in turn.messages)
-    asked = (call.usage for call in turn.turn.calls.values())
-    return sum(usage.cost or 0 for usage in (*replies, *asked) if usage is not None)
 
 
 def _reached(limits: Limits, usage: Usage, cost: float, seconds: float) -> str | None:

@@ -240,8 +240,10 @@ class ServedModel:
     async def _price_lost(self, asked: Request, request: Request) -> None:
         """Hand over, with its price, what was used for nothing."""
         while asked.lost:
-            usage = asked.lost.pop(0).usage
-            request.lost.append(LostReply(self.name, replace(usage, cost=await self._price(usage))))
+            usage = asked.lost[0].usage
+            priced = replace(usage, cost=await self._price(usage))  # a cancel here is followed by another try
+            request.lost.append(LostReply(self.name, priced))
+            asked.lost.pop(0)
 
     # ── calls as text ─────────────────────────────────────────────────────────────────────────────
 

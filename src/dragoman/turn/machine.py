@@ -106,6 +106,7 @@ class Turn:
     goes_on: bool = False  # something said in this step asks for another one
     steered: bool = False  # a person said it
     usage: Usage = Usage()
+    known_cost: float = 0.0  # of all that it used, where that of a part is unknown, too
     error: TurnFailed | None = None
     started: float = 0.0
     ended: float = 0.0
@@ -266,7 +267,7 @@ def _apply(turn: Turn, fact: Fact) -> Turn:
             _refuse_if(fact, turn.replied and not turn.finished, _where(turn))
             return turn
         case Compacted() | ModelAsked(call=""):
-            return replace_fast(turn, usage=turn.usage + fact.usage)
+            return _use(turn, fact.usage)
         case TurnCompleted():
             _refuse_if(fact, not turn.finished, _where(turn))
             return replace_fast(turn, ended=fact.at)
@@ -303,13 +304,16 @@ def _receive(turn: Turn, fact: ReplyReceived) -> Turn:
         fact, len(made) < len(fact.calls) or bool(made.keys() & turn.calls.keys()), "a call id repeats"
     )
     return replace_fast(
-        turn,
+        _use(turn, fact.usage),
         replied=True,
         finish=fact.finish,
         rounds=turn.rounds + (bool(made) or fact.finish == "pause"),  # the provider's tools ran, too
         calls={**turn.calls, **made},
-        usage=turn.usage + fact.usage,
     )
+
+
+def _use(turn: Turn, usage: Usage) -> Turn:
+    return replace_fast(turn, usage=turn.usage + usage, known_cost=turn.known_cost + (usage.cost or 0.0))
 
 
 def _change_call(turn: Turn, fact: CallFact) -> Turn:
@@ -317,9 +321,9 @@ def _change_call(turn: Turn, fact: CallFact) -> Turn:
     if call is None:
         raise IllegalFact(f"{_name(fact)}, but the turn has no call {fact.call}")
     state = CALL.get(call.state, {}).get(type(fact))
-    closing, closed_in, limit, usage = turn.closing, turn.closed_in, turn.limit, turn.usage
+    closing, closed_in, limit = turn.closing, turn.closed_in, turn.limit
     if isinstance(fact, ModelAsked):
-        usage += fact.usage
+        turn = _use(turn, fact.usage)
     if isinstance(fact, CallFinished):
         state = fact.state if fact.state in SETTLES.get(call.state, ()) else None
         closed_in = closed_in or (call.step if fact.closing else 0)
@@ -328,7 +332,7 @@ def _change_call(turn: Turn, fact: CallFact) -> Turn:
         raise IllegalFact(f"{_name(fact)}, but call {fact.call} is {call.state}")
     changed = replace_fast(_ask_or_answer(call, fact), state=state)
     calls = {**turn.calls, fact.call: changed}
-    return replace_fast(turn, calls=calls, closing=closing, closed_in=closed_in, limit=limit, usage=usage)
+    return replace_fast(turn, calls=calls, closing=closing, closed_in=closed_in, limit=limit)
 
 
 def _ask_or_answer(call: Call, fact: CallFact) -> Call:

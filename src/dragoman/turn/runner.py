@@ -104,6 +104,10 @@ class Runner:
         else:
             error = await self._outcome(prepared)
         if isinstance(error, Fenced | TurnInterrupted):
+            if isinstance(error, TurnInterrupted):
+                self.log.count_draft()
+            with suppress(EngineError):  # the store was closed meanwhile
+                await self.log.stored()  # what was recorded while it stopped, such as what a torn reply used
             await self._clean_up()
             raise error
         self.services.inputs.pop(self.log.id, None)

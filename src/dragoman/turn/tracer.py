@@ -90,7 +90,9 @@ class Tracer:
                 agent = fact.options.agent or (fact.options.settings or {}).get("agent")
                 trace.agent = agent if isinstance(agent, str) else None
             case RequestBuilt():
+                left = self._leave_compaction(fact.at, "stopped")  # a new owner sums nothing up
                 self._request(fact)
+                return left
             case ReplyReceived():
                 return self._reply(fact)
             case StepFinished():
@@ -263,6 +265,8 @@ def _with_retries(requests: list[RequestTrace], retries: Iterable[Retried]) -> l
         if following is None or not mine:
             request.attempt, request.started, request.sent = len(made) + 1, started, len(mine) + 1
             made.append(request)
+        else:  # the last of them tells how it ended
+            made[-1].usage = request.usage
     return made
 
 

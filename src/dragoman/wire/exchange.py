@@ -84,8 +84,11 @@ class Exchange:
 
     @property
     def usage(self) -> Usage:
-        """What the provider has said of it so far: some do so before the end."""
-        return getattr(self._decoder, "usage", Usage())
+        """What the provider has said of it so far: some do so before the end. What is no count is none."""
+        try:
+            return getattr(self._decoder, "usage", Usage())
+        except (ValueError, LookupError, TypeError):
+            return Usage()
 
     async def open(self) -> None:
         """Send the request and wait for the first bytes of a stream."""

@@ -175,6 +175,14 @@ class TurnLog:
         if lost:
             self.record_soon(*lost)
 
+    def count_draft(self) -> None:
+        """What a reply used that was whole, and is not kept but asked for again."""
+        if self.draft is None or self.turn.replied:
+            return
+        reply = self.draft.message
+        if reply.usage is not None and not reply.usage.is_empty:
+            self.record_soon(ModelAsked("", reply.model or "", reply.usage))
+
     def _flush_soon(self) -> None:
         with suppress(EngineError):  # the store was closed meanwhile: the turn goes on from what it has
             self._flush()

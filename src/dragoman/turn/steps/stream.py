@@ -46,6 +46,7 @@ async def stream(ready: RequestReady) -> Streamed:
     """Ask the model. What has arrived when this fails is in `log.draft`, and is kept by whoever catches."""
     prepared, log = ready.prepared, ready.prepared.log
     model = ready.request.model
+    log.count_draft()
     log.record_soon(RequestBuilt(ready.step, ready.attempt, ready.reply, model))
     empty = Message(
         ready.reply,
