@@ -22,6 +22,7 @@ async def test_escape_stops_and_up_edits(person: Person) -> None:
     await person.sees("word word")
     await person.page.keyboard.press("Escape")
     await expect(person.by("stopped")).to_be_visible()
+    await expect(person.by("stop")).to_be_hidden()  # the turn is over a moment after its answer
     await person.by("composer-text").focus()
     await person.page.keyboard.press("ArrowUp")
     field = person.page.locator("[data-testid=message] textarea")
