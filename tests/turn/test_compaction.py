@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -16,6 +17,7 @@ from dragoman.messages.events import Event
 from dragoman.messages.parts import Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.plugins.compaction import Compaction, size
+from dragoman.turn.conversations import ConversationHandle
 from dragoman.wire.scripted import Line, calls, fails, says
 from tests.runtimes import calls_of, events_of, model_of, runtime_with
 
@@ -186,19 +188,26 @@ class Bounded(ScriptedModel):
             yield events
 
 
+@asynccontextmanager
+async def _moved(
+    folder: Path, small: Bounded, turns: int, word: str = "", **options: Any
+) -> AsyncIterator[tuple[Runtime, ConversationHandle]]:
+    """So many turns with a model that has room; from then on one with little is asked."""
+    large = Bounded(lambda _: says("word " * 400 + word), name="a/large", context=100_000)
+    models = {None: large, "a/large": large, "a/small": small}
+    async with Runtime(folder / "chat.db", model=lambda name: models[name], **options) as runtime:
+        chat = await runtime.conversation()
+        for number in range(turns):
+            await (await chat.send(f"question {number}")).result()
+        await chat.change(model="a/small")
+        yield runtime, chat
+
+
 async def test_what_was_said_to_a_model_with_more_room_is_summed_up_in_pieces(tmp_path: Path) -> None:
     """R7 x another model: one request with all of it would be refused for just what it is to mend. No message
     is cut in two, where a private value would not be found (R3)."""
-    large = Bounded(lambda _: says("word " * 400 + "secret"), name="a/large", context=100_000)
     small = Bounded(lambda request: says(f"SUMMARY {len(small.requests)}"), name="a/small", context=2400)
-    models = {None: large, "a/large": large, "a/small": small}
-    async with Runtime(
-        tmp_path / "chat.db", model=lambda name: models[name], private={"it": "secret"}
-    ) as runtime:
-        chat = await runtime.conversation()
-        for number in range(12):
-            await (await chat.send(f"question {number}")).result()
-        await chat.change(model="a/small")
+    async with _moved(tmp_path, small, 12, "secret", private={"it": "secret"}) as (runtime, chat):
         result = await (await chat.send("the last question")).result()
         *pieces, last = [_texts(request) for request in small.requests]
         assert len(pieces) > 3
@@ -220,14 +229,8 @@ async def test_what_was_summed_up_is_paid_for_though_the_next_piece_fails(
     third: Line, tmp_path: Path
 ) -> None:
     """R7 x T12: each piece counts when it is there."""
-    large = Bounded(lambda _: says("word " * 400), name="a/large", context=100_000)
     small = Bounded([says("SUMMARY"), says("SUMMARY"), third], name="a/small", context=2400)
-    models = {None: large, "a/large": large, "a/small": small}
-    async with Runtime(tmp_path / "chat.db", model=lambda name: models[name]) as runtime:
-        chat = await runtime.conversation()
-        for number in range(12):
-            await (await chat.send(f"question {number}")).result()
-        await chat.change(model="a/small")
+    async with _moved(tmp_path, small, 12) as (runtime, chat):
         turn = await chat.send("the last question")
         with pytest.raises(ProviderError):
             await turn.result()
@@ -239,14 +242,8 @@ async def test_what_was_summed_up_is_paid_for_though_the_next_piece_fails(
 
 async def test_what_would_be_too_many_pieces_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     """R7: it makes progress, or stops with an error."""
-    large = Bounded(lambda _: says("word " * 400), name="a/large", context=100_000)
     small = Bounded([], name="a/small", context=600)
-    models = {None: large, "a/large": large, "a/small": small}
-    async with Runtime(tmp_path / "chat.db", model=lambda name: models[name]) as runtime:
-        chat = await runtime.conversation()
-        for number in range(25):
-            await (await chat.send(f"question {number}")).result()
-        await chat.change(model="a/small")
+    async with _moved(tmp_path, small, 25) as (_, chat):
         with pytest.raises(ProviderError, match="does not fit into the model's context"):
             await (await chat.send("the last question")).result()
     assert small.requests == []
