@@ -18,7 +18,7 @@ from dragoman.errors import EngineError, NotFound
 from dragoman.messages.events import TurnState
 from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.parts import CallState, ToolCall, ToolResult
 from dragoman.messages.questions import Question
 from dragoman.messages.replace_fast import replace_fast
 from dragoman.messages.request import Request
@@ -168,11 +168,15 @@ class TurnLog:
             self._soon = asyncio.get_running_loop().call_later(_MOMENT, self._flush_soon)
         self._take(turn, stamped, change or Change())
 
+    def is_running(self, call: str) -> bool:
+        """A tool that may not be stopped runs on after its call: nothing of that can be recorded any more."""
+        return self.turn.calls[call].state is CallState.RUNNING and not self.turn.state.ended
+
     def count_lost(self, request: Request, call: str = "") -> None:
         """What a request used in attempts that came to no end: also that is paid for."""
         lost = [ModelAsked(call, one.model, one.usage) for one in request.lost]
         request.lost.clear()
-        if lost:
+        if lost and (not call or self.is_running(call)):
             self.record_soon(*lost)
 
     def count_draft(self) -> None:

@@ -156,8 +156,7 @@ class CallContext:
 
     @property
     def _is_running(self) -> bool:
-        turn = self._log.turn
-        return turn.calls[self._call].state is CallState.RUNNING and not turn.state.ended
+        return self._log.is_running(self._call)
 
     def _check_running(self) -> None:
         """A tool that may not be stopped runs on after a cancel, or when its time is up."""
@@ -199,8 +198,7 @@ class CallContext:
             with within(self._log.trace, "call", self._call):
                 reply = await self._prepared.view.complete(request, purpose="tool")
         finally:
-            if self._is_running:
-                self._log.count_lost(request, self._call)
+            self._log.count_lost(request, self._call)
         if self._is_running and reply.usage is not None and not reply.usage.is_empty:
             await self._log.record(ModelAsked(self._call, reply.model or request.model, reply.usage))
         return reply

@@ -65,7 +65,7 @@ async def ask_model(
     finally:
         log.count_lost(request, call)
     usage = draft.message.usage
-    if usage is not None and not usage.is_empty:
+    if usage is not None and not usage.is_empty and log.is_running(call):
         await log.record(ModelAsked(call, model.name, usage))  # it is paid for, whatever becomes of the call
     return draft.message
 

@@ -128,10 +128,10 @@ def received(
     told = stored or end.usage.is_empty
     usage = end.usage if told else Usage()
     beside = [] if told else [ModelAsked("", reply.model or "", end.usage)]
-    if message is None or not message.parts:
-        return [*beside, ReplyReceived(step, None, (), end.finish, usage, first, retries)]
-    calls = tuple(CallMade(call.id, call.tool) for call in message.calls)
-    return [*beside, ReplyReceived(step, message.id, calls, end.finish, usage, first, retries)]
+    says = message if message is not None and message.parts else None
+    calls = tuple(CallMade(call.id, call.tool) for call in says.calls) if says is not None else ()
+    id = says.id if says is not None else None
+    return [*beside, ReplyReceived(step, id, calls, end.finish, usage, first, retries)]
 
 
 def _taker(prepared: PreparedTurn, draft: Draft) -> Callable[[Event], None]:
