@@ -226,5 +226,7 @@ class _Quick(HttpServer):
                     await asyncio.sleep(0.001)
         for task in state.tasks:
             task.cancel()
+        for connection in list(state.connections):
+            connection.transport.abort()
         for listener in self.servers:
             await listener.wait_closed()

@@ -11,7 +11,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from asyncio.trsock import TransportSocket
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -268,6 +268,23 @@ async def test_a_peer_that_goes_before_it_is_accepted_costs_nobody_their_connect
             assert not listener.failures
             assert not any(map(hung_up, opened))
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_who_comes_while_the_server_ends_is_hung_up_on(steps: int) -> None:
+    """U1: at any step of being accepted; what was cancelled there left its connection open."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError("nobody asks anything")
+
+    opened = ExitStack()
+    async with listening(app) as url:
+        await asyncio.sleep(0.01)
+        strange = opened.enter_context(strangers(int(url.rpartition(":")[2]), 3, SILENT))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+    with opened:
+        assert all(map(hung_up, strange))
 
 
 async def test_a_stream_that_nobody_reads_gives_its_file_back(tmp_path: Path) -> None:

@@ -151,6 +151,8 @@ class SocketListener:
 
     def made(self, connection: HttpConnection) -> None:
         self._hang_up(self.connections.add(connection))
+        if self._task.cancelling():  # who ends the server has not seen it
+            connection.hang_up()
 
     def lost(self, connection: HttpConnection) -> None:
         self.connections.remove(connection)
@@ -162,11 +164,8 @@ class SocketListener:
             while self.connections.full:
                 self._change.clear()
                 await self._change.wait()
-            try:
-                accepted, failure = await self._some()
-            except OSError as error:
-                accepted, failure = [], error
-            await asyncio.gather(*map(self._serve, accepted))
+            accepted, failure = await self._some()
+            await asyncio.shield(asyncio.gather(*map(self._serve, accepted)))  # else they are open for good
             await asyncio.sleep(0)  # those that were hung up on close now
             if failure is None or failure.errno in _PEER_HAS_GONE:
                 pause = _SHORTEST
@@ -181,18 +180,31 @@ class SocketListener:
 
     async def _some(self) -> tuple[list[socket.socket], OSError | None]:
         """What waits to be accepted, and why there is not more of it."""
-        first, _ = await asyncio.get_running_loop().sock_accept(self._socket)
-        accepted = [first]
-        while len(accepted) < min(_AT_ONCE, max(1, self.limits.most // 8)):
-            try:
+        accepted: list[socket.socket] = []
+        try:
+            if sys.platform == "win32":
+                accepted.append((await asyncio.get_running_loop().sock_accept(self._socket))[0])
+            else:
+                await self._knock()
+            while len(accepted) < min(_AT_ONCE, max(1, self.limits.most // 8)):
                 another, _ = self._socket.accept()
-            except (BlockingIOError, InterruptedError):
-                break
-            except OSError as error:
-                return accepted, error
-            another.setblocking(False)
-            accepted.append(another)
+                another.setblocking(False)
+                accepted.append(another)
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            return accepted, error
         return accepted, None
+
+    async def _knock(self) -> None:
+        """Until there is somebody to accept. (`sock_accept`, cancelled, drops whom it accepted.)"""
+        heard = asyncio.Event()
+        loop, number = asyncio.get_running_loop(), self._socket.fileno()
+        loop.add_reader(number, heard.set)
+        try:
+            await heard.wait()
+        finally:
+            loop.remove_reader(number)  # the socket itself may be closed by now
 
     async def _serve(self, accepted: socket.socket) -> None:
         def protocol() -> HttpConnection:
