@@ -224,8 +224,9 @@ class _Quick(HttpServer):
             async with asyncio.timeout(1):
                 while state.connections or state.tasks:  # noqa: ASYNC110 - they tell nobody
                     await asyncio.sleep(0.001)
-        for task in state.tasks:
+        for task in (cancelled := list(state.tasks)):
             task.cancel()
+        await asyncio.gather(*cancelled, return_exceptions=True)
         for connection in list(state.connections):
             connection.transport.abort()
         for listener in self.servers:
