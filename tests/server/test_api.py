@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -70,8 +71,8 @@ async def test_a_conversation_is_made_renamed_listed_searched_and_deleted(tmp_pa
 class DeletedMeanwhile(SqliteStore):
     """Somebody deletes what was found before it is looked up."""
 
-    async def search(self, query: str, *, user: str | None = None, limit: int = 20) -> list[Found]:
-        found = await super().search(query, user=user, limit=limit)
+    async def search(self, query: str, **options: Any) -> list[Found]:
+        found = await super().search(query, **options)
         for id in {one.conversation for one in found}:
             await self.delete_conversation(id)
         return found
@@ -96,6 +97,22 @@ async def test_the_list_comes_in_pages(tmp_path: Path) -> None:
             seen += [line["id"] for line in page["items"]]
             cursor = page["next"]
         assert (len(seen), set(seen)) == (5, made)
+
+
+async def test_what_is_found_comes_in_pages(tmp_path: Path) -> None:
+    """S1: of conversations, however often one of them has the words."""
+    async with served(tmp_path, lambda _: says("The raven is black.")) as site:
+        made = [await site.conversation() for _ in range(4)]
+        for id in [*made, *[made[-1]] * 8]:
+            await end_of(site, await site.say("What colour is a raven?", id))
+        first = await site.get("/api/conversations?search=raven&limit=2")
+        second = await site.get(f"/api/conversations?search=raven&limit=2&before={first['next']}")
+        assert [len(page["items"]) for page in (first, second)] == [2, 2]
+        assert {line["id"] for line in (*first["items"], *second["items"])} == set(made)
+        assert second["next"] is None
+        for wrong in ("x", "-1", "1e9"):
+            answer = await site.ask("GET", f"/api/conversations?search=raven&before={wrong}")
+            assert (answer.status, "`next`" in answer.body["detail"]) == (422, True)
 
 
 async def test_a_turn_is_asked_about_answered_and_ends(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import sys
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,9 +52,9 @@ class TestSqlite(StoreConformance):
 class IndexedStore(SqliteStore):
     """Has everything in its index before it searches."""
 
-    async def search(self, query: str, *, user: str | None = None, limit: int = 20) -> list[Found]:
+    async def search(self, query: str, **options: Any) -> list[Found]:
         await self._bring_index_up_to_date()
-        return await super().search(query, user=user, limit=limit)
+        return await super().search(query, **options)
 
 
 class TestSearchInTheIndex(SearchConformance):

@@ -144,8 +144,11 @@ class MessageStore(Protocol):
     async def call(self, id: str) -> tuple[ToolCall, str, ToolResult | None]:
         """A call, its conversation, and its result where that waits for a person. May be Unreadable."""
 
-    async def search(self, query: str, *, user: str | None = None, limit: int = 20) -> list[Found]:
+    async def search(
+        self, query: str, *, user: str | None = None, limit: int = 20, distinct: bool = False
+    ) -> list[Found]:
         """Where all these words are found, as parts of words too: titles first, then the newest messages.
 
         A query is text: it has no operators, and no character in it means anything but itself.
+        With `distinct`, of each conversation only the first.
         """

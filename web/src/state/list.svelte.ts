@@ -86,7 +86,7 @@ class ConversationList {
     const page = await api.conversations(search, this.next, this.filter);
     if (this.asked !== asked) return; // another list is shown by now
     for (const item of page.items) this.known.set(item.id, item);
-    if (this.found !== null) this.found = [...this.found, ...page.items.map((item) => item.id)];
+    if (this.found !== null) this.found = [...new Set([...this.found, ...page.items.map((item) => item.id)])];
     this.next = page.next;
   }
 

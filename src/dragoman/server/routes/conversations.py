@@ -26,6 +26,7 @@ from dragoman.turn.settings import known
 
 router = APIRouter(tags=["conversations"])
 _MARKS = str.maketrans("«»", "\x02\x03")
+_NO_CURSOR = "`before` is no cursor: take `next` of the page before"
 
 
 @router.get("/conversations")
@@ -44,7 +45,7 @@ async def list_conversations(
     archive, too."""
     store = context.runtime.store
     if search.strip():
-        return shapes.Page(await _search(context, person, search, limit), None)
+        return await _search(context, person, search, limit, before)
     page = await store.conversations(
         user=person,
         limit=limit + 1,
@@ -199,18 +200,18 @@ async def _line(context: Context, id: str) -> shapes.ConversationSummary:
     return line
 
 
-async def _search(context: Context, person: str, search: str, limit: int) -> list[shapes.ConversationSummary]:
+async def _search(context: Context, person: str, search: str, limit: int, before: str) -> shapes.Page:
     store = context.runtime.store
-    hits: dict[str, Found] = {}
-    for hit in await store.search(search, user=person, limit=limit * 4):
-        hits.setdefault(hit.conversation, hit)
-    found = list(hits)[:limit]
-    busy = await store.busy(found)
-    return [
-        summary(conversation, busy.get(id, Busy()), hits[id].snippet.translate(_MARKS), hits[id].message)
-        for id in found
-        if (conversation := await _listed(context, hits[id])) is not None
+    start = _parse_place(before)
+    found = await store.search(search, user=person, limit=start + limit + 1, distinct=True)
+    hits = found[start : start + limit]
+    busy = await store.busy([hit.conversation for hit in hits])
+    lines = [
+        summary(listed, busy.get(hit.conversation, Busy()), hit.snippet.translate(_MARKS), hit.message)
+        for hit in hits
+        if (listed := await _listed(context, hit)) is not None
     ]
+    return shapes.Page(lines, str(start + limit) if len(found) > start + limit else None)
 
 
 async def _listed(context: Context, hit: Found) -> Conversation | None:
@@ -227,6 +228,13 @@ def _cursor(line: shapes.ConversationSummary) -> str:
     return base64.urlsafe_b64encode(f"{line.updated!r} {line.id}".encode()).decode()
 
 
+def _parse_place(cursor: str) -> int:
+    """How much of what was found has been shown."""
+    if not re.fullmatch(r"\d{0,6}", cursor, re.ASCII):
+        raise BadRequest(_NO_CURSOR)
+    return int(cursor or 0)
+
+
 def _parse_cursor(cursor: str) -> tuple[float, str] | None:
     if not cursor:
         return None
@@ -234,4 +242,4 @@ def _parse_cursor(cursor: str) -> tuple[float, str] | None:
         updated, _, id = base64.urlsafe_b64decode(cursor.encode()).decode().partition(" ")
         return float(updated), id
     except (ValueError, binascii.Error) as error:
-        raise BadRequest("`before` is no cursor: take `next` of the page before") from error
+        raise BadRequest(_NO_CURSOR) from error

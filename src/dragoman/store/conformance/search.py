@@ -137,6 +137,25 @@ class SearchConformance(Suite):
             assert hit.snippet.startswith(f"…{words[499]} «{words[500]}»")  # at the beginning of a word
             assert len(hit.snippet) < 300
 
+    async def test_of_each_conversation_the_first_can_be_asked_for(self, tmp_path: Path) -> None:
+        """S1: however often the others have the words."""
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(
+                Conversation("conv_0"), [scene.user("msg_old", None, "conv_0", text="a raven")]
+            )
+            await scene.written(store, *(f"a raven {n}" for n in range(30)))
+            await store.add_conversation(Conversation("conv_2", title="ravens"))
+            for title, all_of_them in (
+                ("", [None, "msg_30", "msg_old"]),
+                ("raven", ["msg_old", None, "msg_30"]),
+            ):
+                await store.set_title("conv_0", title)
+                for query in ("raven", "ra"):
+                    found = await store.search(query, limit=3, distinct=True)
+                    assert [hit.message for hit in found] == all_of_them, query
+                    first = await store.search(query, limit=2, distinct=True)
+                    assert [hit.conversation for hit in first] == [hit.conversation for hit in found[:2]]
+
     async def test_the_newest_are_found_first(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await scene.written(store, *(f"a raven {n}" for n in range(30)))

@@ -9,7 +9,7 @@ from dragoman.messages.parts import ToolCall
 from dragoman.store.conversations import Found
 from dragoman.store.postgres.database import PostgresDatabase
 from dragoman.store.sql.database import SqlConnection
-from dragoman.store.sql.texts import chunks, has_all, plain_part, snippet_of, text_of_call, words_of
+from dragoman.store.sql.texts import chunks, has_all, in_order, plain_part, snippet_of, text_of_call, words_of
 
 _PAGE = 200  # texts that are looked at at once
 _PAGES = 250  # of them at most: about as many texts as SQLite looks through in the time of one search
@@ -18,16 +18,17 @@ _LAST = 2**62  # comes after every text
 
 
 class PostgresSearch(PostgresDatabase):
-    async def search(self, query: str, *, user: str | None = None, limit: int = 20) -> list[Found]:
+    async def search(
+        self, query: str, *, user: str | None = None, limit: int = 20, distinct: bool = False
+    ) -> list[Found]:
         if not (words := words_of(query)):
             return []
 
         def read(db: SqlConnection) -> list[Found]:
             with self._snapshot(db):
                 titles = self._search_titles(db, words, user, limit)
-                found = self._search_texts(db, words, user, limit)
-            seen = {one.conversation for one in found}
-            return [one for one in titles if one.conversation not in seen] + found
+                found = self._search_texts(db, words, user, limit, distinct=distinct)
+            return in_order(titles, found, distinct=distinct)
 
         return (await self._read(read, slow=True))[:limit]
 
@@ -43,18 +44,19 @@ class PostgresSearch(PostgresDatabase):
         ]
 
     def _search_texts(
-        self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int
+        self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int, *, distinct: bool
     ) -> list[Found]:
         found: dict[str, Found] = {}
+        one = "conversation" if distinct else "message"
         key: dict[str, object] = {"user": user, "part": _pattern(words), "limit": _PAGE, "before": _LAST}
         for _ in range(_PAGES):
             rows = db.execute(self._sql["search_texts"], key).fetchall()
             if not rows:
                 break
             for row in rows:
-                if row["message"] not in found and has_all(row["text"], words):
+                if row[one] not in found and has_all(row["text"], words):
                     snippet = snippet_of(row["text"], words)
-                    found[row["message"]] = Found(row["message"], row["conversation"], row["title"], snippet)
+                    found[row[one]] = Found(row["message"], row["conversation"], row["title"], snippet)
                     if len(found) == limit:
                         return list(found.values())
             key["before"] = rows[-1]["id"]

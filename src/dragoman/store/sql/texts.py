@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import JsonValue
 
 from dragoman.messages.parts import ToolCall
+from dragoman.store.conversations import Found
 
 _CHUNK = 20_000  # characters: a longer text is several rows, so that indexing one takes milliseconds
 _OVERLAP = 200  # of one row with the next: what stands on the border is found too
@@ -83,3 +84,15 @@ def _words_of(value: JsonValue) -> Iterator[str]:
             pass
         case _:
             yield str(value)
+
+
+def in_order(titles: list[Found], texts: list[Found], *, distinct: bool) -> list[Found]:
+    """Titles first. With `distinct` each has its place however many are asked for."""
+    if not distinct:
+        seen = {one.conversation for one in texts}
+        return [one for one in titles if one.conversation not in seen] + texts
+    places = {one.conversation: one for one in texts}
+    named = {one.conversation for one in titles}
+    return [places.get(one.conversation, one) for one in titles] + [
+        one for one in texts if one.conversation not in named
+    ]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dragoman.messages.parts import ToolCall
 from dragoman.store.conversations import Found
 from dragoman.store.sql.database import Row, SqlConnection
-from dragoman.store.sql.texts import chunks, has_all, plain_part, snippet_of, text_of_call, words_of
+from dragoman.store.sql.texts import chunks, has_all, in_order, plain_part, snippet_of, text_of_call, words_of
 from dragoman.store.sqlite.database import SqliteDatabase
 
 _STEP = 10_000  # characters that one step puts into the index or takes out of it, or one row
@@ -23,29 +23,30 @@ _TRIGRAMS = 32  # of a query: enough to find few texts, which are then checked f
 class SqliteSearch(SqliteDatabase):
     _texts_changed = True  # since the last look: there may be something to index, also from an earlier run
 
-    async def search(self, query: str, *, user: str | None = None, limit: int = 20) -> list[Found]:
+    async def search(
+        self, query: str, *, user: str | None = None, limit: int = 20, distinct: bool = False
+    ) -> list[Found]:
         if not (words := words_of(query)):
             return []
 
         def read(db: SqlConnection) -> list[Found]:
             with self._snapshot(db):
-                found = self._search_texts(db, words, user, limit)
-                seen = {one.conversation for one in found}
-                titles = self._search_titles(db, words, user)
-                return [one for one in titles if one.conversation not in seen][:limit] + found
+                found = self._search_texts(db, words, user, limit, distinct=distinct)
+                return in_order(self._search_titles(db, words, user), found, distinct=distinct)
 
         return (await self._read(read, slow=True))[:limit]
 
     def _search_texts(
-        self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int
+        self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int, *, distinct: bool
     ) -> list[Found]:
         found: dict[str, Found] = {}
+        one = "conversation" if distinct else "message"
         for row in self._candidates(db, words, user):
             if len(found) == limit:
                 break
-            if row["message"] not in found and has_all(row["text"], words):
+            if row[one] not in found and has_all(row["text"], words):
                 snippet = snippet_of(row["text"], words)
-                found[row["message"]] = Found(row["message"], row["conversation"], row["title"], snippet)
+                found[row[one]] = Found(row["message"], row["conversation"], row["title"], snippet)
         return list(found.values())
 
     def _candidates(self, db: SqlConnection, words: Sequence[str], user: str | None) -> Iterator[Row]:
