@@ -174,6 +174,14 @@ async def test_enter_opens_what_was_looked_for_however_late_it_is_found(person: 
     await keys.press("Enter")
     typed.set()
     await person.sees("You said: a trip to Kyoto")
+
+    await page.route(re.compile("search=Lisbon"), lambda route: route.abort())
+    await keys.press("Control+k")
+    await person.by("palette").get_by_role("combobox").fill("Lisbon")
+    await expect(person.by("palette").get_by_role("alert")).to_contain_text("cannot be reached")
+    await keys.press("Enter")  # opens nothing that was found before
+    await expect(person.by("palette")).to_be_visible()
+    await keys.press("Escape")
     await page.unroute_all()
 
     await person.by("open-tools").click()  # those of this conversation
