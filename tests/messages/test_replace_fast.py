@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from dragoman.messages.parts import CallState, ToolCall
 from dragoman.messages.replace_fast import replace_fast
 
 
@@ -27,3 +28,11 @@ def test_a_field_that_is_not_there_is_an_error() -> None:
     """A change that is misspelt is not dropped."""
     with pytest.raises(TypeError, match="Told has no field knid"):
         replace_fast(Told("a"), knid="b")
+
+
+def test_a_copy_is_checked_as_a_new_value_is() -> None:
+    """A settled call without a result cannot be written, nor copied into being."""
+    call = ToolCall("call_1", "add")
+    assert replace_fast(call, state=CallState.RUNNING) == replace(call, state=CallState.RUNNING)
+    with pytest.raises(ValueError, match="call call_1 is completed but has no result"):
+        replace_fast(call, state=CallState.COMPLETED)

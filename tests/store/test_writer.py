@@ -161,8 +161,8 @@ async def test_what_must_be_on_disk_is_synced_and_the_rest_is_not(writer: Writer
         return number
 
     full, normal = 2, 1
-    assert await writer.submit(mode, sync=True) == full
-    assert await writer.submit(mode) == normal
+    for sync in (True, True, False, False, True):
+        assert await writer.submit(mode, sync=sync) == (full if sync else normal)
 
 
 async def test_a_caller_who_stops_waiting_stops_nobody_else(writer: Writer) -> None:

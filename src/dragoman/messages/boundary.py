@@ -36,9 +36,8 @@ def half_a_character(what: str) -> BadRequest:
 def check_json(value: object, what: str, *, margin: int = MARGIN) -> None:
     """BadRequest, naming what it is, for a value that could be stored and not be read again."""
     try:
-        text = _STORABLE.encode(value)
-        written = text.encode()
-        if _may_be_deep(text, margin):
+        written = _STORABLE.encode(value).encode()
+        if _may_be_deep(written, margin):
             read_with_margin(written, margin)
     except UnicodeEncodeError as error:
         raise half_a_character(what) from error
@@ -89,8 +88,9 @@ def is_finite(value: JsonValue) -> bool:
 
 def read_with_margin(text: bytes, margin: int = MARGIN) -> JsonValue:
     """The value, if it can also be read some levels down. ValueError else."""
-    read = from_json(b"[" * margin + text + b"]" * margin, allow_inf_nan=False)
-    for _ in range(margin):
+    around = margin if _may_be_deep(text, margin) else 0
+    read = from_json(b"[" * around + text + b"]" * around, allow_inf_nan=False)
+    for _ in range(around):
         (read,) = read
     value: JsonValue = read
     return value
@@ -98,17 +98,18 @@ def read_with_margin(text: bytes, margin: int = MARGIN) -> JsonValue:
 
 def is_shallow(text: str) -> bool:
     """Whether a text of JSON can also be read some levels down."""
-    if not _may_be_deep(text, MARGIN):
+    written = text.encode("utf-8", "replace")
+    if not _may_be_deep(written, MARGIN):
         return True
     try:
-        read_with_margin(text.encode("utf-8", "replace"))
+        read_with_margin(written)
     except ValueError:
         return False
     return True
 
 
-def _may_be_deep(text: str, margin: int) -> bool:
-    return text.count("[") + text.count("{") > DEEPEST - margin
+def _may_be_deep(text: bytes, margin: int) -> bool:
+    return text.count(b"[") + text.count(b"{") > DEEPEST - margin
 
 
 # What a browser would run (javascript:) or a provider read from its own disk (file:) is no address of a file.

@@ -200,7 +200,7 @@ class Draft:
         place = self._calls[call]
         part = self._parts[place]
         assert isinstance(part, ToolCall)
-        self._parts[place] = replace(part, **changes)  # type: ignore[arg-type]  # the names are ToolCall's
+        self._parts[place] = replace_fast(part, **changes)
 
     def _so_far(self) -> list[Part]:
         reasoning = self._open.get("reasoning")

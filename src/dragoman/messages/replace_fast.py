@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 def replace_fast(value: V, /, **changes: object) -> V:
-    """The same but for these fields. Checks in `__post_init__` do not run: for values that have none."""
+    """The same but for these fields, checked as a new value is."""
     key = type(value), *changes
     copy = _COPIERS.get(key) or _copier(key)
     new: V = copy(value, **changes)
@@ -29,6 +29,8 @@ def _copier(key: tuple[Any, ...]) -> Callable[..., Any]:
     source = "\n".join([f"def _copy(_old, /, {', '.join(changed)}):", "    _new = _make(_kind)", *lines])
     names: dict[str, Any] = {f"_set_{name}": getattr(kind, name).__set__ for name in slots}
     names |= {"_make": object.__new__, "_kind": kind}
+    if hasattr(kind, "__post_init__"):
+        source += "\n    _new.__post_init__()"
     exec(f"{source}\n    return _new", names)  # as dataclasses make their methods
     _COPIERS[key] = names["_copy"]
     return _COPIERS[key]

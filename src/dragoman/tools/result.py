@@ -13,6 +13,8 @@ from dragoman.messages.boundary import read_with_margin
 from dragoman.messages.parts import File, ToolResult
 from dragoman.tools.tool import ToolOutput
 
+_AS_TEXT = json.JSONEncoder(ensure_ascii=False)
+
 
 def result_of(output: Any) -> ToolResult:
     """Text stays text; any other value becomes JSON; None says that it is done."""
@@ -24,7 +26,7 @@ def result_of(output: Any) -> ToolResult:
     title = whole_text(whole.title) if whole.title else None
     if isinstance(value, str):
         return ToolResult(value, None, title, metadata, attachments)
-    text = "done" if value is None else json.dumps(value, ensure_ascii=False)
+    text = "done" if value is None else _AS_TEXT.encode(value)
     return ToolResult(text, value, title, metadata, attachments)
 
 

@@ -303,8 +303,9 @@ def _receive(turn: Turn, fact: ReplyReceived) -> Turn:
     _refuse_if(
         fact, len(made) < len(fact.calls) or bool(made.keys() & turn.calls.keys()), "a call id repeats"
     )
-    return replace_fast(
-        _use(turn, fact.usage),
+    return _use(
+        turn,
+        fact.usage,
         replied=True,
         finish=fact.finish,
         rounds=turn.rounds + (bool(made) or fact.finish == "pause"),  # the provider's tools ran, too
@@ -312,8 +313,9 @@ def _receive(turn: Turn, fact: ReplyReceived) -> Turn:
     )
 
 
-def _use(turn: Turn, usage: Usage) -> Turn:
-    return replace_fast(turn, usage=turn.usage + usage, known_cost=turn.known_cost + (usage.cost or 0.0))
+def _use(turn: Turn, usage: Usage, **changes: object) -> Turn:
+    known_cost = turn.known_cost + (usage.cost or 0.0)
+    return replace_fast(turn, usage=turn.usage + usage, known_cost=known_cost, **changes)
 
 
 def _change_call(turn: Turn, fact: CallFact) -> Turn:
@@ -330,35 +332,40 @@ def _change_call(turn: Turn, fact: CallFact) -> Turn:
         closing, limit = closing or fact.closing, limit or fact.limit
     if state is None:
         raise IllegalFact(f"{_name(fact)}, but call {fact.call} is {call.state}")
-    changed = replace_fast(_ask_or_answer(call, fact), state=state)
-    calls = {**turn.calls, fact.call: changed}
+    calls = {**turn.calls, fact.call: _changed(call, fact, state)}
     return replace_fast(turn, calls=calls, closing=closing, closed_in=closed_in, limit=limit)
 
 
-def _ask_or_answer(call: Call, fact: CallFact) -> Call:
+def _changed(call: Call, fact: CallFact, state: CallState) -> Call:
     match fact:
         case ApprovalAsked() | CallInterrupted():
             _refuse_if(fact, bool(call.questions), f"call {fact.call} has an open question already")
-            return replace_fast(call, questions=(fact.question,), asked=True, approved=None)
+            return replace_fast(call, state=state, questions=(fact.question,), asked=True, approved=None)
         case ToolAsked() | ResultAsked():
             known = isinstance(fact, ResultAsked) and bool(call.questions)
             _refuse_if(fact, known, f"call {fact.call} has an open question already")
             _refuse_if(fact, fact.question in call.questions, f"call {fact.call} asks it already")
-            return replace_fast(call, questions=(*call.questions, fact.question))
+            return replace_fast(call, state=state, questions=(*call.questions, fact.question))
         case QuestionAnswered() | QuestionWithdrawn():
             asks = fact.question in call.questions
             _refuse_if(fact, not asks, f"call {fact.call} does not ask {fact.question}")
             open = tuple(question for question in call.questions if question != fact.question)
             approved = fact.approved if isinstance(fact, QuestionAnswered) else None
-            return replace_fast(call, questions=open, approved=approved or call.approved)
+            return replace_fast(call, state=state, questions=open, approved=approved or call.approved)
         case CallStarted():
             _refuse_if(fact, call.asked and call.approved is None, f"nobody allowed call {fact.call}")
-            starts = call.starts + 1
-            return replace_fast(call, client=fact.client, review=fact.review, starts=starts, questions=())
+            return replace_fast(
+                call,
+                state=state,
+                client=fact.client,
+                review=fact.review,
+                starts=call.starts + 1,
+                questions=(),
+            )
         case ModelAsked():
-            return replace_fast(call, usage=call.usage + fact.usage)
+            return replace_fast(call, state=state, usage=call.usage + fact.usage)
         case CallFinished():
-            return replace_fast(call, questions=())
+            return replace_fast(call, state=state, questions=())
 
 
 def _refuse_unsettled(turn: Turn, fact: Fact) -> None:

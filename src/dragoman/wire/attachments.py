@@ -14,7 +14,7 @@ from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.media import is_text, modality
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
-from dragoman.wire.files import Attachments, files_of
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments, files_of
 from dragoman.wire.payload import FileContent
 from dragoman.wire.pictures import NO_LIMITS, FileLimits, fit_picture
 from dragoman.wire.wire import Wire
@@ -98,7 +98,7 @@ class AttachmentReader:
                 continue
             wanted[key] = await self._read(key, made)
         self._remember(made)
-        return _attachments(wanted, ids)
+        return _attachments(wanted, ids) if wanted or ids else NO_ATTACHMENTS
 
     async def find(self, blob: str) -> tuple[FileContent, BlobReader]:
         """A blob as it is stored, and where that is. NotFound where it is in none of the places."""

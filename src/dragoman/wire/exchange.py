@@ -152,7 +152,8 @@ class Exchange:
         while self._failure is None and not self._ended:
             chunk, self._unread = self._unread, b""
             if not chunk and self._done:
-                await read_bounded(self._response, seconds=self._after_done)
+                if not content.at_eof():
+                    await read_bounded(self._response, seconds=self._after_done)
             elif not chunk:
                 timer.begin()
                 try:
@@ -236,7 +237,8 @@ class Exchange:
 class _StallTimer:
     """Hangs up when nothing came for too long while somebody waited.
 
-    One timer looks at the stream now and then; a read costs two assignments, not a timer of its own.
+    One timer looks at the stream now and then; a read costs two assignments, not a timer of its own, and a
+    reply that came at once needs none.
     """
 
     def __init__(self, limit: float | None, hang_up: Callable[[], None]) -> None:
@@ -245,10 +247,12 @@ class _StallTimer:
         self._hang_up = hang_up
         self._loop = asyncio.get_running_loop()
         self._since: float | None = None
-        self._timer = None if limit is None else self._loop.call_later(limit, self._look)
+        self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
         self._since = self._loop.time()
+        if self._timer is None and self.limit is not None:
+            self._timer = self._loop.call_at(self._since + self.limit, self._look)
 
     def end(self) -> None:
         self._since = None

@@ -148,18 +148,19 @@ class HttpModel:
         attachments = await self._files.read(request)
         ids = frozenset(attachments.ids)
         if attachments.size > LARGE_BODY or is_large(request):
-            return *await asyncio.to_thread(self._written, request, attachments), ids
-        return *self._written(request, attachments), ids
+            return *await asyncio.to_thread(self._written, request, attachments, large=True), ids
+        return *self._written(request, attachments, large=False), ids
 
-    def _written(self, request: Request, attachments: Attachments) -> tuple[Endpoint, bytes | Payload]:
+    def _written(
+        self, request: Request, attachments: Attachments, *, large: bool
+    ) -> tuple[Endpoint, bytes | Payload]:
         body = self._encode(request, attachments)
         endpoint = self._endpoint.with_headers_of(body)
         if self._media is not None:
             endpoint = self._media.endpoint(request, endpoint)
         files = attachments.contents
         if not endpoint.form:
-            large = files or attachments.size > LARGE_BODY or is_large(request)
-            return endpoint, write_large(body, files) if large else write(body)
+            return endpoint, write_large(body, files) if large or files else write(body)
         data, type = write_form(body, files)
         return replace(endpoint, headers={**endpoint.headers, "Content-Type": type}), data
 

@@ -133,6 +133,8 @@ def check_options(
     """BadRequest where an option has the wrong type, or nobody would understand it. `types` has the types of
     all words, where they are not those that most wires share."""
     given = {name: value for name, value in options.items() if value is not None}
+    if not given:
+        return
     taken = set(words) if isinstance(extra, bool) else {*words, *extra}
     for name in given:
         if extra is not True and name not in taken:

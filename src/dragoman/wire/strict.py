@@ -7,8 +7,7 @@ the schema itself does not allow is taken out of the answer again (`restored`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import JsonValue
 
@@ -230,19 +229,14 @@ def _meant(node: JsonValue, root: Schema) -> Schema:
     return {}
 
 
-def restore_calls(events: list[Event], tools: Iterable[ToolSpec]) -> list[Event]:
+def restore_calls(events: list[Event], tools: Sequence[ToolSpec]) -> list[Event]:
     """The events, with calls whose nulls stand for nothing as the tool's own schema has them."""
-    if not any(isinstance(event, CallInputEnd) and event.arguments for event in events):
-        return events
-    schemas = {tool.name: tool.parameters for tool in tools}
-    return [
-        replace(event, arguments=fitting)
-        if isinstance(event, CallInputEnd)
-        and event.tool in schemas
-        and isinstance(fitting := restored(event.arguments, schemas[event.tool]), dict)
-        else event
-        for event in events
-    ]
+    for event in events:
+        if isinstance(event, CallInputEnd) and event.arguments:
+            schema = next((tool.parameters for tool in tools if tool.name == event.tool), None)
+            fitting = restored(event.arguments, schema)
+            event.arguments = fitting if isinstance(fitting, dict) else event.arguments
+    return events
 
 
 # ── what schemas say ──────────────────────────────────────────────────────────────────────────────

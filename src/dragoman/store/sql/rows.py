@@ -16,6 +16,7 @@ from dragoman.messages.codec import Codec
 from dragoman.messages.message import Message, Role
 from dragoman.messages.parts import Error, Part, ToolCall, ToolResult
 from dragoman.messages.questions import Action, Grant, Question, Rule
+from dragoman.messages.replace_fast import replace_fast
 from dragoman.messages.usage import Usage
 from dragoman.store.codecs import CALL, JSON, MESSAGE, QUESTION, RESULT, USAGE
 from dragoman.store.sql.database import Row
@@ -57,7 +58,7 @@ def message_row(message: Message) -> dict[str, object]:
         "parent": message.parent,
         "turn": message.turn,
         "role": message.role,
-        "body": MESSAGE.dump(replace(message, parts=parts)),
+        "body": MESSAGE.dump(replace_fast(message, parts=parts)),
     }
 
 

@@ -33,6 +33,7 @@ class Writer:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._closed = False
+        self._full = False  # whether SQLite was told to put each commit on disk
         self.commits = 0
         self._thread = threading.Thread(target=self._work, name="dragoman-store", daemon=True)
         self._thread.start()
@@ -71,19 +72,20 @@ class Writer:
                 return
 
     def _commit(self, batch: list[_Job]) -> list[_Outcome]:
-        sync = any(job[2] for job in batch)
         try:
-            if sync:
-                self._connection.execute("PRAGMA synchronous = FULL")
+            self._synchronise(any(job[2] for job in batch))
             return self._attempt(batch)
         except BaseException as error:  # a refusal, a full disk, a lost file: nobody's write happened
             failure = translate(error, self._path)
             if self._connection.in_transaction:
                 self._quietly("ROLLBACK")
             return [(future, None, failure) for _, future, _ in batch]
-        finally:
-            if sync:
-                self._quietly("PRAGMA synchronous = NORMAL")
+
+    def _synchronise(self, full: bool) -> None:
+        """Set where it changes: SQLite reads a PRAGMA anew each time."""
+        if full is not self._full:
+            self._connection.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
+            self._full = full
 
     def _attempt(self, batch: list[_Job]) -> list[_Outcome]:
         execute = self._connection.execute

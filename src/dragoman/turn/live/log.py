@@ -147,7 +147,7 @@ class TurnLog:
         if not _steerable(turn):
             self._flush()  # the store may refuse these: what came before must not be refused with them
         before, count, length, revision = self.turn, self._count, len(self.path), self.revision
-        self._take(turn, stamped, change or Change())
+        self._take(turn, stamped, change)
         write = self._flush(sync=sync)
         assert write is not None
         try:
@@ -166,7 +166,7 @@ class TurnLog:
         turn = reduce(advance, stamped, self.turn)
         if self._pending is None:
             self._soon = asyncio.get_running_loop().call_later(_MOMENT, self._flush_soon)
-        self._take(turn, stamped, change or Change())
+        self._take(turn, stamped, change)
 
     def is_running(self, call: str) -> bool:
         """A tool that may not be stopped runs on after its call: nothing of that can be recorded any more."""
@@ -204,17 +204,26 @@ class TurnLog:
                 object.__setattr__(fact, "at", now)
         return facts
 
-    def _take(self, turn: Turn, facts: Sequence[Fact], change: Change) -> None:
+    def _take(self, turn: Turn, facts: Sequence[Fact], change: Change | None) -> None:
         """Believe them, and put them with what is to be written."""
         if self._pending is None:
             self._pending = Change()
             self.events.hold()
-        pending = self._pending
-        pending.facts += map(FACT.dump, facts)
+        self._pending.facts += map(FACT.dump, facts)
         if self.observers:
             self._unseen += facts
-        pending.add(change)
         self.turn = turn
+        if change is not None:
+            self._apply(change, self._pending)
+        if turn.state is not self._last_state:
+            self._last_state = turn.state
+            self.publish(TurnState(turn.state))
+        if self.events.listeners:
+            self.events.show(self.snapshot())
+
+    def _apply(self, change: Change, pending: Change) -> None:
+        """Put it with what is to be written, and make it here, too."""
+        pending.add(change)
         if (moved := self._grow(change.messages)) is not None:
             pending.leaf = (pending.leaf or moved)[0], moved[1]
         for call in change.calls:
@@ -223,11 +232,6 @@ class TurnLog:
         for id, why in change.closed.items():
             if self.questions[id].answer is None:  # what was answered stays answered, as in the store
                 self.questions[id] = replace(self.questions[id], closed=why)
-        if turn.state is not self._last_state:
-            self._last_state = turn.state
-            self.publish(TurnState(turn.state))
-        if self.events.listeners:
-            self.events.show(self.snapshot())
 
     def _flush(self, *, sync: bool = False) -> asyncio.Future[None] | None:
         """Hand what is pending to the store. Returns the last write there is."""

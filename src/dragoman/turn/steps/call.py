@@ -15,6 +15,7 @@ from dragoman.messages import events as e
 from dragoman.messages.call_events import call_asked, call_end
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
+from dragoman.messages.replace_fast import replace_fast
 from dragoman.store.codecs import RESULT
 from dragoman.store.store import Change
 from dragoman.tools.execute import Outcome, execute, failed
@@ -262,7 +263,7 @@ class CallRun:
         if tool.fingerprint is not None:
             owner = self._log.conversation.owner
             await self._log.store.set_pin(owner, tool.permission, tool.fingerprint)
-        running = replace(call, state=CallState.RUNNING, started=self._log.now())
+        running = replace_fast(call, state=CallState.RUNNING, started=self._log.now())
         await self._log.record(
             *decided.facts,
             CallStarted(
@@ -387,7 +388,7 @@ class CallRun:
         if self._edited_by_person and state in (CallState.COMPLETED, CallState.FAILED):
             note = EDITED + canonical(call.arguments)
             result = replace(result, note=f"{note} {result.note}" if result.note else note)
-        settled = replace(call, state=state, result=result, ended=self._log.now())
+        settled = replace_fast(call, state=state, result=result, ended=self._log.now())
         facts: list[CallFact] = [*decided.facts, CallFinished(call.id, state, bool(limit), limit)]
         open = [q.id for q in self._log.questions.values() if q.call == self._id and q.open]
         closed = dict.fromkeys(open, f"the call is {state}")

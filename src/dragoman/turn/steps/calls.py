@@ -104,8 +104,8 @@ async def _cancel_calls(prepared: PreparedTurn) -> None:
 
 async def _limits(prepared: PreparedTurn) -> PlannedCalls:
     """What the plugins say of the calls of this reply: which are not to run, and which limit each is over."""
-    turn = prepared.log.turn
-    calls = PlannedCalls([call for call in prepared.view.calls if turn.calls[call.id].step == turn.step])
+    log, step = prepared.log, prepared.log.turn.step
+    calls = PlannedCalls([log.call(id) for id, known in log.turn.calls.items() if known.step == step])
     for plugin in prepared.hooks.before_calls:
         await plugin.before_calls(calls, prepared.view)
     return calls

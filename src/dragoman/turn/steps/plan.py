@@ -295,6 +295,8 @@ def _covered(reason: Reason, question: Question) -> bool:
 def _refused_before(prepared: PreparedTurn, call: ToolCall) -> Answered | None:
     """P10: what was refused in this turn and comes again unchanged is refused by itself, then closes it;
     unless a person has said something since, which may be that they changed their mind."""
+    if all(known.state is not CallState.REJECTED for known in prepared.log.turn.calls.values()):
+        return None
     said = (place for place, message in enumerate(prepared.log.messages) if _is_said(message))
     since = max(said, default=0)  # what is answered again was said in another turn
     replies = _earlier(prepared, call, lambda other: other.state is CallState.REJECTED, since)
