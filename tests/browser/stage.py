@@ -208,6 +208,12 @@ class Person:
             [id, settings],
         )
 
+    async def until(self, promised: str, given: Any = None) -> None:
+        """What this function promises is true. (To `wait_for_function` every promise is, as it is no false.)"""
+        async with asyncio.timeout(PATIENCE):
+            while not await self.page.evaluate(promised, given):  # noqa: ASYNC110 - nobody tells us
+                await asyncio.sleep(0.05)
+
     async def told(self, path: str) -> Any:
         """What the API says, asked by the page."""
         return await self.page.evaluate("path => fetch(path).then(answer => answer.json())", path)

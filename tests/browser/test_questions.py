@@ -195,7 +195,7 @@ async def test_what_was_being_written_is_not_lost_where_another_tab_answers(pers
     await person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await person.by("toast").get_by_role("button", name="Copy").click()
     copied = "() => navigator.clipboard.readText().then(text => text === 'not on a Sunday')"
-    await person.page.wait_for_function(copied)
+    await person.until(copied)
     await other.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -88,7 +89,7 @@ async def test_dictation_writes_into_the_field_and_leaves_no_conversation_behind
     assert media.asked[-1][0] == "audio/transcriptions"
     same = """before => fetch("/api/conversations").then(answer => answer.json())
         .then(({items}) => JSON.stringify(items.map(({id}) => id)) === before)"""
-    await speaker.page.wait_for_function(same, arg=str(before).replace("'", '"').replace(" ", ""))
+    await speaker.until(same, json.dumps(before, separators=(",", ":")))
     await expect(speaker.by("message")).to_have_count(0)
 
 

@@ -240,20 +240,20 @@ async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
     await person.page.keyboard.press("Enter")
     await expect(person.by("title").get_by_role("button")).to_be_focused()  # and not pressed by that Enter
     await expect(row).to_contain_text("Regards")
-    for again in (True, False):
-        await row.hover()
-        await row.get_by_test_id("conversation-menu").click()
-        await person.by("delete").click()
-        await expect(row).to_have_count(0)
-        if again:
-            await person.page.go_back()  # who goes back to it may say something there
-            await expect(row).to_be_visible()
-    await person.page.keyboard.press("Control+k")
-    await person.by("palette").get_by_role("combobox").fill("Regards")
-    await expect(person.by("palette-none")).to_be_visible()
-    await person.page.keyboard.press("Escape")
-    gone = "id => fetch(`/api/conversations/${id}`).then(answer => answer.status === 404)"
-    await person.page.wait_for_function(gone, arg=id, timeout=60_000)
+    async with person.page.expect_request_finished(lambda request: request.method == "DELETE"):
+        for again in (True, False):
+            await row.hover()
+            await row.get_by_test_id("conversation-menu").click()
+            await person.by("delete").click()
+            await expect(row).to_have_count(0)
+            if again:
+                await person.page.go_back()  # who goes back to it may say something there
+                await expect(row).to_be_visible()
+        await person.page.keyboard.press("Control+k")
+        await person.by("palette").get_by_role("combobox").fill("Regards")
+        await expect(person.by("palette-none")).to_be_visible()
+        await person.page.keyboard.press("Escape")
+    assert (await person.told(f"/api/conversations/{id}"))["status"] == 404
 
 
 async def test_a_message_waits_for_the_running_turn(person: Person) -> None:
