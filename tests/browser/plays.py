@@ -167,7 +167,10 @@ PLAYS: dict[str, list[Line]] = {
     "loop": [*[calls("add", a=1, b=1) for _ in range(4)], says("Enough.")],
     "ask": [calls("ask_person", question="Which colour?", choices=["red", "blue"]), says("Thank you.")],
     "js": [calls("browser_js_eval", code="return 6 * 7"), says("42.")],
-    "endless": [calls("browser_js_eval", code="while (true) {}"), says("It did not end.")],
+    "endless": [
+        calls("browser_js_eval", code="files.write('begun.txt', 'x'); while (true) {}"),
+        says("It did not end."),
+    ],
     "bomb": [
         calls("browser_js_eval", code="const a = []; while (true) a.push(new Array(1e6).fill(1))"),
         says("It was stopped."),

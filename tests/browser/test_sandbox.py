@@ -66,13 +66,33 @@ async def test_an_error_is_a_failed_call(person: Person) -> None:
     assert "no such luck" in call["result"]["text"]
 
 
-@pytest.mark.parametrize("play", ["play:endless", pytest.param("play:bomb", marks=pytest.mark.long)])
-async def test_what_does_not_end_is_ended_and_the_page_lives(server: Server, play: str) -> None:
-    """In a browser that gives the frame a process of its own, as those for desktops do: one without ends the
-    page with code that takes all memory."""
+# What the endless play writes before its loop. Handed on once the loop has begun, since nothing is awaited.
+BEGUN = """() => navigator.storage.getDirectory().then(root => root.getDirectoryHandle("dragoman-files"))
+  .then(files => files.getFileHandle("begun.txt")).then(() => true, () => false)"""
+
+
+async def test_what_does_not_end_is_ended_and_the_page_lives(server: Server) -> None:
+    """U4: in a browser that gives the frame a process of its own, as those for desktops do."""
     async with chromium("--site-per-process") as browser, at_the_page(browser, server) as person:
-        call = await run(person, play)
-        assert call["state"] == "failed"
+        await person.page.clock.install()  # the loop takes a whole processor as long as it runs
+        await person.say("endless")
+        await person.by("run-here").click()
+        await person.until(BEGUN)
+        await person.page.clock.fast_forward(5_000)
+        await person.sees_call("failed")
+        id = await person.call.get_attribute("data-call")
+        assert (await person.told(f"/api/calls/{id}"))["result"][
+            "text"
+        ] == "the code was stopped after 5 seconds"
+        await person.say("hello")
+        await person.sees("How can I help?")
+
+
+@pytest.mark.long
+async def test_what_takes_all_memory_is_ended_and_the_page_lives(server: Server) -> None:
+    """U4: a browser without a process for the frame ends the page with it."""
+    async with chromium("--site-per-process") as browser, at_the_page(browser, server) as person:
+        assert (await run(person, "play:bomb"))["state"] == "failed"
         await person.say("hello")
         await person.sees("How can I help?")
 
