@@ -217,7 +217,7 @@ class Person:
         )
 
     async def until(self, promised: str, given: Any = None) -> None:
-        """What this function promises is true. (To `wait_for_function` every promise is, as it is no false.)"""
+        """Soon, what this function promises is true: `wait_for_function` takes any promise for true."""
         async with asyncio.timeout(PATIENCE):
             while not await self.page.evaluate(promised, given):  # noqa: ASYNC110 - nobody tells us
                 await asyncio.sleep(0.05)

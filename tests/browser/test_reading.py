@@ -108,6 +108,7 @@ async def test_a_megabyte_of_output_is_shown_on_demand_and_stays_smooth(person: 
     assert "line 6000:" not in await person.call.inner_text()
 
 
+@pytest.mark.long
 async def test_everything_is_reached_with_the_keyboard_alone(person: Person) -> None:
     await person.page.keyboard.type("note")
     await person.page.keyboard.press("Enter")
@@ -126,8 +127,10 @@ async def test_everything_is_reached_with_the_keyboard_alone(person: Person) -> 
     await expect(person.page.get_by_test_id("palette")).to_be_hidden()
 
 
-async def test_it_fits_a_phone(browser: Browser, server: Server) -> None:
-    async with at_the_page(browser, server, viewport={"width": 375, "height": 700}, has_touch=True) as person:
+async def test_it_fits_a_phone_and_speaks_chinese(browser: Browser, server: Server) -> None:
+    phone = {"viewport": {"width": 375, "height": 700}, "has_touch": True, "locale": "zh-CN"}
+    async with at_the_page(browser, server, **phone) as person:
+        await expect(person.page.locator("html")).to_have_attribute("lang", re.compile("^zh"))
         await person.say("note")
         await expect(person.question).to_be_visible(timeout=60_000)
         wide = await person.page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
@@ -136,11 +139,6 @@ async def test_it_fits_a_phone(browser: Browser, server: Server) -> None:
         await person.sees("The note is written.")
         await person.by("open-drawer").tap()
         await expect(person.by("conversation-list")).to_be_in_viewport()
-
-
-async def test_it_speaks_chinese(browser: Browser, server: Server) -> None:
-    async with at_the_page(browser, server, locale="zh-CN") as person:
-        await expect(person.page.locator("html")).to_have_attribute("lang", re.compile("^zh"))
         assert "对话" in await person.page.inner_text("body")
 
 

@@ -52,15 +52,12 @@ async def run(person: Person, code: str) -> dict[str, Any]:
     return call
 
 
-async def test_code_runs_and_its_result_goes_back(person: Person) -> None:
+async def test_code_runs_and_its_result_or_error_goes_back(person: Person) -> None:
     call = await run(person, "console.log('hi'); return {answer: 6 * 7}")
     assert call["state"] == "completed"
     assert "42" in call["result"]["text"]
     assert "hi" in call["result"]["text"]
     await person.sees("Done.")
-
-
-async def test_an_error_is_a_failed_call(person: Person) -> None:
     call = await run(person, "throw new Error('no such luck')")
     assert call["state"] == "failed"
     assert "no such luck" in call["result"]["text"]

@@ -13,9 +13,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
+from tests.browser import test_reading
 from tests.browser.plays import obey
 from tests.browser.stage import MARKS, Person, at_the_page, staged
-from tests.browser import test_reading
 from tests.loopback import loopback
 from tests.patience import PATIENCE
 from tests.tools.mcp.guarded import Said, guarded

@@ -42,6 +42,13 @@ async def speaker(hearing: Browser, studio: tuple[Server, MediaServer]) -> Async
         yield person
 
 
+@pytest_asyncio.fixture(loop_scope="session")
+async def listener(browser: Browser, studio: tuple[Server, MediaServer]) -> AsyncIterator[Person]:
+    """Without a microphone, in the browser that is there already."""
+    async with at_the_page(browser, studio[0]) as person:
+        yield person
+
+
 async def record(person: Person) -> None:
     """Until something was heard: the microphone of this browser beeps once a second."""
     await person.by("microphone").click()
@@ -114,13 +121,13 @@ async def test_a_spoken_answer_is_played_sought_in_and_sped_up(speaker: Person, 
     assert await faults(speaker) == []
 
 
-async def test_an_answer_is_read_aloud_by_the_model_that_speaks(speaker: Person, media: MediaServer) -> None:
+async def test_an_answer_is_read_aloud_by_the_model_that_speaks(listener: Person, media: MediaServer) -> None:
     """M5: until it is over, or stopped."""
     media.sound = wav(60)
-    await speaker.say("hello")
-    await speaker.sees("How can I help?")
-    await speaker.answer.hover()
-    button = speaker.by("read-aloud").last
+    await listener.say("hello")
+    await listener.sees("How can I help?")
+    await listener.answer.hover()
+    button = listener.by("read-aloud").last
     await button.click()
     await expect(button).to_have_attribute("data-reading", "true")
     spoken = ("audio/speech", "Hello! How can I help?")
@@ -131,7 +138,7 @@ async def test_an_answer_is_read_aloud_by_the_model_that_speaks(speaker: Person,
     await button.click()
     await eventually(lambda: [(path, fields.get("input")) for path, fields in media.asked].count(spoken) == 2)
     await expect(button).to_have_attribute("data-reading", "false")
-    await expect(speaker.by("toast")).to_have_count(0)
+    await expect(listener.by("toast")).to_have_count(0)
 
 
 @pytest.mark.long

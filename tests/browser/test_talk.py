@@ -121,8 +121,10 @@ async def test_two_tabs_show_the_same(person: Person) -> None:
     await person.sees("I have thought about it.")
 
 
-async def test_an_answer_is_run_again_and_both_versions_stay(person: Person) -> None:
-    """T10"""
+async def test_an_answer_is_run_again_and_both_versions_stay_and_a_fork_is_another_conversation(
+    person: Person,
+) -> None:
+    """T10, S1"""
     await person.say("hello")
     await person.sees("How can I help?")
     await person.answer.hover()
@@ -136,6 +138,12 @@ async def test_an_answer_is_run_again_and_both_versions_stay(person: Person) -> 
     for side in await person.by("compared").all():
         await expect(side).to_contain_text("How can I help?")
         await expect(side).to_contain_text("stage/model")
+    await person.page.keyboard.press("Escape")
+    before = person.page.url
+    await person.answer.hover()
+    await person.by("fork").last.click()
+    await person.page.wait_for_url(lambda url: url != before)
+    await person.sees("How can I help?")
 
 
 async def test_what_was_said_is_edited_and_the_old_version_stays(person: Person) -> None:
@@ -157,20 +165,18 @@ async def test_what_was_said_is_edited_and_the_old_version_stays(person: Person)
     await expect(person.by("edit").first).to_be_focused()
 
 
-async def test_a_fork_is_a_conversation_of_its_own(person: Person) -> None:
-    """S1"""
-    await person.say("hello")
-    await person.sees("How can I help?")
-    before = person.page.url
-    await person.answer.hover()
-    await person.by("fork").last.click()
-    await person.page.wait_for_url(lambda url: url != before)
-    await person.sees("How can I help?")
-
-
-async def test_a_running_turn_is_steered(person: Person) -> None:
-    """T13"""
+async def test_a_message_waits_for_a_running_turn_which_is_steered_and_stopped(person: Person) -> None:
+    """T4, T13, T6: its tool is stopped, and what was to steer it stays."""
     await person.say("nap")
+    await person.sees_call("running")
+    id = person.page.url.rpartition("/")[2]
+    send = """id => fetch(`/api/conversations/${id}/turns`, {method: "POST",
+        headers: {"content-type": "application/json"}, body: '{"text":"think","queue":true}'})"""
+    await person.page.evaluate(send, id)
+    await person.by("stop").click()
+    await person.sees("I have thought about it.")
+    await person.say("nap")
+    await expect(person.by("call")).to_have_count(2)
     await person.sees_call("running")
     await person.say("hurry up", steer=True)
     await person.by("stop").click()
@@ -195,6 +201,7 @@ async def test_conversations_are_found_by_what_was_said(browser: Browser, server
         await expect(row).to_be_visible()
 
 
+@pytest.mark.long
 async def test_an_attachment_goes_with_the_message(person: Person) -> None:
     """S4"""
     note: FilePayload = {"name": "a.txt", "mimeType": "text/plain", "buffer": b"hello"}
@@ -254,15 +261,3 @@ async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
         await expect(person.by("palette-none")).to_be_visible()
         await person.page.keyboard.press("Escape")
     assert (await person.told(f"/api/conversations/{id}"))["status"] == 404
-
-
-async def test_a_message_waits_for_the_running_turn(person: Person) -> None:
-    """T4"""
-    await person.say("nap")
-    await person.sees_call("running")
-    id = person.page.url.rpartition("/")[2]
-    send = """id => fetch(`/api/conversations/${id}/turns`, {method: "POST",
-        headers: {"content-type": "application/json"}, body: '{"text":"think","queue":true}'})"""
-    await person.page.evaluate(send, id)
-    await person.by("stop").click()
-    await person.sees("I have thought about it.")
