@@ -124,7 +124,7 @@ _NEW = (
 )
 REVISED = ("poem.txt", POEM.encode(), _NEW.encode())  # three hunks
 
-SPEED = 0.03  # seconds between pieces
+SPEED = 0.02  # seconds between pieces
 PIECE = 48  # characters of a long answer: each piece is drawn
 
 EXAMPLE = "There is a typo in greet.sh. Can you fix it and run it?"  # for a picture of the page

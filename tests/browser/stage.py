@@ -267,6 +267,7 @@ async def forget(page: Page, server: Server) -> None:
         if other is not page:
             await other.close()
     await page.unroute_all(behavior="ignoreErrors")
+    await page.context.unroute_all(behavior="ignoreErrors")
     await page.goto(f"{server.url}/healthz")
     await server.delete_conversations()
     storage = await page.context.new_cdp_session(page)

@@ -93,6 +93,7 @@ async def test_a_folder_is_told_from_a_file_and_cells_from_a_picture(person: Per
     await expect(person.by("attachment")).to_have_count(1)
 
 
+@pytest.mark.long
 async def test_what_is_to_steer_is_taken_back_into_the_field_and_what_waits_is_sent_now(
     person: Person,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import axe_playwright_python  # type: ignore[import-untyped]  # it is only where axe-core lies
 import pytest
@@ -164,38 +164,38 @@ async def test_nothing_serious_bars_the_way(browser: Browser, server: Server, co
     ],
 )
 async def test_nothing_serious_bars_the_way_in_any_view(
-    browser: Browser, server: Server, colours: str, width: int
+    person: Person, colours: Literal["light", "dark"], width: int
 ) -> None:
     """U3: results, groups, tasks, the inbox, the models, the tools, the rules."""
-    size = {"width": width, "height": 800}
-    async with at_the_page(browser, server, color_scheme=colours, viewport=size) as person:
-        assert await faults(person) == []
-        for play, words in (
-            ("people", "These are they."),
-            ("batch", "The batch is done."),
-            ("tasks", "Begun."),
-        ):
-            await person.say(play)
-            await person.sees(words)
-        for button in await person.page.locator("[data-call] > button, [data-calls] > button").all():
-            await button.click()
-        await expect(person.by("todo")).to_be_visible()
-        assert await faults(person) == []
-        await person.say("mail")
-        await person.by("more").click()
-        await person.by("edit-arguments").click()
-        assert await faults(person, "question") == []
-        for key, view in (("Alt+i", "inbox"), ("Control+k", "palette")):
-            await person.page.keyboard.press(key)
-            await expect(person.by(view)).to_be_visible()
-            assert await faults(person, view) == [], view
-            await person.page.keyboard.press("Escape")
-        for opener, view in (("model", "models"), ("open-tools", "tools")):
-            await person.by(opener).click()
-            await expect(person.by(view)).to_be_visible()
-            assert await faults(person, view) == [], view
-            await person.page.keyboard.press("Escape")
-        await person.by("reject").first.click()
+    await person.page.set_viewport_size({"width": width, "height": 800})
+    await person.page.emulate_media(color_scheme=colours)
+    assert await faults(person) == []
+    for play, words in (
+        ("people", "These are they."),
+        ("batch", "The batch is done."),
+        ("tasks", "Begun."),
+    ):
+        await person.say(play)
+        await person.sees(words)
+    for button in await person.page.locator("[data-call] > button, [data-calls] > button").all():
+        await button.click()
+    await expect(person.by("todo")).to_be_visible()
+    assert await faults(person) == []
+    await person.say("mail")
+    await person.by("more").click()
+    await person.by("edit-arguments").click()
+    assert await faults(person, "question") == []
+    for key, view in (("Alt+i", "inbox"), ("Control+k", "palette")):
+        await person.page.keyboard.press(key)
+        await expect(person.by(view)).to_be_visible()
+        assert await faults(person, view) == [], view
+        await person.page.keyboard.press("Escape")
+    for opener, view in (("model", "models"), ("open-tools", "tools")):
+        await person.by(opener).click()
+        await expect(person.by(view)).to_be_visible()
+        assert await faults(person, view) == [], view
+        await person.page.keyboard.press("Escape")
+    await person.by("reject").first.click()
 
 
 async def faults(person: Person, view: str = "") -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from playwright.async_api import Browser, Route, expect
+from playwright.async_api import Route, expect
 
 from tests.browser.stage import MARKS, Person, Server, at_the_page, chromium
 
@@ -156,40 +157,30 @@ async def test_files_of_the_browser_are_written_listed_read_and_shown(person: Pe
     await expect(person.page.locator("[data-testid=browser-file][data-path='notes/a.txt']")).to_be_visible()
 
 
-# What the tabs have to tell waits for a word, and is counted.
-_HELD = """
-const ask = window.fetch;
-window.fetch = async (address, init) => {
-  if (String(address).endsWith("/result")) {
-    localStorage.told = (localStorage.told ?? "") + ".";
-    while (!localStorage.go) await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  return ask(address, init);
-};
-"""
-
-
-async def test_a_call_runs_once_whatever_is_shown_and_in_however_many_tabs(
-    browser: Browser, server: Server
-) -> None:
+async def test_a_call_runs_once_whatever_is_shown_and_in_however_many_tabs(person: Person) -> None:
     """U4: somebody looks elsewhere and comes back, and another tab may run it without a click."""
-    async with at_the_page(browser, server) as person:
-        await person.page.context.add_init_script(_HELD)
-        await person.page.reload()
-        await person.say("js: return 6 * 7")
-        await person.by("run-here-always").click()
-        await expect(person.by("client-call")).to_have_text("Runs in this browser…")
-        await person.by("new-conversation").click()
-        await expect(person.by("welcome")).to_be_visible()
-        await person.page.go_back()
-        await expect(person.by("client-call")).to_have_text("Runs in this browser…")
-        other = Person(await person.page.context.new_page(), server)
-        await other.page.goto(person.page.url)
-        await expect(other.by("client-call")).to_have_text("Runs in this browser…")
-        await person.page.evaluate("localStorage.go = 1")
-        for one in (person, other):
-            await one.sees("Done.")
-        assert await person.page.evaluate("localStorage.told") == "."
+    told, go = list[str](), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        told.append(route.request.url)
+        await go.wait()
+        await route.continue_()
+
+    await person.page.context.route("**/api/calls/*/result", hold)
+    await person.say("js: return 6 * 7")
+    await person.by("run-here-always").click()
+    await expect(person.by("client-call")).to_have_text("Runs in this browser…")
+    await person.by("new-conversation").click()
+    await expect(person.by("welcome")).to_be_visible()
+    await person.page.go_back()
+    await expect(person.by("client-call")).to_have_text("Runs in this browser…")
+    other = Person(await person.page.context.new_page(), person.server)
+    await other.page.goto(person.page.url)
+    await expect(other.by("client-call")).to_have_text("Runs in this browser…")
+    go.set()
+    for one in (person, other):
+        await one.sees("Done.")
+    assert len(told) == 1
 
 
 @pytest.mark.long
