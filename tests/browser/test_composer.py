@@ -16,23 +16,6 @@ from tests.patience import PATIENCE
 pytestmark = MARKS
 
 
-async def test_escape_stops_and_up_edits(person: Person) -> None:
-    """T6"""
-    await person.say("slow")
-    await person.sees("word word")
-    await person.page.keyboard.press("Escape")
-    await expect(person.by("stopped")).to_be_visible()
-    await expect(person.by("stop")).to_be_hidden()  # the turn is over a moment after its answer
-    await person.by("composer-text").focus()
-    await person.page.keyboard.press("ArrowUp")
-    field = person.page.locator("[data-testid=message] textarea")
-    await expect(field).to_be_focused()
-    await expect(field).to_have_value("slow")
-    await field.fill("hello")
-    await person.by("edit-send").click()
-    await person.sees("How can I help?")
-
-
 @pytest.mark.long
 async def test_escape_does_not_stop_a_turn_that_waits(person: Person) -> None:
     """P3: nobody loses a question by a key that means "away"."""

@@ -13,7 +13,7 @@ from tests.browser.stage import MARKS, Person, Server, at_the_page
 pytestmark = MARKS
 
 
-async def test_a_message_is_sent_and_the_answer_streams_in(person: Person) -> None:
+async def test_an_answer_streams_in_and_is_stopped_by_a_click_or_a_key_and_up_edits(person: Person) -> None:
     """T6: and what it has said stays when it is stopped."""
     await person.say("slow")
     await person.sees("word word")
@@ -24,6 +24,20 @@ async def test_a_message_is_sent_and_the_answer_streams_in(person: Person) -> No
     )
     await person.by("stop").click()
     await expect(person.by("stopped")).to_be_visible()
+    await person.say("slow")
+    await expect(person.by("answer")).to_have_count(2)
+    await person.sees("word word")
+    await person.page.keyboard.press("Escape")
+    await expect(person.by("stopped")).to_have_count(2)
+    await expect(person.by("stop")).to_be_hidden()  # the turn is over a moment after its answer
+    await person.by("composer-text").focus()
+    await person.page.keyboard.press("ArrowUp")
+    field = person.page.locator("[data-testid=message] textarea")
+    await expect(field).to_be_focused()
+    await expect(field).to_have_value("slow")
+    await field.fill("hello")
+    await person.by("edit-send").click()
+    await person.sees("How can I help?")
 
 
 @pytest.mark.long
