@@ -16,7 +16,7 @@ from typing import Any
 from dragoman.messages.usage import Usage
 from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
 from dragoman.workspace.diff import diff_texts
-from tests.loopback import Answer, Body, Reply, Stream, delta, loopback, sse
+from tests.loopback import Answer, Body, Reply, Stream, as_stream, delta, loopback, sse
 
 LONG = "\n\n".join(
     f"Paragraph {n}: " + "the quick brown fox jumps over the lazy dog. " * 3 for n in range(40)
@@ -124,7 +124,8 @@ _NEW = (
 )
 REVISED = ("poem.txt", POEM.encode(), _NEW.encode())  # three hunks
 
-SPEED = 0.005  # seconds between pieces
+SPEED = 0.02  # seconds between pieces
+PIECE = 48  # characters of a long answer: each piece is drawn
 
 EXAMPLE = "There is a typo in greet.sh. Can you fix it and run it?"  # for a picture of the page
 
@@ -167,7 +168,10 @@ PLAYS: dict[str, list[Line]] = {
     "loop": [*[calls("add", a=1, b=1) for _ in range(4)], says("Enough.")],
     "ask": [calls("ask_person", question="Which colour?", choices=["red", "blue"]), says("Thank you.")],
     "js": [calls("browser_js_eval", code="return 6 * 7"), says("42.")],
-    "endless": [calls("browser_js_eval", code="while (true) {}"), says("It did not end.")],
+    "endless": [
+        calls("browser_js_eval", code="files.write('begun.txt', 'x'); while (true) {}"),
+        says("It did not end."),
+    ],
     "bomb": [
         calls("browser_js_eval", code="const a = []; while (true) a.push(new Array(1e6).fill(1))"),
         says("It was stopped."),
@@ -237,7 +241,8 @@ def obey(body: Body) -> Reply:
     if "tools" not in body:
         play = play[-1:]  # only an answer is wanted
     line: Line = play[min(place, len(play) - 1)]
-    return replace(line, usage=Usage(100, 20)) if not line.usage.total else line
+    line = replace(line, usage=Usage(100, 20)) if not line.usage.total else line
+    return as_stream(line, piece=PIECE) if line.text == LONG else line
 
 
 def _example(results: list[str]) -> list[Line]:

@@ -117,13 +117,21 @@ class Server:
         link, self.link = self.link, ""
         if link:
             return link
+        async with self._session() as session, session.post("/api/links", json={}) as response:
+            return f"{self.url}{(await response.json())['path']}"
+
+    async def delete_conversations(self) -> None:
+        """Those that the list shows: each page that is opened would show them, too."""
+        async with self._session() as session:
+            async with session.get("/api/conversations") as response:
+                listed = (await response.json())["items"]
+            for one in listed:
+                async with session.delete(f"/api/conversations/{one['id']}", json={}) as response:
+                    assert response.status in (204, 404)  # whoever left may have been deleting it
+
+    def _session(self) -> aiohttp.ClientSession:
         running, *_ = running_servers(self.config.with_name("chat.db.files"))
-        headers = {"authorization": f"Bearer {running.key}"}
-        async with (
-            aiohttp.ClientSession(running.url, headers=headers) as session,
-            session.post("/api/links", json={}) as response,
-        ):
-            return f"{running.url}{(await response.json())['path']}"
+        return aiohttp.ClientSession(running.url, headers={"authorization": f"Bearer {running.key}"})
 
     async def kill(self) -> None:
         """As if the power went: nothing is put in order."""
@@ -208,6 +216,12 @@ class Person:
             [id, settings],
         )
 
+    async def until(self, promised: str, given: Any = None) -> None:
+        """Soon, what this function promises is true: `wait_for_function` takes any promise for true."""
+        async with asyncio.timeout(PATIENCE):
+            while not await self.page.evaluate(promised, given):  # noqa: ASYNC110 - nobody tells us
+                await asyncio.sleep(0.05)
+
     async def told(self, path: str) -> Any:
         """What the API says, asked by the page."""
         return await self.page.evaluate("path => fetch(path).then(answer => answer.json())", path)
@@ -253,7 +267,9 @@ async def forget(page: Page, server: Server) -> None:
         if other is not page:
             await other.close()
     await page.unroute_all(behavior="ignoreErrors")
+    await page.context.unroute_all(behavior="ignoreErrors")
     await page.goto(f"{server.url}/healthz")
+    await server.delete_conversations()
     storage = await page.context.new_cdp_session(page)
     await storage.send("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "all"})
     await storage.detach()

@@ -16,23 +16,6 @@ from tests.patience import PATIENCE
 pytestmark = MARKS
 
 
-async def test_escape_stops_and_up_edits(person: Person) -> None:
-    """T6"""
-    await person.say("slow")
-    await person.sees("word word")
-    await person.page.keyboard.press("Escape")
-    await expect(person.by("stopped")).to_be_visible()
-    await expect(person.by("stop")).to_be_hidden()  # the turn is over a moment after its answer
-    await person.by("composer-text").focus()
-    await person.page.keyboard.press("ArrowUp")
-    field = person.page.locator("[data-testid=message] textarea")
-    await expect(field).to_be_focused()
-    await expect(field).to_have_value("slow")
-    await field.fill("hello")
-    await person.by("edit-send").click()
-    await person.sees("How can I help?")
-
-
 @pytest.mark.long
 async def test_escape_does_not_stop_a_turn_that_waits(person: Person) -> None:
     """P3: nobody loses a question by a key that means "away"."""
@@ -43,8 +26,10 @@ async def test_escape_does_not_stop_a_turn_that_waits(person: Person) -> None:
     await person.sees("The note is written.")
 
 
-async def test_the_enter_of_an_input_method_does_not_send(person: Person) -> None:
-    """In Safari only its code tells."""
+async def test_the_enter_of_an_input_method_does_not_send_and_what_is_sent_is_shown_at_once(
+    person: Person,
+) -> None:
+    """In Safari only its code tells. Neither "Loading" nor "Untitled" stands where a conversation begins."""
     await person.by("composer-text").fill("你好")
     await person.by("composer-text").evaluate(
         """e => e.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", keyCode: 229, bubbles: true,
@@ -52,6 +37,15 @@ async def test_the_enter_of_an_input_method_does_not_send(person: Person) -> Non
     )
     await expect(person.by("composer-text")).to_have_value("你好")
     await expect(person.by("message")).to_have_count(0)
+    await person.page.evaluate(
+        """() => { window.seen = new Set(); new MutationObserver(() => { for (const words of ["Loading…",
+        "Untitled conversation"]) if (document.querySelector("main").innerText.includes(words))
+        window.seen.add(words) }).observe(document.body, {childList: true, subtree: true}) }"""
+    )
+    await person.say("hello")
+    await person.sees("How can I help?")
+    assert await person.page.evaluate("[...window.seen]") == []
+    await expect(person.by("title")).to_contain_text("hello")
 
 
 PASTE = """() => {
@@ -82,6 +76,7 @@ async def test_a_folder_is_told_from_a_file_and_cells_from_a_picture(person: Per
     await expect(person.by("attachment")).to_have_count(1)
 
 
+@pytest.mark.long
 async def test_what_is_to_steer_is_taken_back_into_the_field_and_what_waits_is_sent_now(
     person: Person,
 ) -> None:
@@ -103,21 +98,8 @@ async def test_what_is_to_steer_is_taken_back_into_the_field_and_what_waits_is_s
     await person.sees("The note is written.")
 
 
-async def test_a_new_conversation_is_shown_with_its_first_message(person: Person) -> None:
-    """Neither "Loading" nor "Untitled" stands there first."""
-    await person.page.evaluate(
-        """() => { window.seen = new Set(); new MutationObserver(() => { for (const words of ["Loading…",
-        "Untitled conversation"]) if (document.querySelector("main").innerText.includes(words))
-        window.seen.add(words) }).observe(document.body, {childList: true, subtree: true}) }"""
-    )
-    await person.say("hello")
-    await person.sees("How can I help?")
-    assert await person.page.evaluate("[...window.seen]") == []
-    await expect(person.by("title")).to_contain_text("hello")
-
-
 async def test_what_is_not_sent_outlives_a_reload_and_goes_with_its_message(person: Person) -> None:
-    """S2: words and files, here and in the conversation that one left; none comes back once it is sent."""
+    """S2, S4: words and files, here and in the conversation that one left; none comes back once sent."""
     file = {"name": "list.txt", "mimeType": "text/plain", "buffer": b"milk"}
     await person.by("composer-text").fill("hello")
     await person.page.locator("input[type=file][multiple]").set_input_files(file)  # type: ignore[arg-type]

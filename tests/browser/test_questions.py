@@ -130,8 +130,13 @@ async def test_what_was_typed_into_a_question_that_was_closed_elsewhere_is_not_k
     assert ids[1] in kept
 
 
-async def test_a_tools_question_is_answered_in_ones_own_words(person: Person) -> None:
+async def test_a_tools_question_is_answered_by_a_choice_or_in_ones_own_words(person: Person) -> None:
     """C8: beside its choices, or where messages are typed; what was answered is seen at once."""
+    await person.say("ask")
+    await expect(person.question).to_contain_text("Which colour?", timeout=60_000)
+    await expect(person.call.get_by_text("Which colour?")).to_have_count(1)
+    await person.by("choice").filter(has_text="blue").click()
+    await person.sees("Thank you.")
     await person.say("ask")
     await expect(person.by("choice")).to_have_text(["red", "blue"])
     await person.by("reply-text").fill("a dark teal")
@@ -195,7 +200,7 @@ async def test_what_was_being_written_is_not_lost_where_another_tab_answers(pers
     await person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await person.by("toast").get_by_role("button", name="Copy").click()
     copied = "() => navigator.clipboard.readText().then(text => text === 'not on a Sunday')"
-    await person.page.wait_for_function(copied)
+    await person.until(copied)
     await other.close()
 
 
@@ -250,8 +255,8 @@ async def test_what_else_would_run_is_told_before_a_wider_rule_is_made(person: P
     await expect(waiting).to_have_count(0)
 
 
-async def test_a_wider_rule_is_chosen_and_remembered(person: Person) -> None:
-    """P11"""
+async def test_a_wider_rule_and_a_denial_are_chosen_and_remembered(person: Person) -> None:
+    """P11: both are listed, and taken back for those who come after."""
     await person.say("plan")
     await expect(person.by("rule-choice").locator("option")).to_have_text(
         ["memos.write for “work/plan”", "memos.write for “work/*”", "memos.write for everything"],
@@ -268,34 +273,25 @@ async def test_a_wider_rule_is_chosen_and_remembered(person: Person) -> None:
     await person.sees("Reported.")
     await person.say("diary")
     await expect(person.question).to_contain_text("May memo run", timeout=60_000)
-    await person.by("reject").click()
-    await _grant_is_listed(person, "allowed memos.write for “work/*”")
-
-
-async def test_a_denial_is_remembered(person: Person) -> None:
-    """P11: deny likewise."""
-    await person.say("diary")
     await person.by("more").click()
     await person.by("for-longer").click()
     await person.by("deny-hour").click()
     await person.sees_call("rejected")
     await person.say("diary")
-    await expect(person.by("call")).to_have_count(2, timeout=60_000)
+    await expect(person.by("call")).to_have_count(4, timeout=60_000)
     await person.sees_call("rejected")
     await expect(person.by("question")).to_have_count(0)
-    await _grant_is_listed(person, "denied memos.write for “home/diary”", "until")
-
-
-async def _grant_is_listed(person: Person, rule: str, *more: str) -> None:
-    """And is taken back, for those who come after."""
     await person.by("open-settings").first.click()
     await person.by("tab-permissions").click()
-    grant = person.by("grant").filter(has_text=rule)
-    await expect(grant).to_have_count(1)
-    for words in more:
-        await expect(grant).to_contain_text(words)
-    await grant.get_by_test_id("revoke").click()
-    await expect(grant).to_have_count(0)
+    for rule, until in (
+        ("allowed memos.write for “work/*”", ""),
+        ("denied memos.write for “home/diary”", "until"),
+    ):
+        grant = person.by("grant").filter(has_text=rule)
+        await expect(grant).to_have_count(1)
+        await expect(grant).to_contain_text(until)
+        await grant.get_by_test_id("revoke").click()
+        await expect(grant).to_have_count(0)
 
 
 async def test_a_rejection_may_stop_all_calls_of_the_turn(person: Person) -> None:

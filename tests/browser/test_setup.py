@@ -13,9 +13,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
+from tests.browser import test_reading
 from tests.browser.plays import obey
 from tests.browser.stage import MARKS, Person, at_the_page, staged
-from tests.browser.test_reading import AXE
 from tests.loopback import loopback
 from tests.patience import PATIENCE
 from tests.tools.mcp.guarded import Said, guarded
@@ -45,10 +45,9 @@ async def open_setup(person: Person, part: str) -> None:
     await person.by(f"setup-{part}").click()
 
 
-async def violations(person: Person) -> list[str]:
-    await person.page.evaluate(AXE)
-    found = await person.page.evaluate("axe.run({resultTypes: ['violations']})")
-    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found["violations"]]
+async def violations(person: Person, view: str = "") -> list[str]:
+    found = await test_reading.violations(person, view)
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
 
 
 async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_path: Path) -> None:
@@ -66,7 +65,7 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
         await expect(owner.by("open-new-provider")).to_be_focused()
         await row.get_by_test_id("test-provider").click()
         await expect(row.get_by_test_id("provider-test")).to_contain_text("It works")
-        assert await violations(owner) == []
+        assert await violations(owner, "settings") == []
         assert KEY not in await owner.page.content()
         assert KEY not in json.dumps(await owner.told("/api/setup/providers"))
         await owner.page.keyboard.press("Escape")
@@ -88,7 +87,7 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
         await expect(row.get_by_test_id("remove-provider")).to_be_focused()
         await owner.page.evaluate(DELETE, "/api/setup/providers/mine")  # by another tab
         await row.get_by_test_id("remove-provider").click()
-        assert await violations(owner) == []
+        assert await violations(owner, "confirm") == []
         await owner.by("confirm-yes").click()
         await expect(row).to_be_hidden()
         await expect(owner.by("providers")).to_be_focused()  # what was pressed is gone

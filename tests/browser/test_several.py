@@ -91,7 +91,7 @@ async def test_each_makes_a_version_and_they_are_compared(browser: Browser, tmp_
         await expect(sides.nth(2)).to_contain_text("1 call")
         await expect(sides.nth(2)).to_contain_text("tokens")
         await expect(person.by("compare-state")).to_have_count(0)
-        assert await faults(person) == []
+        assert await faults(person, "compare") == []
         await sides.nth(1).get_by_role("combobox").select_option("Version 1 of 4 · stage/model")
         await expect(sides.nth(1)).to_contain_text("I am model.")
         await sides.nth(1).get_by_test_id("use-version").click()

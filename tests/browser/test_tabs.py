@@ -140,10 +140,15 @@ async def test_a_reader_stays_where_they_read(person: Person) -> None:
     await expect(person.by("message").last).to_be_in_viewport()
 
 
-async def test_a_setting_holds_in_every_tab_and_none_undoes_anothers(person: Person) -> None:
-    """P3: what may run without a click, above all."""
-    await person.say("hello")
+async def test_an_answer_and_a_setting_hold_in_every_tab_and_none_undoes_anothers(person: Person) -> None:
+    """P6, P3: what may run without a click, above all."""
+    await person.say("note")
+    await expect(person.question).to_be_visible(timeout=60_000)
     tab = await another_tab(person)
+    await expect(tab.question).to_be_visible(timeout=60_000)
+    await person.by("allow").click()
+    await expect(tab.by("question")).to_have_count(0, timeout=60_000)
+    await tab.sees("The note is written.")
     await person.by("open-settings").click()
     await person.by("settings").get_by_text("Dark", exact=True).click()
     await expect(tab.page.locator("html")).to_have_attribute("data-theme", "dark")

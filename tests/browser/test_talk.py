@@ -13,7 +13,7 @@ from tests.browser.stage import MARKS, Person, Server, at_the_page
 pytestmark = MARKS
 
 
-async def test_a_message_is_sent_and_the_answer_streams_in(person: Person) -> None:
+async def test_an_answer_streams_in_and_is_stopped_by_a_click_or_a_key_and_up_edits(person: Person) -> None:
     """T6: and what it has said stays when it is stopped."""
     await person.say("slow")
     await person.sees("word word")
@@ -24,6 +24,20 @@ async def test_a_message_is_sent_and_the_answer_streams_in(person: Person) -> No
     )
     await person.by("stop").click()
     await expect(person.by("stopped")).to_be_visible()
+    await person.say("slow")
+    await expect(person.by("answer")).to_have_count(2)
+    await person.sees("word word")
+    await person.page.keyboard.press("Escape")
+    await expect(person.by("stopped")).to_have_count(2)
+    await expect(person.by("stop")).to_be_hidden()  # the turn is over a moment after its answer
+    await person.by("composer-text").focus()
+    await person.page.keyboard.press("ArrowUp")
+    field = person.page.locator("[data-testid=message] textarea")
+    await expect(field).to_be_focused()
+    await expect(field).to_have_value("slow")
+    await field.fill("hello")
+    await person.by("edit-send").click()
+    await person.sees("How can I help?")
 
 
 @pytest.mark.long
@@ -51,12 +65,13 @@ async def test_a_turn_that_failed_says_so_under_what_was_said_last(person: Perso
     await person.say("hello", steer=True)
     await expect(person.by("steering")).to_have_count(1)
     TORN.set()
-    for _ in range(2):
+    for reloaded in (False, True):
+        if reloaded:
+            await person.page.reload()
         await expect(person.by("message")).to_have_count(2)
         await expect(person.by("answer")).to_have_count(2)
         await expect(person.answer.get_by_test_id("error")).to_be_visible()
         await expect(person.by("retry")).to_have_count(1)
-        await person.page.reload()
     button = await person.by("retry").bounding_box()
     assert button
     assert button["height"] < 40
@@ -121,8 +136,10 @@ async def test_two_tabs_show_the_same(person: Person) -> None:
     await person.sees("I have thought about it.")
 
 
-async def test_an_answer_is_run_again_and_both_versions_stay(person: Person) -> None:
-    """T10"""
+async def test_an_answer_is_run_again_and_both_versions_stay_and_a_fork_is_another_conversation(
+    person: Person,
+) -> None:
+    """T10, S1"""
     await person.say("hello")
     await person.sees("How can I help?")
     await person.answer.hover()
@@ -136,6 +153,12 @@ async def test_an_answer_is_run_again_and_both_versions_stay(person: Person) -> 
     for side in await person.by("compared").all():
         await expect(side).to_contain_text("How can I help?")
         await expect(side).to_contain_text("stage/model")
+    await person.page.keyboard.press("Escape")
+    before = person.page.url
+    await person.answer.hover()
+    await person.by("fork").last.click()
+    await person.page.wait_for_url(lambda url: url != before)
+    await person.sees("How can I help?")
 
 
 async def test_what_was_said_is_edited_and_the_old_version_stays(person: Person) -> None:
@@ -157,20 +180,18 @@ async def test_what_was_said_is_edited_and_the_old_version_stays(person: Person)
     await expect(person.by("edit").first).to_be_focused()
 
 
-async def test_a_fork_is_a_conversation_of_its_own(person: Person) -> None:
-    """S1"""
-    await person.say("hello")
-    await person.sees("How can I help?")
-    before = person.page.url
-    await person.answer.hover()
-    await person.by("fork").last.click()
-    await person.page.wait_for_url(lambda url: url != before)
-    await person.sees("How can I help?")
-
-
-async def test_a_running_turn_is_steered(person: Person) -> None:
-    """T13"""
+async def test_a_message_waits_for_a_running_turn_which_is_steered_and_stopped(person: Person) -> None:
+    """T4, T13, T6: its tool is stopped, and what was to steer it stays."""
     await person.say("nap")
+    await person.sees_call("running")
+    id = person.page.url.rpartition("/")[2]
+    send = """id => fetch(`/api/conversations/${id}/turns`, {method: "POST",
+        headers: {"content-type": "application/json"}, body: '{"text":"think","queue":true}'})"""
+    await person.page.evaluate(send, id)
+    await person.by("stop").click()
+    await person.sees("I have thought about it.")
+    await person.say("nap")
+    await expect(person.by("call")).to_have_count(2)
     await person.sees_call("running")
     await person.say("hurry up", steer=True)
     await person.by("stop").click()
@@ -195,6 +216,7 @@ async def test_conversations_are_found_by_what_was_said(browser: Browser, server
         await expect(row).to_be_visible()
 
 
+@pytest.mark.long
 async def test_an_attachment_goes_with_the_message(person: Person) -> None:
     """S4"""
     note: FilePayload = {"name": "a.txt", "mimeType": "text/plain", "buffer": b"hello"}
@@ -240,29 +262,17 @@ async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
     await person.page.keyboard.press("Enter")
     await expect(person.by("title").get_by_role("button")).to_be_focused()  # and not pressed by that Enter
     await expect(row).to_contain_text("Regards")
-    for again in (True, False):
-        await row.hover()
-        await row.get_by_test_id("conversation-menu").click()
-        await person.by("delete").click()
-        await expect(row).to_have_count(0)
-        if again:
-            await person.page.go_back()  # who goes back to it may say something there
-            await expect(row).to_be_visible()
-    await person.page.keyboard.press("Control+k")
-    await person.by("palette").get_by_role("combobox").fill("Regards")
-    await expect(person.by("palette-none")).to_be_visible()
-    await person.page.keyboard.press("Escape")
-    gone = "id => fetch(`/api/conversations/${id}`).then(answer => answer.status === 404)"
-    await person.page.wait_for_function(gone, arg=id, timeout=60_000)
-
-
-async def test_a_message_waits_for_the_running_turn(person: Person) -> None:
-    """T4"""
-    await person.say("nap")
-    await person.sees_call("running")
-    id = person.page.url.rpartition("/")[2]
-    send = """id => fetch(`/api/conversations/${id}/turns`, {method: "POST",
-        headers: {"content-type": "application/json"}, body: '{"text":"think","queue":true}'})"""
-    await person.page.evaluate(send, id)
-    await person.by("stop").click()
-    await person.sees("I have thought about it.")
+    async with person.page.expect_request_finished(lambda request: request.method == "DELETE"):
+        for again in (True, False):
+            await row.hover()
+            await row.get_by_test_id("conversation-menu").click()
+            await person.by("delete").click()
+            await expect(row).to_have_count(0)
+            if again:
+                await person.page.go_back()  # who goes back to it may say something there
+                await expect(row).to_be_visible()
+        await person.page.keyboard.press("Control+k")
+        await person.by("palette").get_by_role("combobox").fill("Regards")
+        await expect(person.by("palette-none")).to_be_visible()
+        await person.page.keyboard.press("Escape")
+    assert (await person.told(f"/api/conversations/{id}"))["status"] == 404

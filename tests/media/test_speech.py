@@ -24,6 +24,7 @@ from tests.media.media_server import media_server, wav
 from tests.media.runtimes import made, media_runtime, put
 from tests.media.speech_server import NEEDS_SPEECH, SpeechServer, hear, speak
 from tests.patience import eventually
+from tests.sweeps import some
 
 pytestmark = [NEEDS_SPEECH, pytest.mark.slow]
 
@@ -43,7 +44,7 @@ async def local_runtime(folder: Path) -> AsyncIterator[Runtime]:
         yield runtime
 
 
-@pytest.mark.parametrize("said", [LIGHT, WEATHER, NUMBERS])
+@pytest.mark.parametrize("said", some([LIGHT, WEATHER, NUMBERS], 3))
 async def test_what_is_spoken_on_this_machine_is_heard_on_this_machine(tmp_path: Path, said: str) -> None:
     """M1, M3: words to sound, and the sound back to words, which cost nothing."""
     async with local_runtime(tmp_path) as runtime:

@@ -12,6 +12,8 @@ import subprocess
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -26,53 +28,49 @@ _HOST = Path(__file__).with_name("host.mjs")
 
 async def run_client(script: str, *arguments: str, packages: str = CLIENTS) -> dict[str, Any]:
     """What it prints in the end."""
-    placed = await asyncio.to_thread(_placed, script, packages)
-    host = _host(script)
-    try:
-        told = await asyncio.wait_for(asyncio.to_thread(_ask, host, placed, arguments), PATIENCE)
-    except TimeoutError:
-        host.kill()
-        _host.cache_clear()
-        raise
-    assert "printed" in told, told["failed"]
-    found: dict[str, Any] = json.loads(told["printed"])
+    found: dict[str, Any] = json.loads(await asyncio.to_thread(_play, script, packages, *arguments))
     return found
 
 
+def read_by_client(script: str, streams: Iterable[object]) -> list[Any]:
+    """What it makes of each."""
+    with NamedTemporaryFile("w", encoding="utf-8", suffix=".jsonl") as file:
+        file.writelines(json.dumps(stream) + "\n" for stream in streams)
+        file.flush()
+        printed = _play(script, CLIENTS, file.name)
+    return [json.loads(line) for line in printed.split("\n") if line]
+
+
+def _play(script: str, packages: str, *arguments: str) -> str:
+    placed = _placed(script, packages)
+    host = _host(script if packages == FRONTENDS else packages)
+    assert host.stdin is not None
+    assert host.stdout is not None
+    late = Timer(PATIENCE, host.kill)
+    late.start()
+    host.stdin.write(json.dumps({"script": str(placed), "arguments": arguments}) + "\n")
+    host.stdin.flush()
+    line = host.stdout.readline()
+    late.cancel()
+    if not line:
+        _host.cache_clear()
+    told: dict[str, str] = json.loads(line or '{"failed": "the process ended"}')
+    assert "printed" in told, told["failed"]
+    return told["printed"]
+
+
 @cache
-def _host(script: str) -> subprocess.Popen[str]:
-    """For this script alone: one that draws a page has all that a page has."""
+def _host(whose: str) -> subprocess.Popen[str]:
+    """For all scripts that use the same packages; one that draws a page has a process of its own, in which is
+    all that a page has."""
     host = subprocess.Popen([NODE, _HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     atexit.register(_end, host)
     return host
 
 
-def _ask(host: subprocess.Popen[str], script: Path, arguments: tuple[str, ...]) -> dict[str, str]:
-    assert host.stdin is not None
-    assert host.stdout is not None
-    host.stdin.write(json.dumps({"script": str(script), "arguments": arguments}) + "\n")
-    host.stdin.flush()
-    told: dict[str, str] = json.loads(host.stdout.readline() or '{"failed": "the process ended"}')
-    return told
-
-
 def _end(host: subprocess.Popen[str]) -> None:
     with host:
         host.kill()
-
-
-def read_by_client(script: str, streams: Iterable[object]) -> list[Any]:
-    """What it makes of each."""
-    read = subprocess.run(
-        [NODE, _placed(script, CLIENTS)],
-        input="\n".join(json.dumps(stream) for stream in streams),
-        text=True,
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert read.returncode == 0, read.stderr
-    return [json.loads(line) for line in read.stdout.split("\n") if line]
 
 
 @cache

@@ -21,10 +21,10 @@ from tests.protocols.published import read_by_client, run_client
 from tests.protocols.turns import snapshot_of, text_after, turns
 from tests.runtimes import add, calls_of
 from tests.server.site import Site, served
-from tests.sweeps import examples
+from tests.sweeps import examples, some
 
 pytestmark = pytest.mark.slow
-VERSIONS = ["5", "6", "7"]
+VERSIONS = some(["5", "6", "7"], 2)  # the readers at the end are of all three, always
 STORY = "Once upon a time. " * 40
 
 
@@ -74,7 +74,7 @@ async def test_a_second_message_is_said_in_the_same_conversation(tmp_path: Path,
     assert [message.text for message in tree] == ["Hello", "First.", "And?", "Second."]
 
 
-@pytest.mark.parametrize("version", ["6", "7"])
+@pytest.mark.parametrize("version", some(["6", "7"], 2, 1))
 @pytest.mark.parametrize("scene", ["allow", "refuse"])
 async def test_an_approval_is_asked_for_and_answered(tmp_path: Path, version: str, scene: str) -> None:
     """F2, P4: in the protocol's own words, and the turn goes on."""

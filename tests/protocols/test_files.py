@@ -39,18 +39,18 @@ def ag_ui(url: str) -> tuple[str, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("url", FOREIGN)
 @pytest.mark.parametrize("protocol", [ai_sdk, ag_ui])
 async def test_an_address_of_another_place_is_refused_and_nothing_is_stored(
-    tmp_path: Path, protocol: Any, url: str
+    tmp_path: Path, protocol: Any
 ) -> None:
     """F3: whoever serves the model would fetch it, and nobody has judged it."""
     async with served(tmp_path, [says("I see.")]) as site:
-        answer = await site.ask("POST", *protocol(url))
-        assert answer.status == 422, answer.body
-        assert "no other address is fetched from here" in answer.body["detail"]
-        assert await site.runtime.conversations() == []
-        assert model_of(site.runtime).requests == []
+        for url in FOREIGN:
+            answer = await site.ask("POST", *protocol(url))
+            assert answer.status == 422, (url, answer.body)
+            assert "no other address is fetched from here" in answer.body["detail"], url
+            assert await site.runtime.conversations() == [], url
+            assert model_of(site.runtime).requests == [], url
 
 
 @pytest.mark.parametrize("url", ["data:image/png;base64,aGVsbG8=", "DATA:;BASE64,aGVsbG8=", "data:,hello"])

@@ -1,6 +1,6 @@
-// Reads runs from standard input, one a line as a list of events, with the client's own checks and its own
+// Reads runs from a file, one a line as a list of events, with the client's own checks and its own
 // folding, and prints the texts of the assistant that it has in the end.
-import { createInterface } from "node:readline";
+import { readFileSync } from "node:fs";
 import { AbstractAgent } from "@ag-ui/client";
 import { EventSchema } from "@ag-ui/core/schemas";
 import { from } from "rxjs";
@@ -15,7 +15,7 @@ class Replayed extends AbstractAgent {
   }
 }
 
-for await (const line of createInterface({ input: process.stdin })) {
+for (const line of readFileSync(process.argv[2], "utf-8").trimEnd().split("\n")) {
   const events = JSON.parse(line);
   for (const event of events) EventSchema.parse(event);
   const agent = new Replayed(events);

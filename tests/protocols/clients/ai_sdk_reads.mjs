@@ -1,10 +1,10 @@
-// Reads streams from standard input, one a line as a list of chunks, with each version of the AI SDK, and
+// Reads streams from a file, one a line as a list of chunks, with each version of the AI SDK, and
 // prints how many texts each has made of them; whatever a version does not take is an error.
-import { createInterface } from "node:readline";
+import { readFileSync } from "node:fs";
 
 const versions = await Promise.all(["5", "6", "7"].map((version) => import(`ai${version}`)));
 
-for await (const line of createInterface({ input: process.stdin })) {
+for (const line of readFileSync(process.argv[2], "utf-8").trimEnd().split("\n")) {
   const { chunks, approvals } = JSON.parse(line);
   for (const { readUIMessageStream, uiMessageChunkSchema } of versions.slice(approvals ? 1 : 0)) {
     const schema = typeof uiMessageChunkSchema === "function" ? uiMessageChunkSchema() : uiMessageChunkSchema;
