@@ -26,6 +26,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.queries import migrations
 from dragoman.store.store import Change, Found, Start, Store
 from tests.patience import PATIENCE
+from tests.runtimes import with_tables
 
 DAMAGE: dict[Noun, str] = {
     "conversation": "UPDATE conversations SET settings = '{\"mode\": ' WHERE id = ?",
@@ -41,7 +42,7 @@ DAMAGE: dict[Noun, str] = {
 
 class TestSqlite(StoreConformance):
     async def make(self, folder: Path) -> Store:
-        return SqliteStore(folder / "chat.db")
+        return SqliteStore(with_tables(folder / "chat.db"))
 
     async def damage(self, folder: Path, noun: Noun, id: str) -> None:
         with closing(sqlite3.connect(folder / "chat.db")) as db, db:
@@ -58,7 +59,7 @@ class IndexedStore(SqliteStore):
 
 class TestSearchInTheIndex(SearchConformance):
     async def make(self, folder: Path) -> Store:
-        return IndexedStore(folder / "chat.db")
+        return IndexedStore(with_tables(folder / "chat.db"))
 
 
 # ── opening ───────────────────────────────────────────────────────────────────────────────────────
