@@ -44,6 +44,7 @@ def with_tables(path: Path) -> Path:
     """A store with nothing in it but its tables, unless there is one: to make them takes a quarter of what it
     costs to open and close a new one."""
     if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(_empty_store())
     return path
 
