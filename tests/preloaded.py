@@ -3,10 +3,12 @@ has from which others are forked (`forks.py`)."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
 import pkgutil
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import aiohttp.web  # noqa: F401
@@ -43,6 +45,10 @@ from dragoman.store.sqlite.queries import queries
 from dragoman.stored_keys import _keyring
 from dragoman.wire.options import _common
 
+_MAPS = Path("/proc/self/maps")
+_LARGE = 2 << 20  # bytes
+_COLLAPSE = 25  # MADV_COLLAPSE of Linux
+
 
 def _prepare(command: Any) -> None:
     """What reads its arguments is made at the first."""
@@ -51,6 +57,18 @@ def _prepare(command: Any) -> None:
             parameter.get_runtime_param()
     for one in getattr(command, "commands", {}).values():
         _prepare(one)
+
+
+def _join_pages() -> None:
+    """Into large ones, where the system can: each fork copies the table of all pages, and clears it."""
+    madvise = ctypes.CDLL(None).madvise
+    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    for line in _MAPS.read_text("utf-8").splitlines():
+        area, rights, _, _, file, *_ = line.split()
+        if "w" in rights and file == "0":
+            begin, end = (int(at, 16) for at in area.split("-"))
+            for at in range(-(-begin // _LARGE) * _LARGE, end - _LARGE + 1, _LARGE):
+                madvise(at, _LARGE, _COLLAPSE)  # refused where that is not known
 
 
 for _found in pkgutil.walk_packages(dragoman.__path__, "dragoman."):
@@ -78,3 +96,5 @@ for _name in command_with("").commands:
 
 gc.collect()
 gc.freeze()  # no fork need look through it
+if _MAPS.exists():
+    _join_pages()
