@@ -28,6 +28,7 @@ import typer._adapters
 import typer._click.decorators
 import typer.rich_utils  # noqa: F401
 import yaml  # noqa: F401
+from fastapi.routing import _IncludedRouter
 from typer.core import TyperArgument, TyperOption
 
 import dragoman
@@ -82,7 +83,10 @@ _tools = [ToolSpec("add", "", {})]
 for _thinking in (True, False):
     Scanner(ANY, _tools, thinking=_thinking).feed("What a model writes in which calls may be found.")
 
-for _make in (_common, _included, facts._file, library, queries, postgres_queries):
+for _route in _included():
+    if isinstance(_route, _IncludedRouter):
+        _route.effective_candidates()  # made at the first request
+for _make in (_common, facts._file, library, queries, postgres_queries):
     _make()  # what is kept
 _keyring().backend._load_plugins()
 
