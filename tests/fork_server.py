@@ -7,7 +7,6 @@ which is there in a moment, and runs as long as the program does that is forked 
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import runpy
 import selectors
@@ -17,6 +16,7 @@ import socket
 import sys
 import tempfile
 import threading
+from ast import literal_eval
 from collections.abc import Iterable
 from functools import cache
 from multiprocessing import parent_process
@@ -118,7 +118,7 @@ def _open(line: socket.socket, close: tuple[socket.socket, ...]) -> int:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for one in (line, *close):
             one.close()
-        _become(streams, **json.loads(wanted))
+        _become(streams, **literal_eval(wanted.decode()))
     for stream in streams:
         os.close(stream)
     return program

@@ -67,7 +67,9 @@ def test_the_library_needs_no_extra(tmp_path: Path) -> None:
         ("server", ["serve", "--model", "scripted/demo", "--port", "0"], "server"),
         ("mcp", ["mcp", "test", "files"], "mcp"),
         ("speech", ["run", "--model", "local/espeak", "Hello."], "speech"),
-        ("speech", ["run", "--model", "local/pocketsphinx", "Hello."], "speech"),
+        pytest.param(
+            *("speech", ["run", "--model", "local/pocketsphinx", "Hello."], "speech"), marks=pytest.mark.long
+        ),
     ],
 )
 def test_a_program_says_which_extra_it_lacks(

@@ -15,6 +15,7 @@ from tests.browser.plays import furnish
 from tests.cli.conftest import Cli
 from tests.cli.person import CTRL_D, Person
 from tests.cli.program import PROGRAM, Ended, clean_environment, program
+from tests.fork_server import python
 from tests.loopback import Answer, loopback
 from tests.patience import PATIENCE
 
@@ -142,7 +143,7 @@ async def test_closed_streams_and_few_letters_are_no_error(stage: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no file that is always full")
 async def test_a_turn_whose_answer_cannot_be_written_is_cancelled(stage: Path) -> None:
     """T6: nobody would know of one that is left interrupted."""
-    run = " ".join((*PROGRAM, "run", "--json", "add"))
+    run = " ".join(python("-m", "dragoman", "run", "--json", "add"))
     status, _, err = await _shell(stage, f"{run} >/dev/full")
     assert (status, "No space left" in err, "Traceback" in err) == (1, True, False)
     assert json.loads((await program("list", "--json", folder=stage)).out)[0]["interrupted"] is False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import aiohttp
 import pytest
 
 from dragoman.server.setup.logins import ServerLogins
+from tests.fork_server import python
 from tests.server.site import Answer, Site
 from tests.server.test_setup import SETTINGS, Folder, add_server, folder, set_up
 from tests.tools.mcp.guarded import Guarded, guarded
@@ -179,7 +179,7 @@ async def test_nobody_signs_in_where_the_settings_cannot_be_told(folder: Folder)
 
 async def test_a_server_that_asks_nobody_who_they_are_stays_as_it_is(folder: Folder) -> None:
     """P11: no sign-in is offered there; one that is tried all the same says so and writes nothing."""
-    with listening(sys.executable, MODERN, "http") as port:
+    with listening(*python(MODERN, "http")) as port:
         async with set_up(folder) as site:
             added = await add_server(site, name="open", url=f"http://127.0.0.1:{port}/mcp")
             assert (added.body["state"], added.body["signs_in"]) == ("running", False)
@@ -195,7 +195,7 @@ async def test_a_server_that_asks_nobody_who_they_are_stays_as_it_is(folder: Fol
 
 async def test_settings_that_want_a_sign_in_nobody_asks_for_are_named(folder: Folder) -> None:
     """P11: they were written by a person, so they stay; what is to be done is said."""
-    with listening(sys.executable, MODERN, "http") as port:
+    with listening(*python(MODERN, "http")) as port:
         async with set_up(folder) as site:
             added = await add_server(site, name="open", url=f"http://127.0.0.1:{port}/mcp", oauth=True)
             assert (added.body["state"], added.body["signs_in"]) == ("login", True)

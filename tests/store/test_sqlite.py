@@ -26,7 +26,9 @@ from dragoman.store.conformance.search import SearchConformance
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.queries import migrations
 from dragoman.store.store import Change, Found, Start, Store
+from tests.fork_server import python
 from tests.patience import PATIENCE
+from tests.runtimes import with_tables
 
 DAMAGE: dict[Noun, str] = {
     "conversation": "UPDATE conversations SET settings = '{\"mode\": ' WHERE id = ?",
@@ -42,7 +44,7 @@ DAMAGE: dict[Noun, str] = {
 
 class TestSqlite(StoreConformance):
     async def make(self, folder: Path) -> Store:
-        return SqliteStore(folder / "chat.db")
+        return SqliteStore(with_tables(folder / "chat.db"))
 
     async def damage(self, folder: Path, noun: Noun, id: str) -> None:
         with closing(sqlite3.connect(folder / "chat.db")) as db, db:
@@ -59,7 +61,7 @@ class IndexedStore(SqliteStore):
 
 class TestSearchInTheIndex(SearchConformance):
     async def make(self, folder: Path) -> Store:
-        return IndexedStore(folder / "chat.db")
+        return IndexedStore(with_tables(folder / "chat.db"))
 
 
 # ── opening ───────────────────────────────────────────────────────────────────────────────────────
@@ -229,8 +231,7 @@ async def test_whatever_is_in_a_row_it_stops_nothing_else(tmp_path: Path, body: 
 # ── processes that die ────────────────────────────────────────────────────────────────────────────
 
 
-def child(code: str, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", code, *arguments]
+def child(*command: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -265,7 +266,7 @@ async def test_what_a_killed_process_knew_to_be_stored_is_there_and_its_turn_can
 ) -> None:
     """S2, S3"""
     store = SqliteStore(tmp_path / "chat.db")
-    with child(LIVES, str(tmp_path / "chat.db")) as lives:
+    with child(sys.executable, "-c", LIVES, str(tmp_path / "chat.db")) as lives:
         assert lives.stdout is not None
         assert "2" in await asyncio.to_thread(lives.stdout.readline)
         await store.open()
@@ -299,7 +300,8 @@ asyncio.run(live())
 @pytest.mark.slow
 async def test_many_processes_may_open_a_new_store_at_once(tmp_path: Path) -> None:
     """S2"""
-    children = [child(OPENS, str(tmp_path / "chat.db"), f"conv_{number}") for number in range(4)]
+    command = python("-c", OPENS, str(tmp_path / "chat.db"))
+    children = [child(*command, f"conv_{number}") for number in range(4)]
     output = await asyncio.gather(*(asyncio.to_thread(one.communicate, "go\n", 60) for one in children))
     assert [one.returncode for one in children] == [0] * 4, output
     store = SqliteStore(tmp_path / "chat.db")

@@ -20,7 +20,7 @@ from dragoman.providers.served import ServedModel
 from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
 from tests.dialects.calls import replies
 from tests.patience import PATIENCE
-from tests.runtimes import add
+from tests.runtimes import add, with_tables
 from tests.sweeps import examples, some
 
 MANY = 400  # more requests than any limit allows: whoever gets here never ends
@@ -52,7 +52,7 @@ async def requests_of(model: ScriptedModel, served: ServedModel | None = None, *
     """How many requests one turn made."""
     with tempfile.TemporaryDirectory() as folder:
         async with Runtime(
-            Path(folder) / "chat.db",
+            with_tables(Path(folder) / "chat.db"),
             model=served or model,
             tools=[add, denied],
             allow=["add"],

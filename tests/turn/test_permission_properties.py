@@ -20,6 +20,7 @@ from dragoman.tools.permissions import decide
 from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
+from tests.runtimes import with_tables
 from tests.sweeps import examples
 
 PLACES = ["a", "b", "c/x", "c/y", "secrets/k"]
@@ -147,7 +148,7 @@ async def answered(
             says("x"),
         ]
         async with Runtime(
-            Path(folder) / "chat.db",
+            with_tables(Path(folder) / "chat.db"),
             model=ScriptedModel(script),
             tools=[goes],
             rules=given_rules,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.fork_server import python
 from tests.workspace.folders import go_back, history_of, picture, record
 
 
@@ -104,7 +104,7 @@ KILLED_EDIT = KILLED.replace(
 def test_a_revert_that_is_killed_is_finished_by_the_next_program(root: Path, at: int) -> None:
     """B3: all or nothing, and the conversation is not forgotten."""
     before = picture(root)
-    done = subprocess.run([sys.executable, "-c", KILLED, str(root), str(at)], check=False)
+    done = subprocess.run(python("-c", KILLED, str(root), str(at)), check=False)
     assert done.returncode == -signal.SIGKILL
     history = history_of(root)
     (waiting,) = history.waiting_leaves()
@@ -116,7 +116,7 @@ def test_a_revert_that_is_killed_is_finished_by_the_next_program(root: Path, at:
 @pytest.mark.parametrize("at", range(6))
 def test_what_a_person_did_after_the_kill_is_left_to_them(root: Path, at: int) -> None:
     """B2 × B3: by who finishes the revert, and by who takes it back after that."""
-    subprocess.run([sys.executable, "-c", KILLED, str(root), str(at)], check=False)
+    subprocess.run(python("-c", KILLED, str(root), str(at)), check=False)
     (root / "new").write_text("mine")
     history = history_of(root)
     (waiting,) = history.waiting_leaves()
@@ -129,7 +129,7 @@ def test_what_a_person_did_after_the_kill_is_left_to_them(root: Path, at: int) -
 @pytest.mark.slow
 def test_a_killed_revert_in_a_folder_that_is_away_waits_for_it(root: Path) -> None:
     """B3: meanwhile what was recorded can be read."""
-    subprocess.run([sys.executable, "-c", KILLED_EDIT, str(root), "1"], check=False)
+    subprocess.run(python("-c", KILLED_EDIT, str(root), "1"), check=False)
     away = root.rename(root.with_name("away"))
     assert history_of(root).of_conversation("conv_1")
     away.rename(root)
@@ -141,7 +141,7 @@ def test_a_killed_revert_in_a_folder_that_is_away_waits_for_it(root: Path) -> No
 @pytest.mark.parametrize("at", range(3))
 def test_what_a_person_deleted_after_the_kill_stays_deleted(root: Path, at: int) -> None:
     """B2 × B3"""
-    subprocess.run([sys.executable, "-c", KILLED_EDIT, str(root), str(at)], check=False)
+    subprocess.run(python("-c", KILLED_EDIT, str(root), str(at)), check=False)
     (root / "a.txt").unlink()
     (waiting,) = history_of(root).waiting_leaves()
     assert not (root / "a.txt").exists()

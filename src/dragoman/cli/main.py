@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from copy import copy
+from functools import cache
 from typing import Annotated
 
 import typer
-from typer.main import get_command_name
+from typer.core import TyperGroup
+from typer.main import get_command, get_command_name
 from typer.models import TyperInfo
 
 from dragoman.cli.flags import (
@@ -56,13 +58,20 @@ def options(
     """Conversations in which a language model calls tools."""
 
 
-def _app_with(name: str) -> typer.Typer:
-    """With the commands beside which the one of this name stands, since to describe all of them takes longer
-    than most run. Where there is none of that name, with all: for help, and to say what was meant."""
-    groups = [group for group in app.registered_groups if name in _names(group)]
+def command_with(name: str) -> TyperGroup:
+    """The program with the commands beside which the one of this name stands, since to describe all of them
+    takes longer than most run. Where there is none of that name, with all: for help, and to say what was
+    meant."""
+    return _described(*(group for group in app.registered_groups if name in _names(group)))
+
+
+@cache
+def _described(*groups: TyperInfo) -> TyperGroup:
     narrowed = copy(app)
-    narrowed.registered_groups = groups or app.registered_groups
-    return narrowed
+    narrowed.registered_groups = [*groups] or app.registered_groups
+    command = get_command(narrowed)
+    assert isinstance(command, TyperGroup)
+    return command
 
 
 def _names(group: TyperInfo) -> set[str]:
@@ -80,7 +89,7 @@ def run() -> None:
     from dragoman.cli.terminal.errors import describe_error, exit_status
 
     try:
-        _app_with(sys.argv[1] if len(sys.argv) > 1 else "")()
+        command_with(sys.argv[1] if len(sys.argv) > 1 else "")()
     except BrokenPipeError:
         # Whoever read along has gone. What is still buffered must not raise it again at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

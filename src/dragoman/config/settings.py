@@ -47,6 +47,7 @@ _MERGED = (
     *("providers", "families", "options", "private"),
 )
 _PATHS = ("store", "workspace", "mcp_file")  # in the environment they start where we are, as flags do
+_TABLES = ("server", "limits", "retention", "snapshots")  # a variable may name what is in them
 _NOT_SETTINGS = ("CONFIG", "TRUST", "CACHE", "RECORDINGS")  # variables of ours that are something else
 
 
@@ -281,7 +282,7 @@ def _paths(tables: Mapping[str, Any]) -> list[str]:
 def _from_environment(environment: Mapping[str, str], errors: list[str]) -> list[tuple[str, dict[str, Any]]]:
     """DRAGOMAN_MODEL, DRAGOMAN_SERVER_PORT and the like. What is no setting of ours is left alone."""
     found: list[tuple[str, dict[str, Any]]] = []
-    hints = get_type_hints(ConfigTable)
+    names = ConfigTable.__annotations__
     for variable, text in sorted(environment.items()):
         name = variable.removeprefix("DRAGOMAN_")
         if name == variable or name in _NOT_SETTINGS or not text:
@@ -290,12 +291,12 @@ def _from_environment(environment: Mapping[str, str], errors: list[str]) -> list
         table, _, rest = key.partition("_")
         if key in _PATHS and not is_url(text):
             found.append((variable, {key: str(Path(text).expanduser().absolute())}))
-        elif key in hints:
+        elif key in names:
             found.append((variable, {key: _value(text)}))
-        elif table in ("server", "limits", "retention", "snapshots") and rest in get_type_hints(hints[table]):
+        elif table in _TABLES and rest in get_type_hints(ConfigTable)[table].__annotations__:
             found.append((variable, {table: {rest: _value(text)}}))
         else:
-            errors += _misspelled(variable, key, hints)
+            errors += _misspelled(variable, key, names)
     return found
 
 

@@ -120,9 +120,8 @@ class Scanner:
         self._elements = grammar.elements if tools else ()
         endings = (*END_TOKENS, *(ANSWERS.values() if thinking else ()))
         calls_or_thoughts = (*self._openers, *self._elements, *self._thoughts)
-        known = (*calls_or_thoughts, *self._thought_ends, *grammar.drops, *endings)
-        self._unfenced = marks(*known)
-        self._marks = self._unfenced if grammar.reserved else marks(*known, *_RUNS)
+        self._known = (*calls_or_thoughts, *self._thought_ends, *grammar.drops, *endings)
+        self._marks = marks(*self._known, *(() if grammar.reserved else _RUNS))
         self._in_code = (*self._marked, *((grammar.sure,) if grammar.sure else ()))
         self._shown = VisibleText()
         self._answer_end = ""  # what ends the answer, where its beginning was marked
@@ -411,4 +410,4 @@ class Scanner:
                 yield
         if held and not cursor.broken_off:  # never closed: read it again, as if the fence had been text
             cursor.back(cursor.taken)
-            self._marks = self._unfenced
+            self._marks = marks(*self._known)

@@ -255,7 +255,8 @@ async def test_a_server_the_editor_names_is_not_started_unasked(
 
 async def test_stop_does_not_wait_for_who_is_asked_about_a_server(tmp_path: Path) -> None:
     """T6: an editor that leaves the question open is told that nobody wants to know any more."""
-    server = schema.McpServerStdio(name="notes", command=sys.executable, args=[MODERN], env=[])
+    command, *words = python(MODERN)
+    server = schema.McpServerStdio(name="notes", command=command, args=words, env=[])
     async with loopback(says("Hello.")) as model:
         settings(tmp_path, model)
         editor = PlayedEditor(waits=True)
@@ -271,7 +272,8 @@ async def test_stop_does_not_wait_for_who_is_asked_about_a_server(tmp_path: Path
 
 async def test_a_server_named_like_tools_of_ours_is_called_the_editors(tmp_path: Path) -> None:
     """F3: a session begins whatever an editor calls its servers."""
-    server = schema.McpServerStdio(name="files", command=sys.executable, args=[MODERN], env=[])
+    command, *words = python(MODERN)
+    server = schema.McpServerStdio(name="files", command=command, args=words, env=[])
     async with loopback(says("Hello.")) as model:
         settings(tmp_path, model)
         async with connected(tmp_path, PlayedEditor(choose=lambda options: "once")) as here:

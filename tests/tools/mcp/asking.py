@@ -15,6 +15,7 @@ from dragoman.tools.mcp.source import McpSource
 from dragoman.wire.scripted import calls, says
 from tests.fork_server import python
 from tests.patience import PATIENCE
+from tests.runtimes import with_tables
 
 SERVER = Path(__file__).parent / "servers" / "asking.py"
 
@@ -25,7 +26,7 @@ def runtime(folder: Path, *script: object, adopts: bool = True) -> Runtime:
     server = McpServer(command=command, args=tuple(words))
     source = McpSource("it", server, patience=PATIENCE)
     model = ScriptedModel(list(script))  # type: ignore[arg-type]  # replies, as they are made there
-    return Runtime(folder / "chat.db", model=model, tools=[source], allow=["*"], adopts=adopts)
+    return Runtime(with_tables(folder / "chat.db"), model=model, tools=[source], allow=["*"], adopts=adopts)
 
 
 async def main(folder: Path, tool: str) -> None:

@@ -94,6 +94,9 @@ def listening(*command: str, port: int | None = None) -> Iterator[int]:
     finally:
         process.kill()
         process.wait()
+        until = time.monotonic() + PATIENCE
+        while _answers(port) and time.monotonic() < until:  # what was forked for it is killed in a moment
+            time.sleep(0.01)
 
 
 def free_port() -> int:

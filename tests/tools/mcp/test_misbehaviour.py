@@ -17,6 +17,7 @@ from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.tool import tool as as_tool
 from dragoman.tools.toolbox import Group, Toolbox
+from tests.fork_server import python
 from tests.patience import PATIENCE
 from tests.tools.bench import Bench
 from tests.tools.mcp.npm import NODE, script
@@ -223,7 +224,7 @@ async def test_nothing_at_an_address_is_told_in_words() -> None:
 async def test_a_server_that_was_started_anew_is_greeted_again(who: str) -> None:
     """It never saw the call that was made in the old session, so that is made once more."""
     file = script("server-everything", "dist/index.js")
-    command = (NODE, file, "streamableHttp") if who == "everything" else (sys.executable, MODERN, "http")
+    command = (NODE, file, "streamableHttp") if who == "everything" else python(MODERN, "http")
     port = free_port()
     settings = McpServer(url=f"http://127.0.0.1:{port}/mcp", protocol="legacy")
     async with AsyncExitStack() as stack:

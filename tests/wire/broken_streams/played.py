@@ -30,7 +30,7 @@ from tests.loopback import (
     stream,
 )
 from tests.patience import PATIENCE
-from tests.runtimes import calls_of
+from tests.runtimes import calls_of, with_tables
 
 ANSWER = says("It is 3.")
 MARKUP = ("<think", "</think", "tool_call", "tool_code", "<|", '"arguments"')
@@ -111,7 +111,9 @@ async def play(
             ),
             dialect=dialect,
         )
-        runtime = Runtime(folder / "chat.db", model=models, tools=tools(played.ran), allow=["*"], **settings)
+        runtime = Runtime(
+            with_tables(folder / "chat.db"), model=models, tools=tools(played.ran), allow=["*"], **settings
+        )
         async with asyncio.timeout(PATIENCE), models, runtime:
             chat = await runtime.conversation()
             turn = await chat.send("What is 1 + 2?")

@@ -17,6 +17,7 @@ from dragoman.providers.tables import TraitsTable
 from dragoman.wire.http import HttpClient, Retry
 from tests.loopback import Loopback, Script, loopback
 from tests.patience import PATIENCE
+from tests.runtimes import with_tables
 
 CHAT, RESPONSES, MESSAGES, GEMINI = "openai_chat", "openai_responses", "anthropic_messages", "gemini"
 CONVERSE = "bedrock_converse"
@@ -65,7 +66,7 @@ async def play(
             keys=Keys({"acme": "sk-acme-0123456789"}, use_keyring=False),
             client=HttpClient(retry=Retry(attempts=1)),
         )
-        runtime = Runtime(folder / "chat.db", model=models, tools=[add], allow=["*"], **settings)
+        runtime = Runtime(with_tables(folder / "chat.db"), model=models, tools=[add], allow=["*"], **settings)
         async with asyncio.timeout(PATIENCE), models, runtime:
             conversation = await runtime.conversation()
             turn = await conversation.send(said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
 from html.parser import HTMLParser
 
 SILENT = frozenset(
@@ -53,29 +54,39 @@ PENDING = 1 << 18  # characters of one tag: as much as a picture inside it may n
 SECONDS = 5.0
 
 
-def text_of(html: str) -> tuple[str, str]:
+class _Late(Exception):
+    """The time is up."""
+
+
+def text_of(html: str, seconds: float = SECONDS) -> tuple[str, str]:
     """The page's title and its text. Of a page made to keep a parser busy, as much as there was time for."""
-    page = _Page()
-    until = time.monotonic() + SECONDS
-    for at in range(0, len(html), PIECE):
-        page.feed(html[at : at + PIECE])
-        if time.monotonic() > until or len(page.rawdata) > PENDING:
-            break
-    else:
-        page.close()
+    page = _Page(until=time.monotonic() + seconds)
+    with suppress(_Late):
+        for at in range(0, len(html), PIECE):
+            page.feed(html[at : at + PIECE])
+            page.look_at_the_time()
+            if len(page.rawdata) > PENDING:
+                break
+        else:
+            page.close()
     lines = (re.sub(r"[^\S\n]+", " ", line).strip() for line in "".join(page.text).split("\n"))
     return " ".join("".join(page.title).split()), re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 class _Page(HTMLParser):
-    def __init__(self) -> None:
+    def __init__(self, until: float) -> None:
         super().__init__(convert_charrefs=True)
+        self._until = until
         self.text: list[str] = []
         self.title: list[str] = []
         self._silent: str | None = None  # the tag whose end is awaited
         self._depth = 0  # of tags of that name
         self._in_title = False
         self._in_pre = False
+
+    def look_at_the_time(self) -> None:
+        if time.monotonic() > self._until:
+            raise _Late
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._silent is not None:
@@ -105,6 +116,7 @@ class _Page(HTMLParser):
         self._space(tag)
 
     def handle_data(self, data: str) -> None:
+        self.look_at_the_time()  # at the end of a page, the rest of it is searched at each "<" that is no tag
         if self._silent is not None:
             return
         if self._in_title:
