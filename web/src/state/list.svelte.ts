@@ -90,9 +90,10 @@ class ConversationList {
     this.next = page.next;
   }
 
+  /** What a search found in it stays. */
   put(item: Summary): void {
-    const snippet = item.snippet ?? this.known.get(item.id)?.snippet ?? null;
-    this.known.set(item.id, { ...item, snippet });
+    const { snippet, found } = this.known.get(item.id) ?? item;
+    this.known.set(item.id, { ...item, snippet, found });
   }
 
   drop(id: string): void {
