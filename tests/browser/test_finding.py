@@ -37,6 +37,10 @@ async def test_a_search_leads_to_the_message(person: Person) -> None:
     messages = person.by("messages")
     await expect(messages.get_by_text("Message 50.")).to_be_in_viewport(timeout=60_000)
     await expect(messages.get_by_text("Message 99.")).not_to_be_in_viewport()
+    await person.by("new-conversation").click()
+    await expect(messages.get_by_text("Message 50.")).to_have_count(0)
+    await row.get_by_role("link").click()  # news of it have come meanwhile, which know of no search
+    await expect(messages.get_by_text("Message 50.")).to_be_in_viewport(timeout=60_000)
     await person.by("search").fill("Long")
     await expect(row).to_be_visible()
 

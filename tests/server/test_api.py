@@ -110,9 +110,33 @@ async def test_what_is_found_comes_in_pages(tmp_path: Path) -> None:
         assert [len(page["items"]) for page in (first, second)] == [2, 2]
         assert {line["id"] for line in (*first["items"], *second["items"])} == set(made)
         assert second["next"] is None
-        for wrong in ("x", "-1", "1e9"):
+        for wrong in ("x", "-1", "1e9", "9" * 9 + "-conv_1"):
             answer = await site.ask("GET", f"/api/conversations?search=raven&before={wrong}")
             assert (answer.status, "`next`" in answer.body["detail"]) == (422, True)
+
+
+@pytest.mark.parametrize(("deleted", "made"), [([0], 0), ([1], 0), ([0, 1], 0), ([], 1), ([], 5), ([1], 5)])
+async def test_what_is_found_is_on_a_page_whatever_comes_and_goes_between_two(
+    tmp_path: Path, deleted: list[int], made: int
+) -> None:
+    """S1: what moved up onto a page that had been read already was on none."""
+    async with served(tmp_path, [says("x")]) as site:
+
+        async def make(count: int) -> None:
+            for _ in range(count):
+                await site.ask("POST", "/api/conversations", {"title": "ravens"})
+
+        await make(5)
+        whole = [line["id"] for line in (await site.get("/api/conversations?search=raven"))["items"]]
+        page = await site.get("/api/conversations?search=raven&limit=2")
+        for one in deleted:
+            await site.ask("DELETE", f"/api/conversations/{whole[one]}")
+        await make(made)
+        seen: list[str] = []
+        while page["next"] is not None:
+            page = await site.get(f"/api/conversations?search=raven&limit=2&before={page['next']}")
+            seen += [line["id"] for line in page["items"]]
+        assert [id for id in seen if id in whole[2:]] == whole[2:]
 
 
 async def test_a_turn_is_asked_about_answered_and_ends(tmp_path: Path) -> None:

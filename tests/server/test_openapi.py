@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,6 +26,7 @@ from dragoman.server.shapes import SETTINGS
 from dragoman.tools.builtin import BUILTIN
 from dragoman.wire.scripted import calls, says, thinks
 from tests.server.site import Received, Site, served
+from tests.server.test_safety import ways_in
 from tests.sweeps import examples
 
 pytestmark = pytest.mark.slow
@@ -82,9 +85,22 @@ def _try(operation: APIOperation[Any, Any, Any, Any], mode: GenerationMode, know
     send()
 
 
+@cache
+def _description() -> dict[str, Any]:
+    return routes().openapi()
+
+
+def test_every_route_that_names_something_of_a_conversation_is_tried_as_somebody_else() -> None:
+    """U2: also the next one that is written."""
+    paths = {path: named for path, named in _description()["paths"].items() if "/{id}" in path}
+    there = {(method.upper(), path) for path, named in paths.items() for method in named}
+    tried = {(method, path.replace("/1", "/{message}")) for method, path, _ in ways_in(*["{id}"] * 5)}
+    assert {path for _, path in there - tried if not re.search("/(ai-sdk|grants)/", path)} == set()
+
+
 def test_every_event_is_described_under_its_type() -> None:
     """E1"""
-    schemas = routes().openapi()["components"]["schemas"]
+    schemas = _description()["components"]["schemas"]
     of_turns = {event.__dataclass_fields__["type"].default for event in get_args(Event)}
     assert set(schemas["TurnEvent"]["discriminator"]["mapping"]) == of_turns
     in_turns, *besides = schemas["LiveEvent"]["anyOf"]

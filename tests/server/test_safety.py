@@ -237,7 +237,7 @@ async def test_a_body_that_does_not_say_its_length_is_cut_off(tmp_path: Path) ->
             assert response.status == 413
 
 
-def _ways_in(id: str, message: str, turn: str, call: str, question: str) -> list[tuple[str, str, Any]]:
+def ways_in(id: str, message: str, turn: str, call: str, question: str) -> list[tuple[str, str, Any]]:
     """Every route that names something of a conversation."""
     return [
         ("GET", f"/api/conversations/{id}", None),
@@ -247,15 +247,26 @@ def _ways_in(id: str, message: str, turn: str, call: str, question: str) -> list
         ("GET", f"/api/conversations/{id}/events", None),
         ("GET", f"/api/events?conversation={id}", None),
         ("GET", f"/api/conversations/{id}/export", None),
+        ("GET", f"/api/conversations/{id}/raw", None),
+        ("GET", f"/api/conversations/{id}/queue", None),
+        ("PUT", f"/api/conversations/{id}/queue", {"turns": []}),
         ("POST", f"/api/conversations/{id}/fork", {"message": message}),
         ("POST", f"/api/conversations/{id}/turns", {"text": "hi"}),
         ("GET", f"/api/tools?conversation={id}", None),
         ("POST", f"/api/messages/{message}/edit", {"text": "x"}),
         ("POST", f"/api/messages/{message}/rerun", {}),
         ("GET", f"/api/turns/{turn}", None),
+        ("PATCH", f"/api/turns/{turn}", {"text": "x"}),
         ("GET", f"/api/turns/{turn}/facts", None),
+        ("GET", f"/api/turns/{turn}/context", None),
+        ("GET", f"/api/turns/{turn}/trace", None),
+        ("GET", f"/api/turns/{turn}/sound", None),
+        ("POST", f"/api/turns/{turn}/continue", {}),
+        ("DELETE", f"/api/turns/{turn}/steering/1", None),
         ("GET", f"/api/turns/{turn}/events", None),
         ("GET", f"/api/turns/{turn}/diff", None),
+        ("GET", f"/api/messages/{message}/diff", None),
+        ("GET", f"/api/calls/{call}/diff", None),
         ("GET", f"/api/conversations/{id}/diff", None),
         ("POST", f"/api/turns/{turn}/revert", {}),
         ("POST", f"/api/messages/{message}/revert", {}),
@@ -265,10 +276,14 @@ def _ways_in(id: str, message: str, turn: str, call: str, question: str) -> list
         ("POST", f"/api/turns/{turn}/steer", {"text": "x"}),
         ("GET", f"/api/calls/{call}", None),
         ("GET", f"/api/calls/{call}/output", None),
+        ("POST", f"/api/calls/{call}/rerun", {}),
         ("POST", f"/api/calls/{call}/result", {"text": "x"}),
         ("GET", f"/api/questions?conversation={id}", None),
         ("GET", f"/api/questions/{question}", None),
         ("POST", f"/api/questions/{question}/answer", {"verdict": "allow"}),
+        ("POST", f"/api/questions/{question}/hunks", {"hunks": []}),
+        ("GET", f"/api/rules/decision?permission=add&conversation={id}", None),
+        ("GET", f"/api/rules/covered?rule=add:*&question={question}", None),
     ]
 
 
@@ -285,7 +300,7 @@ async def test_nobody_sees_or_touches_what_is_somebody_elses(tmp_path: Path) -> 
         tree = await ada.get(f"/api/conversations/{id}/tree")
         message, call = tree["messages"][0]["id"], question["call"]
         assert (await bob.get("/api/me"))["user"] == "bob"
-        for method, path, body in _ways_in(id, message, turn, call, question["id"]):
+        for method, path, body in ways_in(id, message, turn, call, question["id"]):
             for stranger in (bob, site):
                 assert (await stranger.ask(method, path, body)).status == 404, (method, path)
         assert (await bob.get("/api/questions"))["items"] == []

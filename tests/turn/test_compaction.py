@@ -176,6 +176,21 @@ async def test_what_the_small_model_cannot_sum_up_is_summed_up_by_the_other(
     assert any("the small model cannot" in text for text in told)
 
 
+async def test_a_summary_counts_as_the_use_of_the_model_that_wrote_it(tmp_path: Path) -> None:
+    """R7 × T11: in what was used by model it was a line without a name."""
+    large = ScriptedModel([says("word " * 400), says("answer")], name="a/large", context=900)
+    small = ScriptedModel([says("SUMMARY")], name="a/small", context=9000)
+    models = {None: large, "a/large": large, "a/small": small}
+    async with Runtime(
+        tmp_path / "chat.db", model=lambda name: models[name], small_model="a/small"
+    ) as runtime:
+        chat = await runtime.conversation()
+        for said in ("start " * 100, "end " * 60):
+            await (await chat.send(said)).result()
+        spent = {one.model: one.replies for one in await runtime.spending("model")}
+    assert spent == {"a/large": 2, "a/small": 1}
+
+
 class Bounded(ScriptedModel):
     """Refuses what is more than it can be shown, as providers do: what may be answered is counted, too."""
 

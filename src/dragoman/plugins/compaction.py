@@ -130,7 +130,7 @@ class Compaction(Plugin):
                 await turn.count_summary(reply)
                 raise ProviderError("the model gave no summary, so the conversation cannot be made shorter")
         assert reply is not None
-        await turn.end_compaction(reply.text, keeps_from, reply.usage or Usage())
+        await turn.end_compaction(reply.text, keeps_from, reply.usage or Usage(), reply.model)
         request.messages = turn.window(self.policy)
         return True
 

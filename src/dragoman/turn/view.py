@@ -217,8 +217,11 @@ class TurnView:
         if reply.usage is not None and not reply.usage.is_empty:
             await self._log.record(ModelAsked("", reply.model or self.model, reply.usage))
 
-    async def end_compaction(self, summary: str, keeps_from: str | None, usage: Usage) -> None:
-        """Put the summary on the tree, with what a person said meanwhile, and go on."""
+    async def end_compaction(
+        self, summary: str, keeps_from: str | None, usage: Usage, model: str | None = None
+    ) -> None:
+        """Put the summary on the tree, with what a person said meanwhile, and go on. `model` wrote it, if not
+        the one that answers."""
         check_json(summary, "the summary")
         log = self._log
         message = Message(
@@ -229,6 +232,7 @@ class TurnView:
             (Summary(summary, keeps_from),),
             turn=log.id,
             author="compaction",
+            model=model or self.model,
             usage=usage,
             created=log.now(),
         )

@@ -57,7 +57,11 @@ class ConversationList {
       const page = await api.conversations(search, null, this.filter, asked.signal);
       const pinned = plain ? (await api.conversations("", null, { pinned: true }, asked.signal)).items : [];
       if (asked.signal.aborted) return;
-      for (const item of [...pinned, ...page.items].filter(untold)) this.known.set(item.id, item);
+      for (const item of [...pinned, ...page.items]) {
+        const known = this.known.get(item.id);
+        if (untold(item)) this.known.set(item.id, item);
+        else if (known) this.known.set(item.id, { ...known, snippet: item.snippet, found: item.found });
+      }
       if (!search) this.tags = page.tags ?? [];
       if (plain) {
         const ids = new Set(page.items.map((item) => item.id));
@@ -90,9 +94,10 @@ class ConversationList {
     this.next = page.next;
   }
 
+  /** What a search found in it stays. */
   put(item: Summary): void {
-    const snippet = item.snippet ?? this.known.get(item.id)?.snippet ?? null;
-    this.known.set(item.id, { ...item, snippet });
+    const { snippet, found } = this.known.get(item.id) ?? item;
+    this.known.set(item.id, { ...item, snippet, found });
   }
 
   drop(id: string): void {

@@ -202,8 +202,11 @@ async def _line(context: Context, id: str) -> shapes.ConversationSummary:
 
 async def _search(context: Context, person: str, search: str, limit: int, before: str) -> shapes.Page:
     store = context.runtime.store
-    start = _parse_place(before)
-    found = await store.search(search, user=person, limit=start + limit + 1, distinct=True)
+    place, last = _parse_place(before)
+    far = place + limit if last else 0  # it may have moved down as well
+    found = await store.search(search, user=person, limit=far + limit + 1, distinct=True)
+    shown = [hit.conversation for hit in found[:far]]
+    start = shown.index(last) + 1 if last in shown else max(0, place - limit)
     hits = found[start : start + limit]
     busy = await store.busy([hit.conversation for hit in hits])
     lines = [
@@ -211,7 +214,8 @@ async def _search(context: Context, person: str, search: str, limit: int, before
         for hit in hits
         if (listed := await _listed(context, hit)) is not None
     ]
-    return shapes.Page(lines, str(start + limit) if len(found) > start + limit else None)
+    more = len(found) > start + limit
+    return shapes.Page(lines, f"{start + limit}-{hits[-1].conversation}" if more else None)
 
 
 async def _listed(context: Context, hit: Found) -> Conversation | None:
@@ -228,11 +232,14 @@ def _cursor(line: shapes.ConversationSummary) -> str:
     return base64.urlsafe_b64encode(f"{line.updated!r} {line.id}".encode()).decode()
 
 
-def _parse_place(cursor: str) -> int:
-    """How much of what was found has been shown."""
-    if not re.fullmatch(r"\d{0,6}", cursor, re.ASCII):
+def _parse_place(cursor: str) -> tuple[int, str]:
+    """How much of what was found has been shown, and the last of it. Where that one is deleted by now, its
+    page is shown again: else what has moved up into it would be on none."""
+    if not cursor:
+        return 0, ""
+    if (place := re.fullmatch(r"([0-9]{1,6})-(.+)", cursor)) is None:
         raise BadRequest(_NO_CURSOR)
-    return int(cursor or 0)
+    return int(place[1]), place[2]
 
 
 def _parse_cursor(cursor: str) -> tuple[float, str] | None:
