@@ -74,7 +74,6 @@ async def _serve(settings: Settings) -> None:
             address = _address(listener)
             running = RunningServer(address, auth.key)
             page = address + table.get("path", "")
-            _greet(settings, chosen, built, _link(page, auth.token))
             publisher: Publisher = app.state.context.publisher
             loop = asyncio.get_running_loop()
 
@@ -87,6 +86,7 @@ async def _serve(settings: Settings) -> None:
                 print(_link(page, auth.links.add(LOCAL, lifetime=LIFETIME)), flush=True)
 
             with announce(folder, running), on_enter(print_link), ExitStack() as opened:
+                _greet(settings, chosen, built, _link(page, auth.token))  # it can be found by now
                 if table.get("open", _has_screen()):
                     opened.enter_context(open_privately(_link(page, auth.links.add(LOCAL, lifetime=60))))
                 gc.freeze()  # what is there by now stays: looking through it would hold everybody up
