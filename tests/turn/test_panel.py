@@ -254,7 +254,14 @@ async def _questions(runtime: Runtime, number: int) -> list[str]:
 
 
 async def _ended(runtime: Runtime, name: str) -> None:
-    (chat,) = [one for one in await runtime.conversations() if one.settings.get("agent") == name]
-    (row,) = await runtime.store.turns(chat.id)
-    handle: TurnHandle = runtime.turn(row.id)
-    await handle.result()
+    """Once it has begun: another agent may be ahead of it."""
+    async with asyncio.timeout(PATIENCE):
+        while not (begun := await _turns_of(runtime, name)):  # noqa: ASYNC110 - they run by themselves
+            await asyncio.sleep(0.01)
+    (turn,) = begun
+    await turn.result()
+
+
+async def _turns_of(runtime: Runtime, name: str) -> list[TurnHandle]:
+    chats = [one.id for one in await runtime.conversations() if one.settings.get("agent") == name]
+    return [runtime.turn(row.id) for chat in chats for row in await runtime.store.turns(chat)]
