@@ -79,9 +79,8 @@ async def test_what_does_not_end_is_ended_and_the_page_lives(server: Server) -> 
         await person.page.clock.fast_forward(5_000)
         await person.sees_call("failed")
         id = await person.call.get_attribute("data-call")
-        assert (await person.told(f"/api/calls/{id}"))["result"][
-            "text"
-        ] == "the code was stopped after 5 seconds"
+        call = await person.told(f"/api/calls/{id}")
+        assert call["result"]["text"] == "the code was stopped after 5 seconds"
         await person.say("hello")
         await person.sees("How can I help?")
 

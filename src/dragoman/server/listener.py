@@ -185,7 +185,7 @@ class SocketListener:
             if sys.platform == "win32":
                 accepted.append((await asyncio.get_running_loop().sock_accept(self._socket))[0])
             else:
-                await self._knock()
+                await self._until_readable()
             while len(accepted) < min(_AT_ONCE, max(1, self.limits.most // 8)):
                 another, _ = self._socket.accept()
                 another.setblocking(False)
@@ -196,13 +196,13 @@ class SocketListener:
             return accepted, error
         return accepted, None
 
-    async def _knock(self) -> None:
+    async def _until_readable(self) -> None:
         """Until there is somebody to accept. (`sock_accept`, cancelled, drops whom it accepted.)"""
-        heard = asyncio.Event()
+        readable = asyncio.Event()
         loop, number = asyncio.get_running_loop(), self._socket.fileno()
-        loop.add_reader(number, heard.set)
+        loop.add_reader(number, readable.set)
         try:
-            await heard.wait()
+            await readable.wait()
         finally:
             loop.remove_reader(number)  # the socket itself may be closed by now
 
