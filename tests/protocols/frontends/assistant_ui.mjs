@@ -49,7 +49,9 @@ function Page({ storage }) {
     transport: new AssistantChatTransport({
       api: url,
       headers: { authorization: `Bearer ${key}` },
-      resumable: { storage, resumeApi: (id) => `${url}/${id}/stream` },
+      // One that reads a whole stream before it draws again asks for it anew, beside the result that it sends by
+      // itself, and shows whichever comes last: where a page runs tools, this would depend on who is faster.
+      ...(scene === "tool" ? {} : { resumable: { storage, resumeApi: (id) => `${url}/${id}/stream` } }),
     }),
     sendAutomaticallyWhen: (state) =>
       ai.lastAssistantMessageIsCompleteWithToolCalls(state) ||
