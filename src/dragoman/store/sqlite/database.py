@@ -17,7 +17,7 @@ from dragoman.store.conversations import ListChange
 from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase
 from dragoman.store.sql.schema import SchemaState, refuse_missing
 from dragoman.store.sqlite.faults import translate
-from dragoman.store.sqlite.migrate import connect, look, migrate
+from dragoman.store.sqlite.migrate import connect, connect_bare, look, migrate
 from dragoman.store.sqlite.owner import Owner
 from dragoman.store.sqlite.queries import queries
 from dragoman.store.sqlite.readers import Readers
@@ -76,8 +76,11 @@ class SqliteDatabase(SqlDatabase):
     async def close(self) -> None:
         await self._writer.close()
         await self._readers.close()
-        await asyncio.to_thread(self._watch.close)  # the last to close copies the log to the database
-        await asyncio.to_thread(self._owner.close)
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._watch.close()  # the last to close copies the log to the database
+        self._owner.close()
 
     async def has_new_writes(self) -> bool:
         self._log_seen = self._look_at_log()
@@ -162,7 +165,8 @@ class SqliteDatabase(SqlDatabase):
                 if self._migrates:
                     migrate(writer)
                 self._blobs_tracked_since(writer)
-                watch = undo.enter_context(closing(self._connection()))
+                watch = connect_bare(self.path, busy_timeout=self._busy_timeout)
+                undo.enter_context(closing(watch))
                 self.files.mkdir(mode=0o700, exist_ok=True)
                 owner = Owner(self.files / "owners", lease=self._lease)
                 undo.pop_all()

@@ -15,10 +15,14 @@ from dragoman.store.sqlite.queries import MIGRATIONS, migrations, schema
 _AGAIN = 0.005  # seconds
 
 
-def connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
-    """A connection that any thread may use, one at a time."""
+def connect_bare(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
+    """A connection that any thread may use, one at a time, and that has not read the schema: most of its cost."""
     at = f"{path.absolute().as_uri()}?mode=rw"  # a file that is gone is not made anew, empty
-    db = sqlite3.connect(at, uri=True, check_same_thread=False, isolation_level=None, timeout=busy_timeout)
+    return sqlite3.connect(at, uri=True, check_same_thread=False, isolation_level=None, timeout=busy_timeout)
+
+
+def connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
+    db = connect_bare(path, busy_timeout=busy_timeout)
     try:
         db.row_factory = sqlite3.Row
         db.text_factory = _text
@@ -52,8 +56,11 @@ def _text(raw: bytes) -> str:
 
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the file to today's schema, a step at a time, each in a transaction; a new file at once."""
+    state = _state(db)
+    if not state.missing:
+        return
     steps = migrations()
-    if not _state(db).version:
+    if not state.version:
         _step(db, schema(), [number for number, _ in steps])
     for number, script in steps:
         _step(db, script, [number])

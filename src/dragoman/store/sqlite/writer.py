@@ -49,8 +49,11 @@ class Writer:
     async def close(self) -> None:
         self._closed = True
         self._jobs.put(None)
-        await asyncio.to_thread(self._thread.join)
-        await asyncio.to_thread(self._connection.close)
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._thread.join()
+        self._connection.close()
 
     # ── what runs in the thread ───────────────────────────────────────────────────────────────────
 
