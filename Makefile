@@ -8,6 +8,7 @@ READY  := $(VENV)/.ready
 RUNS   := $(VENV)/.runs
 # What looks at the packages lives apart from them.
 TOOLS  := .tools
+COMPILED := .cache/compiled
 PAGE   := src/dragoman/server/page/index.html
 NPM    := web/node_modules/.package-lock.json
 # npm and Vite run by the Node that is a Python package.
@@ -59,8 +60,13 @@ test: $(READY) $(NPM) $(PAGE) browser postgres    ## every check, and every test
 	@$(MAKE) --no-print-directory --jobs=2 pytest types-and-page
 
 # Tests wait now and then: the long checks run beside them, one after the other.
-pytest:
+pytest: $(COMPILED)
 	@$(PYTEST) -n $(WORKERS)
+
+# In a fresh clone each process that runs tests would compile all of them for itself.
+$(COMPILED): | $(READY)
+	@$(BIN)/pytest --collect-only -qq >/dev/null || true
+	@mkdir -p $(@D) && touch $@
 
 types-and-page:
 	@$(MAKE) --no-print-directory $(SYNC) types
@@ -177,4 +183,4 @@ audit: $(READY) $(TOOLS)/.ready   ## look the packages up among known vulnerabil
 	@.ci/audit $(BIN)/python $(TOOLS)/bin/pip-audit
 
 clean:           ## remove what make made
-	@rm -rf $(VENV) $(TOOLS) .matrix web/node_modules $(dir $(PAGE)) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) $(TOOLS) .matrix web/node_modules $(dir $(PAGE)) .bench .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
