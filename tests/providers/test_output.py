@@ -12,6 +12,7 @@ from dragoman.providers.tables import TraitsTable
 from tests.loopback import Body
 from tests.providers.picky import CHAT, GEMINI, MESSAGES, RESPONSES, Talk, says_no, talk
 from tests.runtimes import add
+from tests.sweeps import some
 from tests.wire.endings.replies import ANSWERS
 
 SCHEMA = {
@@ -80,7 +81,7 @@ async def test_a_server_without_a_schema_mode_is_asked_in_words(
     assert len(talked.learned) == 1
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some(NAMES, 2))
 async def test_calls_as_text_leave_no_room_for_a_schema_mode(tmp_path: Path, name: str) -> None:
     """R8: a model that writes its calls as text could make none under a schema. Its answer is no call, in
     whatever format those are written."""
