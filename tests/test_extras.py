@@ -84,6 +84,17 @@ def test_a_program_says_which_extra_it_lacks(
     assert "Traceback" not in done.stderr
 
 
+def test_a_package_that_is_too_old_is_told_as_one_that_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "mcp").mkdir()
+    (tmp_path / "mcp" / "__init__.py").write_text('__version__ = "1.9"\n')
+    (tmp_path / "dragoman").mkdir()
+    (tmp_path / "dragoman" / "dragoman.toml").write_text('[mcp.files]\ncommand = "cat"\n')
+    program = "sys.argv[1:] = ['mcp', 'test', 'files']\nfrom dragoman.cli.start import run\nrun()"
+    done = _without((), program, tmp_path)
+    assert "pip install 'dragoman[mcp]' (cannot import name" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_program_of_ones_own_is_told_of_the_extra(tmp_path: Path) -> None:
     program = """
 from dragoman import DragomanError

@@ -16,7 +16,8 @@ _AGAIN = 0.005  # seconds
 
 
 def connect_bare(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
-    """A connection that any thread may use, one at a time, and that has not read the schema: most of its cost."""
+    """A connection that any thread may use, one at a time, and that has not read the schema, which is half a
+    millisecond."""
     at = f"{path.absolute().as_uri()}?mode=rw"  # a file that is gone is not made anew, empty
     return sqlite3.connect(at, uri=True, check_same_thread=False, isolation_level=None, timeout=busy_timeout)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from dragoman.errors import ConfigError, ToolFailed
-from dragoman.extras import require
+from dragoman.extras import describe_missing, require
 from dragoman.messages.parts import Arguments
 from dragoman.redaction import redact_text
 from dragoman.tools.mcp.diagnostics import Diagnostics
@@ -242,10 +242,12 @@ class McpSource:
             error = raised
         finally:
             self._connection = self._attempt = self._scope = None
-            if error is not None and not self._closed and not self._ending:
-                self._failed(attempt, error, diagnostics)
-            if not attempt.settled.done():
-                attempt.settled.set_result(None)
+            try:
+                if error is not None and not self._closed and not self._ending:
+                    self._failed(attempt, error, diagnostics)
+            finally:
+                if not attempt.settled.done():
+                    attempt.settled.set_result(None)
 
     async def _hold_connection(self, attempt: _Attempt, diagnostics: Diagnostics) -> Exception | None:
         """Keep the connection until it ends: why it did, or None where we ended it."""
@@ -331,6 +333,16 @@ class McpSource:
         self._known = True
 
     def _failed(self, attempt: _Attempt, error: Exception, diagnostics: Diagnostics) -> None:
+        if isinstance(error, ImportError):  # what describes the others needs the same packages
+            self.error = f"{describe_missing('mcp')} ({error})"
+        else:
+            self._describe(error, diagnostics)
+        if attempt.settled.done() and _now() - attempt.began > STEADY:
+            self._failures = 0
+        self._not_before = _now() + PAUSES[min(self._failures, len(PAUSES) - 1)]
+        self._failures += 1
+
+    def _describe(self, error: Exception, diagnostics: Diagnostics) -> None:
         from dragoman.tools.mcp.errors import describe_failure, needs_login
 
         self.error = redact_text(describe_failure(error, diagnostics), self._secrets)
@@ -339,10 +351,6 @@ class McpSource:
             self.error += f": run `dragoman mcp test {self.name}`, or sign in at the page (Settings, Set-up)"
         elif self._needs_login:
             self.error += ': its settings need auth = "oauth", or a header with a key'
-        if attempt.settled.done() and _now() - attempt.began > STEADY:
-            self._failures = 0
-        self._not_before = _now() + PAUSES[min(self._failures, len(PAUSES) - 1)]
-        self._failures += 1
 
 
 def sources_of(servers: Mapping[str, McpServer], **options: Any) -> list[McpSource]:
