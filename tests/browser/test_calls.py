@@ -22,6 +22,7 @@ async def test_a_call_is_allowed_once_or_rejected_with_a_reason(person: Person) 
     await person.sees_call("completed")
     await person.say("note")
     await person.by("more").click()
+    await expect(person.by("because")).to_have_text("Asked because no rule allows it.")
     await person.by("reject-with").click()
     await person.by("reason").fill("not today")
     await person.by("send-reason").click()
@@ -30,6 +31,7 @@ async def test_a_call_is_allowed_once_or_rejected_with_a_reason(person: Person) 
     assert "not today" in (await person.told(f"/api/calls/{id}"))["result"]["text"]
 
 
+@pytest.mark.long
 async def test_a_call_is_allowed_for_the_conversation_and_the_rule_can_be_revoked(person: Person) -> None:
     """P3"""
     await person.say("note")

@@ -159,6 +159,7 @@ async def test_commands_are_found_by_what_they_do(person: Person) -> None:
     await expect(person.by("palette-none")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_enter_opens_what_was_looked_for_however_late_it_is_found(person: Person) -> None:
     """U3"""
     keys, page = person.page.keyboard, person.page

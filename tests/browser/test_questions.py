@@ -17,6 +17,7 @@ from tests.server.site import served
 pytestmark = MARKS
 
 
+@pytest.mark.long
 async def test_a_question_tells_why_it_is_asked(person: Person) -> None:
     """P9"""
     await person.say("note")
@@ -294,6 +295,7 @@ async def test_a_wider_rule_and_a_denial_are_chosen_and_remembered(person: Perso
         await expect(grant).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_a_rejection_may_stop_all_calls_of_the_turn(person: Person) -> None:
     """P10"""
     await person.say("pair")

@@ -82,6 +82,7 @@ async def test_hidden_characters_are_written_out_in_every_place(person: Person) 
     await expect(grant).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_what_was_decided_stays_on_the_card(person: Person) -> None:
     """P9: by whom, or by which rule; and after a reload."""
     await person.say("note")

@@ -112,6 +112,7 @@ async def test_markdown_is_shown_as_it_is_meant(person: Person) -> None:
     await expect(person.answer.locator(".katex").first).to_be_visible(timeout=60_000)
 
 
+@pytest.mark.long
 async def test_a_reload_in_the_middle_of_a_stream_loses_and_doubles_nothing(person: Person) -> None:
     """E2"""
     await person.say("long")
@@ -161,6 +162,7 @@ async def test_an_answer_is_run_again_and_both_versions_stay_and_a_fork_is_anoth
     await person.sees("How can I help?")
 
 
+@pytest.mark.long
 async def test_what_was_said_is_edited_and_the_old_version_stays(person: Person) -> None:
     """T10"""
     await person.say("hello")
@@ -180,6 +182,7 @@ async def test_what_was_said_is_edited_and_the_old_version_stays(person: Person)
     await expect(person.by("edit").first).to_be_focused()
 
 
+@pytest.mark.long
 async def test_a_message_waits_for_a_running_turn_which_is_steered_and_stopped(person: Person) -> None:
     """T4, T13, T6: its tool is stopped, and what was to steer it stays."""
     await person.say("nap")
