@@ -217,6 +217,7 @@ async def test_rules_are_listed_with_their_place_and_tried(person: Person) -> No
     await expect(person.by("tried")).to_contain_text("no rule fits")
 
 
+@pytest.mark.long
 async def test_a_rule_is_tried_given_and_taken_back(person: Person) -> None:
     """P11: in the list of rules, without a question; what no tool has is told."""
     await person.by("open-settings").first.click()

@@ -156,6 +156,7 @@ async def test_files_of_the_browser_are_written_listed_read_and_shown(person: Pe
     await expect(person.page.locator("[data-testid=browser-file][data-path='notes/a.txt']")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_a_call_runs_once_whatever_is_shown_and_in_however_many_tabs(person: Person) -> None:
     """U4: somebody looks elsewhere and comes back, and another tab may run it without a click."""
     told, go = list[str](), asyncio.Event()
