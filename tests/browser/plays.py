@@ -19,7 +19,7 @@ from dragoman.workspace.diff import diff_texts
 from tests.loopback import Answer, Body, Reply, Stream, as_stream, delta, loopback, sse
 
 LONG = "\n\n".join(
-    f"Paragraph {n}: " + "the quick brown fox jumps over the lazy dog. " * 3 for n in range(40)
+    f"Paragraph {n}: " + "the quick brown fox jumps over the lazy dog. " * 3 for n in range(20)
 )
 
 MARKDOWN = """\

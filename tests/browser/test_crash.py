@@ -46,7 +46,7 @@ async def test_a_stream_goes_on_after_the_server_was_killed(person: Person) -> N
     await expect(person.by("reconnecting")).to_be_visible(timeout=60_000)
     assert await person.page.evaluate("window.heights[0]") == 0  # what is back at once moves nothing
     await person.server.start()
-    await expect(person.answer).to_contain_text("Paragraph 39", timeout=60_000)
+    await expect(person.answer).to_contain_text("Paragraph 19", timeout=60_000)
     await expect(person.by("stop")).to_be_hidden(timeout=60_000)
     shown = await person.answer.inner_text()
     found = [int(n) for n in re.findall(r"Paragraph (\d+)", shown)]
@@ -98,7 +98,7 @@ async def test_an_orderly_stop_stores_what_runs_and_the_next_start_goes_on(
         assert mortal.process.exitcode == 0
         assert "Traceback" not in said
         await mortal.start()
-        await expect(person.answer).to_contain_text("Paragraph 39", timeout=60_000)
+        await expect(person.answer).to_contain_text("Paragraph 19", timeout=60_000)
 
 
 @pytest.mark.long
@@ -152,6 +152,6 @@ async def test_a_turn_that_nobody_can_go_on_with_is_shown_and_closed(
         await expect(person.by("interrupted")).to_be_hidden(timeout=60_000)
         await expect(person.by("answer")).to_have_count(0)
         await person.say("and again")  # the branch is free
-        await person.sees("Paragraph 39")
+        await person.sees("Paragraph 19")
     await mortal.stop()
     mortal.config.write_text(config, "utf-8")
