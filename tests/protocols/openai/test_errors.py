@@ -29,7 +29,7 @@ from tests.sweeps import examples
 
 pytestmark = pytest.mark.slow
 
-VALUES = examples(16)
+VALUES = examples(8, 160)
 
 CHAT: dict[str, Any] = {"model": MODEL, "messages": [user("Hi")]}
 RESPONSE: dict[str, Any] = {"model": MODEL, "input": "Hi"}
