@@ -34,6 +34,8 @@ async def window(browser: Browser) -> AsyncIterator[BrowserContext]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def person(window: BrowserContext, server: Server) -> AsyncIterator[Person]:
     page = window.pages[0] if window.pages else await window.new_page()
+    if not server.is_alive:  # whoever was here has killed it
+        await server.start()
     try:
         async with signed_in(page, server) as person:
             yield person

@@ -19,7 +19,7 @@ from dragoman.workspace.diff import diff_texts
 from tests.loopback import Answer, Body, Reply, Stream, as_stream, delta, loopback, sse
 
 LONG = "\n\n".join(
-    f"Paragraph {n}: " + "the quick brown fox jumps over the lazy dog. " * 3 for n in range(40)
+    f"Paragraph {n}: " + "the quick brown fox jumps over the lazy dog. " * 3 for n in range(20)
 )
 
 MARKDOWN = """\
@@ -217,22 +217,37 @@ PLAYS: dict[str, list[Line]] = {
 }
 
 
+# What a model of another name says to anything.
+VOICES: dict[str, list[Line]] = {
+    "alpha": [says("I am alpha.")],
+    "beta": [calls("add", a=2, b=3), says("I am beta.")],
+    "slow": [says("word " * 500, waits=0.2)],
+    "slower": [says("word " * 500, waits=0.2)],
+    "unlisted": [says("I am unlisted.")],
+}
+
 TORN = asyncio.Event()  # when the reply of "torn" breaks off
+BROKEN = Answer(400, {"error": {"message": "out of order"}})
 BUSY = Answer(503, {"error": {"message": "too many people ask"}}, {"retry-after": "20"})
 
 
 def obey(body: Body) -> Reply:
-    """The next line of the play that the last message of the person names."""
+    """The next line of the play that the last message of the person names, or of what this model says."""
     said = [message for message in body["messages"] if message["role"] == "user" and not _is_result(message)]
     name = _text(said[-1]["content"]).strip().partition("\n")[0]
     place = max(n for n, message in enumerate(body["messages"]) if message is said[-1])
     after = body["messages"][place + 1 :]
     place = sum(message["role"] == "assistant" for message in after)
+    model = body["model"].rpartition("/")[2]
+    if model == "broken":
+        return BROKEN
     if name == "busy":
         return BUSY
     if name == "torn":
         return Stream((sse(delta(content="Half of it")), TORN), "dies")
-    if name == EXAMPLE:
+    if model in VOICES:
+        play = VOICES[model]
+    elif name == EXAMPLE:
         play = _example([_text(message["content"]) for message in after if message["role"] == "tool"])
     elif name.startswith("js: "):
         play = [calls("browser_js_eval", code=name.removeprefix("js: ")), says("Done.")]
@@ -389,6 +404,13 @@ allow = ["add", "secret", "look", "nap", "count", "picture", "big", "task", "bro
 title = "Stage"
 base_url = "{url}"
 local = true
+
+[providers.stage.models]
+alpha = {{}}
+beta = {{}}
+broken = {{}}
+slow = {{}}
+slower = {{}}
 
 [agents.helper]
 description = "writes notes"

@@ -64,6 +64,7 @@ _OFF = (
 _FLAGS = [
     f"--disable-features={','.join(_OFF)}",
     "--no-sandbox",
+    "--site-per-process",  # as in browsers for desktops: a frame that acts up has a process of its own
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",

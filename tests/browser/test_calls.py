@@ -22,6 +22,7 @@ async def test_a_call_is_allowed_once_or_rejected_with_a_reason(person: Person) 
     await person.sees_call("completed")
     await person.say("note")
     await person.by("more").click()
+    await expect(person.by("because")).to_have_text("Asked because no rule allows it.")
     await person.by("reject-with").click()
     await person.by("reason").fill("not today")
     await person.by("send-reason").click()
@@ -30,6 +31,7 @@ async def test_a_call_is_allowed_once_or_rejected_with_a_reason(person: Person) 
     assert "not today" in (await person.told(f"/api/calls/{id}"))["result"]["text"]
 
 
+@pytest.mark.long
 async def test_a_call_is_allowed_for_the_conversation_and_the_rule_can_be_revoked(person: Person) -> None:
     """P3"""
     await person.say("note")
@@ -47,8 +49,10 @@ async def test_a_call_is_allowed_for_the_conversation_and_the_rule_can_be_revoke
     await expect(grant).to_have_count(before - 1)
 
 
-async def test_arguments_are_edited_and_checked_before_they_run(person: Person) -> None:
-    """P3"""
+async def test_arguments_are_edited_and_checked_and_in_manual_mode_the_person_runs_each_call(
+    person: Person,
+) -> None:
+    """P3, P8"""
     await person.say("note")
     await person.by("more").click()
     await person.by("edit-arguments").click()
@@ -67,6 +71,11 @@ async def test_arguments_are_edited_and_checked_before_they_run(person: Person) 
     call = await person.told(f"/api/calls/{id}")
     assert call["arguments"]["text"] == "buy bread"
     assert call["original"]["text"] == "buy milk"
+    await person.set(mode="manual")
+    await person.say("add")
+    await expect(person.question).to_have_attribute("data-kind", "run", timeout=60_000)
+    await person.question.get_by_role("button", name=re.compile("^Run")).first.click()
+    await person.sees("It is 5.")
 
 
 @pytest.mark.long
@@ -111,17 +120,6 @@ async def test_a_result_is_reviewed_and_withheld_or_edited_before_the_model_sees
     await person.sees_call("completed")
     id = await person.call.get_attribute("data-call")
     assert (await person.told(f"/api/calls/{id}"))["result"]["text"] == "the password is gone"
-
-
-async def test_in_manual_mode_the_person_runs_each_call(person: Person) -> None:
-    """P8"""
-    await person.say("hello")
-    await person.sees("How can I help?")
-    await person.set(mode="manual")
-    await person.say("add")
-    await expect(person.question).to_have_attribute("data-kind", "run", timeout=60_000)
-    await person.question.get_by_role("button", name=re.compile("^Run")).first.click()
-    await person.sees("It is 5.")
 
 
 @pytest.mark.long

@@ -28,19 +28,19 @@ async def bring(person: Person, messages: int) -> str:
 
 async def test_a_search_leads_to_the_message(person: Person) -> None:
     """S1: by a title, by words; the hit is in view, not the end."""
-    id = await bring(person, 100)
+    id = await bring(person, 60)
     await person.page.reload()
-    await person.by("search").fill("Message 50")
+    await person.by("search").fill("Message 20")
     row = person.page.locator(f"[data-testid=conversation][data-conversation='{id}']")
     await expect(row.locator("mark").first).to_be_visible()
     await row.get_by_role("link").click()
     messages = person.by("messages")
-    await expect(messages.get_by_text("Message 50.")).to_be_in_viewport(timeout=60_000)
-    await expect(messages.get_by_text("Message 99.")).not_to_be_in_viewport()
+    await expect(messages.get_by_text("Message 20.")).to_be_in_viewport(timeout=60_000)
+    await expect(messages.get_by_text("Message 59.")).not_to_be_in_viewport()
     await person.by("new-conversation").click()
-    await expect(messages.get_by_text("Message 50.")).to_have_count(0)
+    await expect(messages.get_by_text("Message 20.")).to_have_count(0)
     await row.get_by_role("link").click()  # news of it have come meanwhile, which know of no search
-    await expect(messages.get_by_text("Message 50.")).to_be_in_viewport(timeout=60_000)
+    await expect(messages.get_by_text("Message 20.")).to_be_in_viewport(timeout=60_000)
     await person.by("search").fill("Long")
     await expect(row).to_be_visible()
 
@@ -159,6 +159,7 @@ async def test_commands_are_found_by_what_they_do(person: Person) -> None:
     await expect(person.by("palette-none")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_enter_opens_what_was_looked_for_however_late_it_is_found(person: Person) -> None:
     """U3"""
     keys, page = person.page.keyboard, person.page
@@ -216,6 +217,7 @@ async def test_rules_are_listed_with_their_place_and_tried(person: Person) -> No
     await expect(person.by("tried")).to_contain_text("no rule fits")
 
 
+@pytest.mark.long
 async def test_a_rule_is_tried_given_and_taken_back(person: Person) -> None:
     """P11: in the list of rules, without a question; what no tool has is told."""
     await person.by("open-settings").first.click()

@@ -17,6 +17,7 @@ from tests.server.site import served
 pytestmark = MARKS
 
 
+@pytest.mark.long
 async def test_a_question_tells_why_it_is_asked(person: Person) -> None:
     """P9"""
     await person.say("note")
@@ -130,8 +131,9 @@ async def test_what_was_typed_into_a_question_that_was_closed_elsewhere_is_not_k
     assert ids[1] in kept
 
 
-async def test_a_tools_question_is_answered_by_a_choice_or_in_ones_own_words(person: Person) -> None:
-    """C8: beside its choices, or where messages are typed; what was answered is seen at once."""
+async def test_a_tools_question_is_answered_and_a_turn_that_came_to_a_limit_can_go_on(person: Person) -> None:
+    """C8: by a choice, or in one's own words, beside the choices or where messages are typed. T7: a limit is
+    told, also after a reload."""
     await person.say("ask")
     await expect(person.question).to_contain_text("Which colour?", timeout=60_000)
     await expect(person.call.get_by_text("Which colour?")).to_have_count(1)
@@ -149,6 +151,17 @@ async def test_a_tools_question_is_answered_by_a_choice_or_in_ones_own_words(per
     await person.by("composer-text").press("Enter")
     await expect(person.call).to_contain_text("Which colour? → ochre")
     await expect(person.by("steering")).to_have_count(0)
+    await person.sees("Thank you.")
+    await person.set(max_rounds=1)
+    await person.say("rounds")
+    await person.sees("That is what I have.")
+    await expect(person.by("limit")).to_contain_text("1 round of tool calls")
+    await person.page.reload()
+    await expect(person.by("limit")).to_contain_text("1 round of tool calls", timeout=60_000)
+    await expect(person.by("go-on")).to_have_text("1 more round")
+    await person.by("go-on").click()
+    await person.sees("You said: Go on.")
+    await expect(person.by("limit")).to_have_count(0)
 
 
 @pytest.mark.long
@@ -294,6 +307,7 @@ async def test_a_wider_rule_and_a_denial_are_chosen_and_remembered(person: Perso
         await expect(grant).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_a_rejection_may_stop_all_calls_of_the_turn(person: Person) -> None:
     """P10"""
     await person.say("pair")
@@ -304,19 +318,3 @@ async def test_a_rejection_may_stop_all_calls_of_the_turn(person: Person) -> Non
     states = [await call.get_attribute("data-state") for call in await person.by("call").all()]
     assert states == ["rejected", "skipped"]
     await expect(person.by("limit")).to_contain_text("The calls of this turn were stopped.")
-
-
-async def test_a_turn_that_came_to_a_limit_tells_which_and_can_go_on(person: Person) -> None:
-    """T7"""
-    await person.say("hello")
-    await person.sees("How can I help?")
-    await person.set(max_rounds=1)
-    await person.say("rounds")
-    await person.sees("That is what I have.")
-    await expect(person.by("limit")).to_contain_text("1 round of tool calls")
-    await person.page.reload()
-    await expect(person.by("limit")).to_contain_text("1 round of tool calls", timeout=60_000)
-    await expect(person.by("go-on")).to_have_text("1 more round")
-    await person.by("go-on").click()
-    await person.sees("You said: Go on.")
-    await expect(person.by("limit")).to_have_count(0)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from playwright.async_api import Route, expect
+from playwright.async_api import Browser, Route, expect
 
-from tests.browser.stage import MARKS, Person, Server, at_the_page, chromium
+from tests.browser.stage import MARKS, Person, Server, at_the_page
 
 pytestmark = MARKS
 
@@ -53,25 +53,14 @@ async def run(person: Person, code: str) -> dict[str, Any]:
     return call
 
 
-async def test_code_runs_and_its_result_or_error_goes_back(person: Person) -> None:
-    call = await run(person, "console.log('hi'); return {answer: 6 * 7}")
-    assert call["state"] == "completed"
-    assert "42" in call["result"]["text"]
-    assert "hi" in call["result"]["text"]
-    await person.sees("Done.")
-    call = await run(person, "throw new Error('no such luck')")
-    assert call["state"] == "failed"
-    assert "no such luck" in call["result"]["text"]
-
-
 # What the endless play writes before its loop. Handed on once the loop has begun, since nothing is awaited.
 BEGUN = """() => navigator.storage.getDirectory().then(root => root.getDirectoryHandle("dragoman-files"))
   .then(files => files.getFileHandle("begun.txt")).then(() => true, () => false)"""
 
 
-async def test_what_does_not_end_is_ended_and_the_page_lives(server: Server) -> None:
+async def test_what_does_not_end_is_ended_and_the_page_lives(browser: Browser, server: Server) -> None:
     """U4: in a browser that gives the frame a process of its own, as those for desktops do."""
-    async with chromium("--site-per-process") as browser, at_the_page(browser, server) as person:
+    async with at_the_page(browser, server) as person:
         await person.page.clock.install()  # the loop takes a whole processor as long as it runs
         await person.say("endless")
         await person.by("run-here").click()
@@ -86,9 +75,9 @@ async def test_what_does_not_end_is_ended_and_the_page_lives(server: Server) -> 
 
 
 @pytest.mark.long
-async def test_what_takes_all_memory_is_ended_and_the_page_lives(server: Server) -> None:
+async def test_what_takes_all_memory_is_ended_and_the_page_lives(browser: Browser, server: Server) -> None:
     """U4: a browser without a process for the frame ends the page with it."""
-    async with chromium("--site-per-process") as browser, at_the_page(browser, server) as person:
+    async with at_the_page(browser, server) as person:
         assert (await run(person, "play:bomb"))["state"] == "failed"
         await person.say("hello")
         await person.sees("How can I help?")
@@ -120,8 +109,18 @@ ATTEMPTS = {
 LEAVING = ("navigate", "top")  # nothing comes after it
 
 
-async def test_there_is_no_way_out(person: Person, evil: Listener) -> None:
+async def test_code_runs_its_result_or_error_goes_back_and_there_is_no_way_out(
+    person: Person, evil: Listener
+) -> None:
     """U4: not to the network, not to the page, not to anything that is kept."""
+    call = await run(person, "console.log('hi'); return {answer: 6 * 7}")
+    assert call["state"] == "completed"
+    assert "42" in call["result"]["text"]
+    assert "hi" in call["result"]["text"]
+    await person.sees("Done.")
+    call = await run(person, "throw new Error('no such luck')")
+    assert call["state"] == "failed"
+    assert "no such luck" in call["result"]["text"]
     home = person.page.url.rpartition("/c/")[0]
     codes = {name: code.format(url=evil.url) for name, code in ATTEMPTS.items()}
     tried = [
@@ -156,6 +155,7 @@ async def test_files_of_the_browser_are_written_listed_read_and_shown(person: Pe
     await expect(person.page.locator("[data-testid=browser-file][data-path='notes/a.txt']")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_a_call_runs_once_whatever_is_shown_and_in_however_many_tabs(person: Person) -> None:
     """U4: somebody looks elsewhere and comes back, and another tab may run it without a click."""
     told, go = list[str](), asyncio.Event()

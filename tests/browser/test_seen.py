@@ -14,25 +14,11 @@ pytestmark = MARKS
 UNSEEN = re.compile("[\u200b\u202e\U000e0041]")
 
 
-async def test_no_argument_is_hidden_without_a_word(person: Person) -> None:
-    """P3: short ones first, long ones with a count, and nothing that scrolls."""
-    await person.say("mail")
-    shown = person.question.get_by_test_id("arguments").locator("dl")
-    await expect(shown).to_be_visible(timeout=60_000)
-    names = await shown.locator("dt").all_inner_texts()
-    assert names == ["to", "subject", "urgent", "cc", "priority", "body"]
-    assert await shown.evaluate("e => e.scrollHeight <= e.clientHeight + 1")
-    await expect(shown.get_by_test_id("show-all")).to_contain_text("+44 lines")
-    await shown.get_by_test_id("show-all").click()
-    await expect(shown).to_contain_text("line 59 of the minutes")
-    await person.by("reject").click()
-
-
 @pytest.mark.long
 async def test_the_first_card_that_asks_is_seen_from_its_head(person: Person) -> None:
     """P9: not the buttons of a question whose arguments are above."""
     await person.say("long")
-    await person.sees("Paragraph 39")
+    await person.sees("Paragraph 19")
     await person.say("two")
     await expect(person.by("question")).to_have_count(2, timeout=60_000)
     first = person.page.locator("[data-call]:has([data-testid=question])").first
@@ -46,8 +32,21 @@ async def test_the_first_card_that_asks_is_seen_from_its_head(person: Person) ->
         await expect(person.by("reject")).to_have_count(left - 1)
 
 
-async def test_hidden_characters_are_written_out_in_every_place(person: Person) -> None:
-    """P3: question, rule, editor, folded card, grants, titles, inbox."""
+async def test_no_argument_is_hidden_and_hidden_characters_are_written_out_in_every_place(
+    person: Person,
+) -> None:
+    """P3: short ones first, long ones with a count, and nothing that scrolls; characters in question, rule,
+    editor, folded card, grants, titles, inbox."""
+    await person.say("mail")
+    shown = person.question.get_by_test_id("arguments").locator("dl")
+    await expect(shown).to_be_visible(timeout=60_000)
+    names = await shown.locator("dt").all_inner_texts()
+    assert names == ["to", "subject", "urgent", "cc", "priority", "body"]
+    assert await shown.evaluate("e => e.scrollHeight <= e.clientHeight + 1")
+    await expect(shown.get_by_test_id("show-all")).to_contain_text("+44 lines")
+    await shown.get_by_test_id("show-all").click()
+    await expect(shown).to_contain_text("line 59 of the minutes")
+    await person.by("reject").click()
     await person.say("overridden")
     await expect(person.question).to_contain_text(r"\u202e", timeout=60_000)
     await expect(person.by("rule")).to_contain_text(r"\u202e")
@@ -82,6 +81,7 @@ async def test_hidden_characters_are_written_out_in_every_place(person: Person) 
     await expect(grant).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_what_was_decided_stays_on_the_card(person: Person) -> None:
     """P9: by whom, or by which rule; and after a reload."""
     await person.say("note")

@@ -65,7 +65,6 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
         await expect(owner.by("open-new-provider")).to_be_focused()
         await row.get_by_test_id("test-provider").click()
         await expect(row.get_by_test_id("provider-test")).to_contain_text("It works")
-        assert await violations(owner, "settings") == []
         assert KEY not in await owner.page.content()
         assert KEY not in json.dumps(await owner.told("/api/setup/providers"))
         await owner.page.keyboard.press("Escape")
@@ -87,13 +86,31 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
         await expect(row.get_by_test_id("remove-provider")).to_be_focused()
         await owner.page.evaluate(DELETE, "/api/setup/providers/mine")  # by another tab
         await row.get_by_test_id("remove-provider").click()
-        assert await violations(owner, "confirm") == []
         await owner.by("confirm-yes").click()
         await expect(row).to_be_hidden()
         await expect(owner.by("providers")).to_be_focused()  # what was pressed is gone
         await owner.by("toast").get_by_role("button").click()  # what went wrong is seen above the dialog
     assert json.loads((tmp_path / "data" / "dragoman" / "keys.json").read_text()) == {}
     assert KEY not in owner.server.printed
+
+
+@pytest.mark.long
+async def test_nothing_bars_the_way_to_a_provider(owner: Person) -> None:
+    """U3: where one is added, and where it is asked whether it is to go."""
+    async with loopback(obey) as model:
+        await open_setup(owner, "providers")
+        await owner.by("open-new-provider").click()
+        await owner.by("provider-name").fill("mine")
+        await owner.by("provider-address").fill(model.url)
+        await owner.by("provider-key").fill(KEY)
+        await owner.by("add-provider").click()
+        row = owner.page.locator("[data-testid=provider][data-provider='mine']")
+        await row.get_by_test_id("test-provider").click()
+        await expect(row.get_by_test_id("provider-test")).to_contain_text("It works")
+        assert await violations(owner, "settings") == []
+        await row.get_by_test_id("remove-provider").click()
+        await expect(owner.by("confirm")).to_be_visible()
+        assert await violations(owner, "confirm") == []
 
 
 @pytest.mark.long

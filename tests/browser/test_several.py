@@ -2,62 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
-
 import pytest
 from playwright.async_api import Browser, expect
 
-from dragoman.wire.scripted import calls, says
-from tests.browser.plays import furnish
-from tests.browser.stage import MARKS, Person, Server, at_the_page, free_port
+from tests.browser.stage import MARKS, Person, Server, at_the_page
 from tests.browser.test_reading import faults
-from tests.loopback import Answer, Body, Reply, loopback
 
 pytestmark = MARKS
 
-MODELS = """
-[providers.stage.models]
-alpha = {}
-beta = {}
-broken = {}
-slow = {}
-slower = {}
-"""
 
-
-def speak(body: Body) -> Reply:
-    """Each model says its name; beta adds before, broken refuses, the slow ones take a while."""
-    name = body["model"].rpartition("/")[2]
-    last = body["messages"][-1]["role"]
-    if name == "broken":
-        return Answer(400, {"error": {"message": "out of order"}})
-    if name in ("slow", "slower"):
-        return says("word " * 500, waits=0.2)
-    if name == "beta" and last != "tool":
-        return calls("add", a=2, b=3)
-    return says(f"I am {name}.")
-
-
-@asynccontextmanager
-async def asked(browser: Browser, folder: Path, **page: Any) -> AsyncIterator[Person]:
-    """A person who has an answer, and sees which models could make another."""
-    async with loopback(speak) as models:
-        config = furnish(folder, models.url)
-        config.write_text(config.read_text("utf-8") + MODELS, "utf-8")
-        server = Server(config, free_port())
-        await server.start()
-        try:
-            async with at_the_page(browser, server, **page) as person:
-                await person.say("Who are you?")
-                await person.sees("I am model.")
-                await person.by("rerun").last.click()
-                await person.by("rerun-several").click()
-                yield person
-        finally:
-            await server.stop()
+async def asked(person: Person) -> None:
+    """An answer is there, and one sees which models could make another."""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    await person.by("rerun").last.click()
+    await person.by("rerun-several").click()
 
 
 async def choose(person: Person, *models: str) -> None:
@@ -67,74 +26,75 @@ async def choose(person: Person, *models: str) -> None:
 
 
 @pytest.mark.long
-async def test_any_name_of_a_provider_may_be_asked(browser: Browser, tmp_path: Path) -> None:
+async def test_any_name_of_a_provider_may_be_asked(person: Person) -> None:
     """T10: nobody lists all models."""
-    async with asked(browser, tmp_path) as person:
-        await person.by("several-search").fill("stage/unlisted")
-        await person.page.keyboard.press("Enter")
-        await expect(person.page.locator("[data-model='stage/unlisted'] input")).to_be_checked()
-        await choose(person, "alpha")
-        await expect(person.by("compared").nth(0)).to_contain_text("I am unlisted.", timeout=60_000)
-        await expect(person.by("compared").nth(1)).to_contain_text("I am alpha.", timeout=60_000)
+    await asked(person)
+    await person.by("several-search").fill("stage/unlisted")
+    await person.page.keyboard.press("Enter")
+    await expect(person.page.locator("[data-model='stage/unlisted'] input")).to_be_checked()
+    await choose(person, "alpha")
+    await expect(person.by("compared").nth(0)).to_contain_text("I am unlisted.", timeout=60_000)
+    await expect(person.by("compared").nth(1)).to_contain_text("I am alpha.", timeout=60_000)
 
 
-async def test_each_makes_a_version_and_they_are_compared(browser: Browser, tmp_path: Path) -> None:
+async def test_each_makes_a_version_and_they_are_compared(person: Person) -> None:
     """T10: with what each called and used; one that fails keeps none from answering."""
-    async with asked(browser, tmp_path) as person:
-        await expect(person.by("ask-several")).to_be_disabled()
-        await choose(person, "alpha", "broken", "beta")
-        sides = person.by("compared")
-        await expect(sides).to_have_count(3)
-        await expect(sides.nth(0)).to_contain_text("I am alpha.", timeout=60_000)
-        await expect(sides.nth(1).get_by_role("alert")).to_contain_text("out of order", timeout=60_000)
-        await expect(sides.nth(2)).to_contain_text("I am beta.", timeout=60_000)
-        await expect(sides.nth(2)).to_contain_text("1 call")
-        await expect(sides.nth(2)).to_contain_text("tokens")
-        await expect(person.by("compare-state")).to_have_count(0)
-        assert await faults(person, "compare") == []
-        await sides.nth(1).get_by_role("combobox").select_option("Version 1 of 4 · stage/model")
-        await expect(sides.nth(1)).to_contain_text("I am model.")
-        await sides.nth(1).get_by_test_id("use-version").click()
-        await expect(person.by("compare")).to_have_count(0)
-        await expect(person.by("versions")).to_contain_text("1/4")
+    await asked(person)
+    await expect(person.by("ask-several")).to_be_disabled()
+    await choose(person, "alpha", "broken", "beta")
+    sides = person.by("compared")
+    await expect(sides).to_have_count(3)
+    await expect(sides.nth(0)).to_contain_text("I am alpha.", timeout=60_000)
+    await expect(sides.nth(1).get_by_role("alert")).to_contain_text("out of order", timeout=60_000)
+    await expect(sides.nth(2)).to_contain_text("I am beta.", timeout=60_000)
+    await expect(sides.nth(2)).to_contain_text("1 call")
+    await expect(sides.nth(2)).to_contain_text("tokens")
+    await expect(person.by("compare-state")).to_have_count(0)
+    assert await faults(person, "compare") == []
+    await sides.nth(1).get_by_role("combobox").select_option("Version 1 of 4 · stage/model")
+    await expect(sides.nth(1)).to_contain_text("How can I help?")
+    await sides.nth(1).get_by_test_id("use-version").click()
+    await expect(person.by("compare")).to_have_count(0)
+    await expect(person.by("versions")).to_contain_text("1/4")
 
 
 @pytest.mark.long
-async def test_they_answer_at_once_and_each_can_be_stopped(browser: Browser, tmp_path: Path) -> None:
+async def test_they_answer_at_once_and_each_can_be_stopped(person: Person) -> None:
     """T6 × T10: one that takes long holds no other up, and is stopped alone."""
-    async with asked(browser, tmp_path) as person:
-        await choose(person, "slow", "alpha")
-        sides = person.by("compared")
-        await expect(sides.last).to_contain_text("I am alpha.", timeout=60_000)
-        await expect(sides.first).to_contain_text("word word", timeout=60_000)
-        await expect(sides.first).to_have_attribute("data-live", "true")
-        await person.by("stop-one").click()
-        await expect(sides.first).to_have_attribute("data-live", "false")
-        await person.page.keyboard.press("Escape")
-        await expect(person.by("versions")).to_contain_text("/3")
+    await asked(person)
+    await choose(person, "slow", "alpha")
+    sides = person.by("compared")
+    await expect(sides.last).to_contain_text("I am alpha.", timeout=60_000)
+    await expect(sides.first).to_contain_text("word word", timeout=60_000)
+    await expect(sides.first).to_have_attribute("data-live", "true")
+    await person.by("stop-one").click()
+    await expect(sides.first).to_have_attribute("data-live", "false")
+    await person.page.keyboard.press("Escape")
+    await expect(person.by("versions")).to_contain_text("/3")
 
 
 @pytest.mark.long
-async def test_a_stop_is_for_all(browser: Browser, tmp_path: Path) -> None:
+async def test_a_stop_is_for_all(person: Person) -> None:
     """T6 × T10"""
-    async with asked(browser, tmp_path) as person:
-        await choose(person, "slow", "slower")
-        sides = person.by("compared")
-        for side in (sides.first, sides.last):
-            await expect(side).to_contain_text("word word", timeout=60_000)
-        await person.page.keyboard.press("Escape")
-        await person.by("stop").click()
-        await expect(person.by("stop")).to_be_hidden()
-        await expect(person.by("stopped")).to_be_visible()
-        await person.by("compare-versions").click()
-        for side in (sides.first, sides.last):
-            await expect(side).to_have_attribute("data-live", "false")
+    await asked(person)
+    await choose(person, "slow", "slower")
+    sides = person.by("compared")
+    for side in (sides.first, sides.last):
+        await expect(side).to_contain_text("word word", timeout=60_000)
+    await person.page.keyboard.press("Escape")
+    await person.by("stop").click()
+    await expect(person.by("stop")).to_be_hidden()
+    await expect(person.by("stopped")).to_be_visible()
+    await person.by("compare-versions").click()
+    for side in (sides.first, sides.last):
+        await expect(side).to_have_attribute("data-live", "false")
 
 
 @pytest.mark.long
-async def test_the_choice_is_chinese_and_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
+async def test_the_choice_is_chinese_and_fits_a_phone(browser: Browser, server: Server) -> None:
     phone = {"viewport": {"width": 380, "height": 740}, "locale": "zh-CN"}
-    async with asked(browser, tmp_path, **phone) as person:
+    async with at_the_page(browser, server, **phone) as person:
+        await asked(person)
         await expect(person.by("several")).to_contain_text("同时作答")
         assert await faults(person) == []
         await choose(person, "alpha", "beta")

@@ -140,6 +140,7 @@ async def test_a_reader_stays_where_they_read(person: Person) -> None:
     await expect(person.by("message").last).to_be_in_viewport()
 
 
+@pytest.mark.long
 async def test_an_answer_and_a_setting_hold_in_every_tab_and_none_undoes_anothers(person: Person) -> None:
     """P6, P3: what may run without a click, above all."""
     await person.say("note")

@@ -74,6 +74,7 @@ async def test_what_comes_after_a_nul_is_spoken_too(tmp_path: Path) -> None:
     assert _seconds(other) == pytest.approx(_seconds(whole), rel=0.1)
 
 
+@pytest.mark.long
 async def test_a_sentence_goes_over_the_wire_as_sound_and_comes_back(tmp_path: Path) -> None:
     """M1: speech and transcription of an OpenAI-shaped server, with a real voice and a real ear."""
     server = SpeechServer(phrases=PHRASES)

@@ -115,6 +115,16 @@ def _included() -> tuple[BaseRoute, ...]:
     return (*whole.routes,)
 
 
+@cache
+def _included_beside_the_api() -> tuple[BaseRoute, ...]:
+    """What a server has, and an application of somebody's own has not. Once, as above."""
+    whole = APIRouter(responses=_REFUSALS)
+    whole.include_router(people.sign_in, prefix="/api")
+    for router in (health.router, openai.router, page.router):
+        whole.include_router(router)
+    return (*whole.routes,)
+
+
 def api(
     runtime: Runtime,
     *,
@@ -173,11 +183,9 @@ def server(
         own_settings=own_settings,
     )
     app.state.auth = auth
-    app.include_router(people.sign_in, prefix="/api")
-    app.include_router(health.router)
-    app.include_router(openai.router)
+    app.router.routes.extend(_included_beside_the_api())
     prometheus.install(app, runtime, metrics)
-    page.install(app)
+    page.mount_assets(app)
     app.add_middleware(
         Middleware,
         hosts=hosts,

@@ -81,30 +81,33 @@ class Assets(StaticFiles):
         return response
 
 
-def install(app: FastAPI) -> None:
-    router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False)
 
-    @router.api_route("/", methods=["GET", "HEAD"])
-    @router.api_route("/c/{conversation}", methods=["GET", "HEAD"])
-    async def page(request: Request) -> Response:
-        """The launch link signs in, and goes on without its token."""
-        auth: Auth = request.app.state.auth
-        token = request.query_params.get("token")
-        # Who only looks whether it is there (HEAD) uses no link up.
-        if token is not None and request.method == "GET":
-            return await _sign_in_by_link(request, auth, token)
-        return _index(request, _PAGE)
 
-    @router.get(CALLBACK)
-    async def callback(request: Request) -> Response:
-        """Where a browser comes back from a sign-in, without its cookie: the page goes on from here."""
-        return _index(request, {**_PAGE, "cache-control": "no-store"})
+@router.api_route("/", methods=["GET", "HEAD"])
+@router.api_route("/c/{conversation}", methods=["GET", "HEAD"])
+async def page(request: Request) -> Response:
+    """The launch link signs in, and goes on without its token."""
+    auth: Auth = request.app.state.auth
+    token = request.query_params.get("token")
+    # Who only looks whether it is there (HEAD) uses no link up.
+    if token is not None and request.method == "GET":
+        return await _sign_in_by_link(request, auth, token)
+    return _index(request, _PAGE)
 
-    @router.get("/sandbox")
-    async def sandbox() -> Response:
-        return _file("sandbox.html", _SANDBOX)
 
-    app.include_router(router)
+@router.get(CALLBACK)
+async def callback(request: Request) -> Response:
+    """Where a browser comes back from a sign-in, without its cookie: the page goes on from here."""
+    return _index(request, {**_PAGE, "cache-control": "no-store"})
+
+
+@router.get("/sandbox")
+async def sandbox() -> Response:
+    return _file("sandbox.html", _SANDBOX)
+
+
+def mount_assets(app: FastAPI) -> None:
     app.mount("/assets", Assets(directory=BUILT / "assets", check_dir=False), name="assets")
 
 

@@ -12,7 +12,7 @@ from openai import AsyncOpenAI
 
 from dragoman.wire.scripted import calls, says
 from tests.patience import eventually
-from tests.protocols.openai.callers import MODEL, called, conversations, result, user, waiting
+from tests.protocols.openai.callers import MODEL, called, client_of, conversations, result, user, waiting
 from tests.server.site import served
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ async def test_what_is_sent_again_after_a_restart_is_answered_by_the_turn_that_i
 
     async with AsyncExitStack() as stack:
         async with served(tmp_path, [calls("wait")], tools=[wait]) as site:
-            first = AsyncOpenAI(base_url=f"{site.url}/v1", api_key=site.key, max_retries=0)
+            first = client_of(site)
             lost = asyncio.create_task(create(await stack.enter_async_context(first), api))
             await eventually(lambda: any(live.log.turn.calls for live in site.runtime.bus.turns()))
             (live,) = site.runtime.bus.turns()
@@ -67,7 +67,7 @@ async def test_so_is_a_history_of_another_program_that_ends_with_its_own_results
 
     async with AsyncExitStack() as stack:
         async with served(tmp_path, [calls("wait")], tools=[wait]) as site:
-            first = AsyncOpenAI(base_url=f"{site.url}/v1", api_key=site.key, max_retries=0)
+            first = client_of(site)
             lost = asyncio.create_task(ask(await stack.enter_async_context(first)))
             await eventually(lambda: any(live.log.turn.calls for live in site.runtime.bus.turns()))
             (live,) = site.runtime.bus.turns()

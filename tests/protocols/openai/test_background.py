@@ -15,7 +15,7 @@ from openai.types.responses import Response
 from dragoman import tool
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE, eventually
-from tests.protocols.openai.callers import MODEL, called, conversations, waiting
+from tests.protocols.openai.callers import MODEL, called, client_of, conversations, waiting
 from tests.server.site import served
 
 pytestmark = pytest.mark.slow
@@ -97,10 +97,7 @@ async def test_a_server_that_stops_cancels_nothing(tmp_path: Path, *, streamed: 
 
     async with AsyncExitStack() as stack:
         async with served(tmp_path, [calls("wait")], tools=[wait]) as site:
-            url = f"{site.url}/v1"
-            client = await stack.enter_async_context(
-                AsyncOpenAI(base_url=url, api_key=site.key, max_retries=0)
-            )
+            client = await stack.enter_async_context(client_of(site))
             asking = asyncio.create_task(_hear(client, streamed=streamed))
             await eventually(lambda: any(live.log.turn.calls for live in site.runtime.bus.turns()))
             (live,) = site.runtime.bus.turns()

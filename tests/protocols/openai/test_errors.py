@@ -10,7 +10,6 @@ from typing import Any
 
 import openai
 import pytest
-from openai import AsyncOpenAI
 
 from dragoman.wire.scripted import calls, says
 from tests.protocols.openai.callers import (
@@ -18,6 +17,7 @@ from tests.protocols.openai.callers import (
     MODEL,
     RESPONSE_TOOL,
     called,
+    client_of,
     conversations,
     user,
     waiting,
@@ -29,7 +29,7 @@ from tests.sweeps import examples
 
 pytestmark = pytest.mark.slow
 
-VALUES = examples(16)
+VALUES = examples(8, 160)
 
 CHAT: dict[str, Any] = {"model": MODEL, "messages": [user("Hi")]}
 RESPONSE: dict[str, Any] = {"model": MODEL, "input": "Hi"}
@@ -38,7 +38,7 @@ RESPONSE: dict[str, Any] = {"model": MODEL, "input": "Hi"}
 async def test_a_wrong_key_and_an_unknown_model_are_the_sdks_own_errors(tmp_path: Path) -> None:
     """F3"""
     async with called(tmp_path, [says("?")]) as (client, site):
-        async with AsyncOpenAI(base_url=f"{site.url}/v1", api_key="wrong", max_retries=0) as stranger:
+        async with client_of(site, "wrong") as stranger:
             with pytest.raises(openai.AuthenticationError) as unknown:
                 await stranger.chat.completions.create(**CHAT)
         assert unknown.value.code == "invalid_api_key"
