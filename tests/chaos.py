@@ -128,7 +128,7 @@ class Chaos:
         number, kind = 0, ""
         async for line in stream.content:
             if line.startswith(b"id: "):
-                number = int(line[4:])
+                number = int(line[4:]) if line[4:].strip().isdigit() else 0  # of one long over it is `over`
             elif line.startswith(b"event: "):
                 kind = line[7:].decode().strip()
             elif line.startswith(b"data: "):

@@ -49,7 +49,9 @@ GONE = (aiohttp.ClientError, TimeoutError, ConnectionError, RuntimeError)  # the
 
 def attacked_fleet(folder: Path, store: str, model: str) -> Fleet:
     """Its tools note every effect in one file."""
-    tools = TOOLS.replace("EFFECTS", str(folder / "work" / "effects"))
+    effects = folder / "work" / "effects"
+    effects.unlink(missing_ok=True)  # of an earlier run with the same seed, in a folder that was kept
+    tools = TOOLS.replace("EFFECTS", str(effects))
     return Fleet(folder, store, model, SETTINGS, tools)
 
 

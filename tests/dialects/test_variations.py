@@ -114,6 +114,13 @@ def test_w4_all_before_the_end_of_a_thought_that_the_prompt_began_was_thought(na
             check(name, f"Well.\n{draft}\n{draft[:cut]}\n{closing}\n\nNo need.", [], "No need.")
 
 
+@every_dialect
+def test_w4_the_end_of_a_thought_is_seen_where_a_value_of_a_draft_was_due(name: str) -> None:
+    draft = dialect(name).calls([TextCall("get_time", {"a": 1})])
+    begun = draft[: draft.find(":") + 1]
+    check(name, f"Well.\n{draft}\n{begun}\n[/THINK]\n\nNo need.", [], "No need.")
+
+
 @quoting
 def test_d3_code_that_shows_the_format_is_text(name: str) -> None:
     draft = dialect(name).calls([TextCall("get_time", {"a": 1})])

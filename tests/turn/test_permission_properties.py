@@ -28,6 +28,8 @@ patterns = st.sampled_from([*PLACES, "*", "c/*", "secrets/*", "?"])
 words = st.sampled_from(["go", "*", "other", "g*"])
 actions: st.SearchStrategy[Action] = st.sampled_from(get_args(Action))
 rules = st.lists(st.builds(Rule, words, patterns, actions), max_size=4)
+granted: st.SearchStrategy[Action] = st.sampled_from(["allow", "deny"])  # nobody grants that they are asked
+given_rules = st.lists(st.builds(Rule, words, patterns, granted), max_size=4)
 modes: st.SearchStrategy[Mode] = st.sampled_from(["auto", "ask", "manual"])
 wishes = st.lists(st.sampled_from([Reason("plugin", "Really?"), Reason("loop", "Again?")]), max_size=2)
 
@@ -43,7 +45,7 @@ authorities = st.builds(
     rules=rules,
     bounds=rules,
     outer=st.lists(rules, max_size=2),
-    grants=rules,
+    grants=given_rules,
     mode=modes,
     pinned=st.sampled_from([None, "old", "new"]),
     wishes=wishes,

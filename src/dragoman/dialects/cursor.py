@@ -26,7 +26,7 @@ TILDES = re.compile(r"~*+")
 WORD = re.compile(r"[\w.+-]*+")
 
 _AT_LEAST = re.compile(r"\{[2-9],")
-_REACH = 512  # no form is longer than this
+REACH = 512  # no form is longer than this
 
 
 @dataclass(slots=True, frozen=True)
@@ -143,7 +143,7 @@ class Cursor:
             self.at = found.start()
             return found[0] if self.over or not wanted.may_grow(found) else ""
         size = len(self.text)
-        begun = None if self.over else wanted.begun.search(self.text, max(self.at, size - _REACH))
+        begun = None if self.over else wanted.begun.search(self.text, max(self.at, size - REACH))
         self.at = begun.start() if begun else size
         return ""
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
-from dragoman.dialects.cursor import BLANK, TICKS, TILDES, WORD, Cursor, Form, Marks, Steps, marks
+from dragoman.dialects.cursor import BLANK, REACH, TICKS, TILDES, WORD, Cursor, Form, Marks, Steps, marks
 from dragoman.dialects.visible import Piece, VisibleText, Voice
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
@@ -220,7 +220,7 @@ class Scanner:
         cursor.fresh = self._shown.fresh
         cursor.at += len(opener)
         found = yield from self._grammar.read(cursor, opener, self._tools)
-        if self._unread_thought(found, before + len(opener)):
+        if (yield from self._unread_thought(found, before + len(opener))):
             found = None
         if found is None:
             if cursor.taken == before:
@@ -299,9 +299,10 @@ class Scanner:
         self.tagged = True
         self._drop(mark)
 
-    def _unread_thought(self, found: Sequence[FoundCall] | Voice | None, start: int) -> bool:
-        """Whether what was read as no call, or as one that is broken, ran over a tag of a thought: a draft in
-        a thought breaks off like this. If so, it ends in front of the tag.
+    def _unread_thought(self, found: Sequence[FoundCall] | Voice | None, start: int) -> Steps[bool]:
+        """Whether what was read as no call, or as one that is broken, ran over a tag of a thought, or into
+        one that begins like a value: a draft in a thought breaks off like this. If so, it ends in front of
+        the tag.
         """
         calls = () if found is None or isinstance(found, str) else found
         whole = found is not None and (
@@ -310,11 +311,18 @@ class Scanner:
         if whole or found == []:
             return False
         wanted = (*self._thought_ends, *(self._thoughts if found is None else ()))
-        taken = self._cursor.peek()
-        tag = marks(*wanted).whole.search(taken, start) if wanted else None
-        if tag is not None:
-            self._cursor.back(len(taken) - tag.start())
-        return tag is not None
+        if not wanted:
+            return False
+        tags, taken = marks(*wanted), self._cursor.peek()
+        tag = tags.whole.search(taken, start) or tags.begun.search(taken, max(start, len(taken) - REACH))
+        if tag is None:
+            return False
+        size = len(taken) - tag.start()
+        self._cursor.back(size)
+        if (yield from self._cursor.sees(*wanted)):
+            return True
+        self._cursor.at += size
+        return False
 
     def _is_quoted(self, mark: str) -> bool:
         """Whether it is a tag that these tokens do not protect, and stands in code."""

@@ -98,6 +98,29 @@ async def test_what_does_not_fit_changes_nothing(root: Path, patch: str, why: st
     assert not (root / "new").exists()
 
 
+async def test_lines_that_repeat_themselves_are_found_at_each_place(root: Path) -> None:
+    """C6: by the numbers of a hunk, or by the end of the file; where neither is said, it is not clear."""
+    rows, longer = "row\n" * 4, "row\n" * 4 + "end\n"
+    hunk = " row\n row\n row\n+end\n"
+    marked = f"*** Begin Patch\n*** Update File: a.txt\n@@\n{hunk}*** End of File\n*** End Patch"
+    for patch in (f"--- a/a.txt\n+++ b/a.txt\n@@ -2,3 +2,4 @@\n{hunk}", marked):
+        (root / "a.txt").write_text(rows)
+        await told(root, apply_patch, patch=patch)
+        assert (root / "a.txt").read_text() == longer
+    (root / "a.txt").write_text(rows)
+    unclear = marked.replace("*** End of File\n", "")
+    assert "2 times in a.txt" in await refused(root, apply_patch, patch=unclear)
+    loose = {
+        "path": "a.txt",
+        "old": " row\n row\n row\n",
+        "new": " x\n",
+        "version": await version(root, "a.txt"),
+    }
+    assert "it is 2 times" in await refused(root, edit_file, **loose)
+    await told(root, edit_file, **loose, everywhere=True)
+    assert (root / "a.txt").read_text() == "x\nrow\n"
+
+
 def test_every_file_of_a_patch_has_to_be_allowed() -> None:
     """P11: deleting and renaming included; what is the program's own is asked about."""
     patch = "*** Begin Patch\n*** Delete File: ./x/../AGENTS.md\n*** End Patch"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
+from pydantic import Field
 from starlette.responses import Response
 
 from dragoman.errors import DragomanError, TurnEnded, Unreadable
@@ -86,7 +87,7 @@ async def events(
     context: TheContext,
     person: Person,
     id: str,
-    after: Annotated[int, Query(ge=0, le=10**18)] = 0,
+    after: Annotated[int, Field(ge=0, le=10**18)] | Literal["over"] = 0,
     last_event_id: LastEventId = None,
 ) -> Response:
     """One turn's events, each with its number; those after `Last-Event-ID` where that is given.
@@ -94,8 +95,9 @@ async def events(
     Of a turn that has long been over, what it said; and nothing (204) to who has heard it to its end.
     """
     row = await context.turn(id, person)
-    seen = int(last_event_id) if last_event_id and re.fullmatch(r"[0-9]{1,18}", last_event_id) else after
-    if not row.live and (last_event_id == OVER or (seen and await context.runtime.bus.is_heard(id, seen))):
+    said = last_event_id if last_event_id and re.fullmatch(r"[0-9]{1,18}|over", last_event_id) else after
+    seen = 0 if said == OVER else int(said)
+    if not row.live and (said == OVER or (seen and await context.runtime.bus.is_heard(id, seen))):
         return Response(status_code=204)
     if row.live:
         await context.runtime.driver.adopt(id)  # 409 where it cannot go on here

@@ -85,18 +85,22 @@ def _replace_loosely(path: str, text: str, old: str, new: str, everywhere: bool)
             f"old is not in {path} as it is given, and without regard to white space it is {len(places)} "
             "times: give more of the text around it"
         )
+    apart = [places[0]]  # of those that overlap the first, as where it stands exactly
+    for place in places:
+        if place - apart[-1] >= len(wanted):
+            apart.append(place)
     ends = old.endswith("\n")
     fresh = (new.removesuffix("\n") if ends else new).split("\n") if new else []
     if not ends and not new:
         fresh = [""]
-    for place in reversed(places):
+    for place in reversed(apart):
         there = lines[place : place + len(wanted)]
         lines[place : place + len(wanted)] = indented_like(there, wanted, fresh)
-    return Replaced("\n".join(lines), len(places), loosely=True)
+    return Replaced("\n".join(lines), len(apart), loosely=True)
 
 
 def _places(lines: list[str], wanted: list[str], start: int) -> list[int]:
-    """Those that do not overlap. No line is looked at twice: `falls` says how much of what fitted still does
+    """Also those that overlap. No line is looked at twice: `falls` says how much of what fitted still does
     where the next line does not (Knuth, Morris and Pratt)."""
     if not wanted:
         return list(range(start, len(lines) + 1))
@@ -107,7 +111,7 @@ def _places(lines: list[str], wanted: list[str], start: int) -> list[int]:
         fits += lines[at] == wanted[fits]
         if fits == len(wanted):
             found.append(at + 1 - fits)
-            fits = 0
+            fits = falls[-1]
     return found
 
 
