@@ -114,6 +114,7 @@ async def test_what_the_streams_tell_fits_the_description(tmp_path: Path) -> Non
     """E1: every event has all that the description says is in it."""
     script = [thinks("hm") + says("let me see") + calls("add", a=1, b=2), says("3")]
     async with served(tmp_path, script, tools=[add], allow=[]) as site:
+        served_description = await site.get("/api/openapi.json")
         id = await site.conversation()
         async with (
             site.events("/api/events", "other:5") as of_list,
@@ -131,8 +132,8 @@ async def test_what_the_streams_tell_fits_the_description(tmp_path: Path) -> Non
             await site.ask("DELETE", f"/api/conversations/{id}")
             told += await _up_to(of_list, "conversation.deleted")
     assert {*_BESIDES, "message.added", "call.asked", "reasoning.end"} < {event.type for event in told}
-    _check(told, description(), "LiveEvent")
-    _check(of_turn, description(), "TurnEvent")
+    _check(told, served_description, "LiveEvent")
+    _check(of_turn, served_description, "TurnEvent")
 
 
 async def _up_to(events: AsyncIterator[Received], type: str) -> list[Received]:

@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import httpx2
@@ -298,10 +296,3 @@ async def test_what_a_tool_reports_is_progress(tmp_path: Path) -> None:
         command = {"command": "echo one; sleep 0.2; echo two"}
         await client.call_tool("shell", command, progress_callback=report)
         await eventually(lambda: "two" in "".join(one or "" for one in reported))
-
-
-def test_whoever_starts_us_does_not_wait_for_the_api_of_the_page() -> None:
-    """F1: a client starts a server for each of its windows, and none of them asks for a route."""
-    program = "import dragoman.cli.commands.mcp_serve, sys; print('dragoman.server.app' in sys.modules)"
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert printed.stdout == "False\n"
