@@ -40,6 +40,36 @@ with SyncRuntime("other.db", model="ollama/qwen3", tools=groups) as runtime:
     print(runtime.conversation().id[:5])
 """
 
+PICTURE = """
+import asyncio
+from dataclasses import replace
+from dragoman.errors import ProviderError
+from dragoman.wire.attachments import AttachmentReader
+from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.http import HttpClient
+from dragoman.wire.http_model import HttpModel
+from dragoman.wire.openai_chat import OpenAIChat
+from dragoman.wire.pictures import FileLimits, fit_picture
+from dragoman.messages.request import Request
+from tests.loopback import Answer, loopback
+
+limits = FileLimits(picture_edge=10)
+print(fit_picture(b"picture", limits))
+
+async def main():
+    refusal = Answer(400, {"error": {"message": "image exceeds 5 MB maximum"}})
+    async with loopback(refusal) as server, HttpClient() as client:
+        endpoint = replace(ENDPOINTS["openai_chat"], base_url=server.url)
+        model = HttpModel(client, OpenAIChat(), endpoint, model="m", limits=limits)
+        try:
+            async for _ in model.stream(Request("m", ()), "msg_1"):
+                pass
+        except ProviderError as error:
+            print(error.hint)
+
+asyncio.run(main())
+"""
+
 
 def _without(extras: tuple[str, ...], program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A program as it runs where the packages of these extras are not installed."""
@@ -57,8 +87,11 @@ def _without(extras: tuple[str, ...], program: str, folder: Path) -> subprocess.
 
 
 def test_the_library_needs_no_extra(tmp_path: Path) -> None:
-    done = _without(tuple(EXTRAS), PROGRAM, tmp_path)
-    assert (done.stdout, done.stderr) == ("It is 40.\nconv_\n", "")
+    """M3: a picture goes as it is where nothing can make it smaller, and a refusal for its size says what to
+    install."""
+    done = _without(tuple(EXTRAS), f"{PROGRAM}\nsys.path.append({str(ROOT)!r})\n{PICTURE}", tmp_path)
+    hint = "making a picture smaller for its model needs more: pip install 'dragoman[media]'"
+    assert (done.stdout, done.stderr) == (f"It is 40.\nconv_\nb'picture'\n{hint}\n", "")
 
 
 LACKING = """
@@ -103,43 +136,6 @@ except DragomanError as error:
     print(error)
 """
     assert "dragoman[server]" in _without(("server",), program, tmp_path).stdout
-
-
-def test_a_picture_goes_as_it_is_where_nothing_can_make_it_smaller(tmp_path: Path) -> None:
-    """M3: and a refusal for its size says what to install."""
-    program = """
-import asyncio
-from dataclasses import replace
-from dragoman.errors import ProviderError
-from dragoman.wire.attachments import AttachmentReader
-from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.http import HttpClient
-from dragoman.wire.http_model import HttpModel
-from dragoman.wire.openai_chat import OpenAIChat
-from dragoman.wire.pictures import FileLimits, fit_picture
-from dragoman.messages.request import Request
-from tests.loopback import Answer, loopback
-
-limits = FileLimits(picture_edge=10)
-print(fit_picture(b"picture", limits))
-
-async def main():
-    refusal = Answer(400, {"error": {"message": "image exceeds 5 MB maximum"}})
-    async with loopback(refusal) as server, HttpClient() as client:
-        endpoint = replace(ENDPOINTS["openai_chat"], base_url=server.url)
-        model = HttpModel(client, OpenAIChat(), endpoint, model="m", limits=limits)
-        try:
-            async for _ in model.stream(Request("m", ()), "msg_1"):
-                pass
-        except ProviderError as error:
-            print(error.hint)
-
-asyncio.run(main())
-"""
-    done = _without(("media",), f"sys.path.append({str(ROOT)!r})\n{program}", tmp_path)
-    assert done.stdout == (
-        "b'picture'\nmaking a picture smaller for its model needs more: pip install 'dragoman[media]'\n"
-    ), done.stderr
 
 
 def test_the_library_alone_is_small() -> None:

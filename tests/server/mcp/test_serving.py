@@ -217,7 +217,7 @@ async def test_conversations_are_resources_and_commands_are_prompts(tmp_path: Pa
             await client.call_tool("nothing", {})
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [pytest.param(MODES[0], marks=pytest.mark.long), MODES[1]])
 async def test_the_same_over_http_for_who_has_the_key(tmp_path: Path, mode: str) -> None:
     """U1, U2: a key, and our own name, or nothing."""
     settings(tmp_path)
