@@ -130,8 +130,9 @@ def _become(streams: list[int], words: list[str], folder: str, environment: dict
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    encoding = environment.get("PYTHONIOENCODING", "utf-8")
     sys.stdin, sys.stdout, sys.stderr = (
-        os.fdopen(number, mode, encoding="utf-8", closefd=False) for number, mode in enumerate("rww")
+        os.fdopen(number, mode, encoding=encoding, closefd=False) for number, mode in enumerate("rww")
     )
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

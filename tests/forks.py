@@ -2,7 +2,30 @@
 
 from __future__ import annotations
 
-import multiprocessing
+from contextlib import chdir
+from functools import cache
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.forkserver import ensure_running
+from pathlib import Path
 
-FORKS = multiprocessing.get_context("forkserver")
+
+class _Process(ForkServerProcess):
+    def start(self) -> None:
+        _begin()
+        super().start()
+
+
+class _Context(ForkServerContext):
+    Process = _Process
+
+
+@cache
+def _begin() -> None:
+    """Python finds what is to be imported in the folder where this begins, and where it finds nothing says
+    nothing: every fork would import everything anew."""
+    with chdir(Path(__file__).parents[1]):
+        ensure_running()
+
+
+FORKS = _Context()
 FORKS.set_forkserver_preload(["tests.crash.test_kill_sweep", "tests.cli.person", "tests.preloaded"])

@@ -26,6 +26,7 @@ import typer._adapters
 import typer._click.decorators
 import typer.rich_utils  # noqa: F401
 import yaml  # noqa: F401
+from typer._click.core import Context
 from typer.core import TyperArgument, TyperOption
 
 import dragoman
@@ -47,7 +48,7 @@ from dragoman.wire.options import _common
 
 def _prepare(command: Any) -> None:
     """What reads its arguments is made at the first."""
-    for parameter in command.params:
+    for parameter in command.get_params(Context(command)):
         if isinstance(parameter, TyperOption | TyperArgument):
             parameter.get_runtime_param()
     for one in getattr(command, "commands", {}).values():

@@ -14,11 +14,9 @@ import aiohttp
 import pytest
 import yaml
 from pydantic import TypeAdapter
-from typer.testing import CliRunner
 
-from dragoman.cli.main import app
 from dragoman.config.tables import ConfigTable
-from tests.cli.program import started
+from tests.cli.program import invoke, started
 from tests.patience import PATIENCE
 from tests.postgres import Server, schema_of
 
@@ -37,7 +35,7 @@ def test_every_command_of_the_fleet_is_one_of_ours() -> None:
     commands = [service["command"] for service in services.values() if "command" in service]
     assert [command[:2] for command in commands] == [["dragoman", "serve"], ["dragoman", "worker"]]
     for _, name, *words in commands:
-        shown = CliRunner().invoke(app, [name, "--help"], terminal_width=200, color=False).output
+        shown = invoke(name, "--help", terminal_width=200, color=False).output
         for flag in (word for word in words if word.startswith("--")):
             assert flag in shown
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -39,76 +40,7 @@ with SyncRuntime("other.db", model="ollama/qwen3", tools=groups) as runtime:
     print(runtime.conversation().id[:5])
 """
 
-
-def _without(extras: tuple[str, ...], program: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A program as it runs where the packages of these extras are not installed."""
-    blocked = [package for extra in extras for package in EXTRAS[extra]]
-    head = f"import sys\nsys.modules.update(dict.fromkeys({blocked!r}))\n"
-    environment = {**os.environ, "XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
-    return subprocess.run(
-        [sys.executable, "-c", head + program],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_the_library_needs_no_extra(tmp_path: Path) -> None:
-    done = _without(tuple(EXTRAS), PROGRAM, tmp_path)
-    assert (done.stdout, done.stderr) == ("It is 40.\nconv_\n", "")
-
-
-@pytest.mark.parametrize(
-    ("without", "arguments", "extra"),
-    [
-        ("cli", ["--help"], "cli"),
-        ("server", ["serve", "--model", "scripted/demo", "--port", "0"], "server"),
-        ("mcp", ["mcp", "test", "files"], "mcp"),
-        ("speech", ["run", "--model", "local/espeak", "Hello."], "speech"),
-        pytest.param(
-            *("speech", ["run", "--model", "local/pocketsphinx", "Hello."], "speech"), marks=pytest.mark.long
-        ),
-    ],
-)
-def test_a_program_says_which_extra_it_lacks(
-    tmp_path: Path, without: str, arguments: list[str], extra: str
-) -> None:
-    (tmp_path / "dragoman").mkdir()
-    (tmp_path / "dragoman" / "dragoman.toml").write_text('[mcp.files]\ncommand = "cat"\n')
-    program = f"sys.argv[1:] = {arguments!r}\nfrom dragoman.cli.start import run\nrun()"
-    done = _without((without,), program, tmp_path)
-    assert f"pip install 'dragoman[{extra}]'" in done.stderr
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-
-
-def test_a_package_that_is_too_old_is_told_as_one_that_is_missing(tmp_path: Path) -> None:
-    (tmp_path / "mcp").mkdir()
-    (tmp_path / "mcp" / "__init__.py").write_text('__version__ = "1.9"\n')
-    (tmp_path / "dragoman").mkdir()
-    (tmp_path / "dragoman" / "dragoman.toml").write_text('[mcp.files]\ncommand = "cat"\n')
-    program = "sys.argv[1:] = ['mcp', 'test', 'files']\nfrom dragoman.cli.start import run\nrun()"
-    done = _without((), program, tmp_path)
-    assert "pip install 'dragoman[mcp]' (cannot import name" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_a_program_of_ones_own_is_told_of_the_extra(tmp_path: Path) -> None:
-    program = """
-from dragoman import DragomanError
-try:
-    from dragoman.server.app import api
-except DragomanError as error:
-    print(error)
-"""
-    assert "dragoman[server]" in _without(("server",), program, tmp_path).stdout
-
-
-def test_a_picture_goes_as_it_is_where_nothing_can_make_it_smaller(tmp_path: Path) -> None:
-    """M3: and a refusal for its size says what to install."""
-    program = """
+PICTURE = """
 import asyncio
 from dataclasses import replace
 from dragoman.errors import ProviderError
@@ -137,10 +69,84 @@ async def main():
 
 asyncio.run(main())
 """
-    done = _without(("media",), f"sys.path.append({str(ROOT)!r})\n{program}", tmp_path)
-    assert done.stdout == (
-        "b'picture'\nmaking a picture smaller for its model needs more: pip install 'dragoman[media]'\n"
-    ), done.stderr
+
+
+def _without(extras: tuple[str, ...], program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A program as it runs where the packages of these extras are not installed."""
+    blocked = [package for extra in extras for package in EXTRAS[extra]]
+    head = f"import sys\nsys.modules.update(dict.fromkeys({blocked!r}))\n"
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
+    return subprocess.run(
+        [sys.executable, "-c", head + program],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_library_needs_no_extra(tmp_path: Path) -> None:
+    """M3: a picture goes as it is where nothing can make it smaller, and a refusal for its size says what to
+    install."""
+    done = _without(tuple(EXTRAS), f"{PROGRAM}\nsys.path.append({str(ROOT)!r})\n{PICTURE}", tmp_path)
+    hint = "making a picture smaller for its model needs more: pip install 'dragoman[media]'"
+    assert (done.stdout, done.stderr) == (f"It is 40.\nconv_\nb'picture'\n{hint}\n", "")
+
+
+LACKING = """
+from dragoman.cli.start import run
+for arguments in {tried!r}:
+    sys.argv[1:] = arguments
+    try:
+        run()
+    except SystemExit as leaving:
+        print(leaving.code)
+"""
+
+
+@pytest.mark.parametrize(
+    "tried",
+    [
+        {"cli": ["--help"]},
+        {
+            "server": ["serve", "--model", "scripted/demo", "--port", "0"],
+            "mcp": ["mcp", "test", "files"],
+            "speech": ["run", "--model", "local/espeak", "Hello."],
+        },
+        pytest.param({"speech": ["run", "--model", "local/pocketsphinx", "Hello."]}, marks=pytest.mark.long),
+    ],
+    ids=" ".join,
+)
+def test_a_program_says_which_extra_it_lacks(tmp_path: Path, tried: dict[str, list[str]]) -> None:
+    (tmp_path / "dragoman").mkdir()
+    (tmp_path / "dragoman" / "dragoman.toml").write_text('[mcp.files]\ncommand = "cat"\n')
+    done = _without((*tried,), LACKING.format(tried=[*tried.values()]), tmp_path)
+    assert done.stdout.split() == ["2"] * len(tried), done.stderr
+    assert re.findall(r"pip install 'dragoman\[(\w+)\]'", done.stderr) == [*tried]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_package_that_is_too_old_is_told_as_one_that_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "mcp").mkdir()
+    (tmp_path / "mcp" / "__init__.py").write_text('__version__ = "1.9"\n')
+    (tmp_path / "dragoman").mkdir()
+    (tmp_path / "dragoman" / "dragoman.toml").write_text('[mcp.files]\ncommand = "cat"\n')
+    program = "sys.argv[1:] = ['mcp', 'test', 'files']\nfrom dragoman.cli.start import run\nrun()"
+    done = _without((), program, tmp_path)
+    assert "pip install 'dragoman[mcp]' (cannot import name" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_program_of_ones_own_is_told_of_the_extra(tmp_path: Path) -> None:
+    program = """
+from dragoman import DragomanError
+try:
+    from dragoman.server.app import api
+except DragomanError as error:
+    print(error)
+"""
+    assert "dragoman[server]" in _without(("server",), program, tmp_path).stdout
 
 
 def test_the_library_alone_is_small() -> None:

@@ -30,17 +30,19 @@ def test_a_name_that_is_not_there_says_so() -> None:
         _ = dragoman.Runtim
 
 
-@pytest.mark.slow
-def test_importing_the_package_brings_in_nothing_heavy() -> None:
-    assert not {"pydantic", "aiohttp", "typer", "asyncio", "sqlite3"} & _modules_after("import dragoman")
+# What is imported one after the other, and what that does not bring in.
+IMPORTS = {
+    "import dragoman": {"pydantic", "aiohttp", "typer", "asyncio", "sqlite3"},
+    "from dragoman import Runtime": {"aiohttp", "typer", "rich", "opentelemetry.sdk"},
+    "import dragoman.cli.commands.mcp_serve": {"dragoman.server.app"},
+}
 
 
 @pytest.mark.slow
-def test_the_runtime_brings_in_no_http_client_and_no_terminal() -> None:
-    assert not {"aiohttp", "typer", "rich"} & _modules_after("from dragoman import Runtime")
-
-
-def _modules_after(code: str) -> set[str]:
-    code = f"{code}; import sys; print(*sys.modules)"
+def test_what_is_imported_brings_in_no_more_than_it_needs() -> None:
+    """O1, F1: who wants no telemetry does not pay for it; a client starts a server of MCP for each of its
+    windows, and none of them waits for the API of the page."""
+    code = "import sys\n" + "".join(f"{one}\nprint(*sys.modules)\n" for one in IMPORTS)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
+    for (one, unwanted), there in zip(IMPORTS.items(), done.stdout.splitlines(), strict=True):
+        assert not unwanted & {*there.split()}, one

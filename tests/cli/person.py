@@ -18,6 +18,7 @@ import pexpect
 from pexpect.fdpexpect import fdspawn
 
 from tests.cli.program import become, clean_environment
+from tests.fork_server import python
 from tests.forks import FORKS
 from tests.patience import PATIENCE
 
@@ -108,7 +109,7 @@ def without_escapes(text: str) -> str:
 @contextmanager
 def playing(folder: Path) -> Iterator[str]:
     """The address of a model in a process of its own, which plays what a message names (`plays.py`)."""
-    command = [sys.executable, "-m", "tests.browser.plays", str(folder)]
+    command = python("-m", "tests.browser.plays", str(folder))
     with Popen(command, stdout=PIPE, text=True, cwd=Path(__file__).parents[2]) as process:
         try:
             assert process.stdout is not None

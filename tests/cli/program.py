@@ -10,11 +10,14 @@ import sys
 import tempfile
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.cli.main import run
+from typer.testing import CliRunner, Result
+
+from dragoman.cli.main import _names, app, run
 from tests.fork_server import python
 from tests.forks import FORKS
 from tests.patience import PATIENCE
@@ -84,6 +87,14 @@ async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **envi
     ended = Ended(process.exitcode, out, err)
     assert "Traceback" not in ended.err, ended.err
     return ended
+
+
+def invoke(*arguments: str, input: str | bytes | None = None, **extra: Any) -> Result:
+    """In this process. To describe all commands, as is done anew each time, takes longer than most run:
+    there are those beside which it stands."""
+    beside = copy(app)
+    beside.registered_groups = [group for group in app.registered_groups if arguments[0] in _names(group)]
+    return CliRunner().invoke(beside, arguments, input=input, **extra)
 
 
 def become_with(

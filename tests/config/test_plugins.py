@@ -16,6 +16,7 @@ from dragoman.config.trust.summary import summarise
 from dragoman.errors import ConfigError
 from dragoman.tools.custom import run_file
 from dragoman.wire.scripted import says
+from tests.fork_server import python
 
 MOTTO = """
 from dragoman import Plugin, tool
@@ -192,7 +193,10 @@ from dragoman import ScriptedModel
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import load
 from dragoman.config.catalog import catalog_here
+from dragoman.installed import installed
 from dragoman.wire.scripted import says
+
+installed.cache_clear()  # what it was forked off looked before
 
 
 async def main():
@@ -226,7 +230,7 @@ def test_installed_packages_bring_plugins_tools_and_providers(own: Path, tmp_pat
     )
     (own / "dragoman.toml").write_text('tools = ["acme"]\n[plugins.motto]\n')
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(site)!r})\n{PROGRAM}"],
+        python("-c", f"import sys; sys.path.insert(0, {str(site)!r})\n{PROGRAM}"),
         cwd=tmp_path,
         capture_output=True,
         text=True,

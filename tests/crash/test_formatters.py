@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sqlite3
 import sys
 from collections.abc import AsyncIterator
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.wire.scripted import calls, says
-from tests.cli.program import PROGRAM
+from tests.fork_server import KILL, python
 from tests.loopback import Loopback, loopback
 from tests.patience import eventually
 
@@ -59,7 +58,7 @@ wire = "openai_chat"
 @asynccontextmanager
 async def program(folder: Path, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
     started = await asyncio.create_subprocess_exec(
-        *(*PROGRAM, *words, "--config", str(folder / "dragoman.toml")),
+        *python("-m", "dragoman", *words, "--config", str(folder / "dragoman.toml")),
         cwd=folder,
         env={**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)},
         stdin=asyncio.subprocess.DEVNULL,
@@ -102,7 +101,7 @@ async def test_a_formatter_dies_with_the_program_and_the_turn_goes_on(tmp_path: 
         file, begun = tmp_path / "work" / "a.txt", tmp_path / "begun"
         async with program(tmp_path, "run", "go") as first:
             await eventually(lambda: begun.exists() and begun.read_text())
-            first.send_signal(signal.SIGKILL)
+            first.send_signal(KILL)
             await first.wait()
         await eventually(lambda: not alive(int(begun.read_text())))
         assert file.read_text() == "all"

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import aiohttp
 
 from dragoman import Runtime
 from dragoman.server.addresses import Proxies
-from dragoman.server.app import server
+from dragoman.server.app import routes, server
 from dragoman.server.auth import Auth, load_secret
 from dragoman.server.connections import ConnectionLimits
 from dragoman.server.listener import HttpServer
@@ -140,6 +141,12 @@ def database(folder: Path) -> Iterator[sqlite3.Connection]:
 def _good(answer: Answer) -> Any:
     assert answer.status < 300, (answer.status, answer.body)
     return answer.body
+
+
+@cache
+def description() -> dict[str, Any]:
+    """Of the API: it takes long to make."""
+    return routes().openapi()
 
 
 @asynccontextmanager

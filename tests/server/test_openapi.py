@@ -21,11 +21,10 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 
 from dragoman import tool
 from dragoman.messages.events import Event
-from dragoman.server.app import routes
 from dragoman.server.shapes import SETTINGS
 from dragoman.tools.builtin import BUILTIN
 from dragoman.wire.scripted import calls, says, thinks
-from tests.server.site import Received, Site, served
+from tests.server.site import Received, Site, description, served
 from tests.server.test_safety import ways_in
 from tests.sweeps import examples
 
@@ -86,13 +85,9 @@ def _try(operation: APIOperation[Any, Any, Any, Any], mode: GenerationMode, know
 
 
 @cache
-def _description() -> dict[str, Any]:
-    return routes().openapi()
-
-
 def test_every_route_that_names_something_of_a_conversation_is_tried_as_somebody_else() -> None:
     """U2: also the next one that is written."""
-    paths = {path: named for path, named in _description()["paths"].items() if "/{id}" in path}
+    paths = {path: named for path, named in description()["paths"].items() if "/{id}" in path}
     there = {(method.upper(), path) for path, named in paths.items() for method in named}
     tried = {(method, path.replace("/1", "/{message}")) for method, path, _ in ways_in(*["{id}"] * 5)}
     assert {path for _, path in there - tried if not re.search("/(ai-sdk|grants)/", path)} == set()
@@ -100,7 +95,7 @@ def test_every_route_that_names_something_of_a_conversation_is_tried_as_somebody
 
 def test_every_event_is_described_under_its_type() -> None:
     """E1"""
-    schemas = _description()["components"]["schemas"]
+    schemas = description()["components"]["schemas"]
     of_turns = {event.__dataclass_fields__["type"].default for event in get_args(Event)}
     assert set(schemas["TurnEvent"]["discriminator"]["mapping"]) == of_turns
     in_turns, *besides = schemas["LiveEvent"]["anyOf"]
@@ -119,7 +114,7 @@ async def test_what_the_streams_tell_fits_the_description(tmp_path: Path) -> Non
     """E1: every event has all that the description says is in it."""
     script = [thinks("hm") + says("let me see") + calls("add", a=1, b=2), says("3")]
     async with served(tmp_path, script, tools=[add], allow=[]) as site:
-        description = await site.get("/api/openapi.json")
+        served_description = await site.get("/api/openapi.json")
         id = await site.conversation()
         async with (
             site.events("/api/events", "other:5") as of_list,
@@ -137,8 +132,8 @@ async def test_what_the_streams_tell_fits_the_description(tmp_path: Path) -> Non
             await site.ask("DELETE", f"/api/conversations/{id}")
             told += await _up_to(of_list, "conversation.deleted")
     assert {*_BESIDES, "message.added", "call.asked", "reasoning.end"} < {event.type for event in told}
-    _check(told, description, "LiveEvent")
-    _check(of_turn, description, "TurnEvent")
+    _check(told, served_description, "LiveEvent")
+    _check(of_turn, served_description, "TurnEvent")
 
 
 async def _up_to(events: AsyncIterator[Received], type: str) -> list[Received]:

@@ -84,6 +84,7 @@ def worker(folder: Path, server: Server, model: ScriptedModel) -> Runtime:
     )
 
 
+@pytest.mark.long
 async def test_a_turn_waits_in_line_while_there_is_no_worker(tmp_path: Path, postgres: Server) -> None:
     """N2: and is taken when one comes."""
     async with watched(tmp_path, postgres) as site:

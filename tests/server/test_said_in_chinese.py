@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,13 @@ ANSWERED = ("wire", "providers", "plugins", "turn")
 # What is set up in the page, or stands in the way of a model that is chosen there.
 SET_UP = ("server/setup", "config/edits.py", "stored_keys.py", "providers", "wire", "tools/mcp")
 
+SAID = {
+    REACHED: {"BadRequest", "Notice"},
+    ANSWERED: {"ProviderError", "ContextOverflow", "OutputInvalid", "no_keys", "ErrorKind"},
+    SET_UP: {"ConfigError", "_NotSetUp"},
+}
+SAYING = re.compile("|".join(rf"\b{name}\(" for names in SAID.values() for name in names))
+
 # Only a program that uses the library hears these.
 LIBRARY = re.compile(
     r"output_type|allow_once\(\)|Text and File parts|snapshot_folder|there is no state|Runtime\(|name=…|"
@@ -50,29 +58,32 @@ LIBRARY = re.compile(
 
 def sentences() -> Iterator[str]:
     """As the code has them, with an x where something is filled in."""
-    for place in REACHED:
-        yield from said(place, {"BadRequest", "Notice"})
-    for place in ANSWERED:
-        yield from said(place, {"ProviderError", "ContextOverflow", "OutputInvalid", "no_keys", "ErrorKind"})
-    for place in SET_UP:
-        yield from said(place, {"ConfigError", "_NotSetUp"})
+    for places, names in SAID.items():
+        for place in places:
+            yield from said(place, names)
 
 
 def said(place: str, names: set[str]) -> Iterator[str]:
     """What calls of these names are given to say, and as a hint; in a variable, what that is set to."""
     files = [CODE / place] if place.endswith(".py") else (CODE / place).rglob("*.py")
     for file in files:
-        code = file.read_text("utf-8")
-        if not names & {*re.findall(r"\w+", code)}:
-            continue
-        tree = ast.parse(code)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
-                for text in node.args[:1]:
+        tree, calls = _calls(file)
+        for call, name in calls:
+            if name in names:
+                for text in call.args[:1]:
                     yield from _written(text, tree)
-                for keyword in node.keywords:
+                for keyword in call.keywords:
                     if keyword.arg == "hint":
                         yield from (f"x. {hint}" for hint in _written(keyword.value, tree))
+
+
+@cache
+def _calls(file: Path) -> tuple[ast.Module, list[tuple[ast.Call, str]]]:
+    """Those that may say something. A file is in several of the lists above."""
+    code = file.read_text("utf-8")
+    tree = ast.parse(code if SAYING.search(code) else "")
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return tree, [(node, node.func.id) for node in calls if isinstance(node.func, ast.Name)]
 
 
 def test_every_error_of_these_families_is_known_by_its_name() -> None:

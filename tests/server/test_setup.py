@@ -236,13 +236,13 @@ async def test_a_provider_of_ones_own_is_there_at_once_and_can_be_removed(folder
     assert json.loads(folder.keys.read_text()) == {}
 
 
-@pytest.mark.parametrize("name", ["ac/me", "", "ac me", "acme", "a\nb"])
-async def test_a_provider_that_cannot_be_is_not_written(folder: Folder, name: str) -> None:
+async def test_a_provider_that_cannot_be_is_not_written(folder: Folder) -> None:
     async with set_up(folder) as site:
         before = folder.file.read_bytes()
-        body = {"name": name, "base_url": "http://127.0.0.1:9/v1", "key": KEY}
-        assert (await site.ask("POST", "/api/setup/providers", body)).status == 422
-        assert folder.file.read_bytes() == before
+        for name in ("ac/me", "", "ac me", "acme", "a\nb"):
+            body = {"name": name, "base_url": "http://127.0.0.1:9/v1", "key": KEY}
+            assert (await site.ask("POST", "/api/setup/providers", body)).status == 422, name
+            assert folder.file.read_bytes() == before
 
 
 async def refuse(request: web.Request) -> web.Response:

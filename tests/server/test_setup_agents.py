@@ -8,8 +8,6 @@ import sys
 import tomllib
 from typing import Any
 
-import pytest
-
 from dragoman.turn.agent import Agent
 from dragoman.wire.scripted import calls
 from tests.server.test_setup import Folder, folder, set_up
@@ -55,29 +53,27 @@ async def test_an_agent_is_written_changed_and_removed(folder: Folder) -> None:
         assert (await site.ask("DELETE", "/api/setup/agents/coder")).status == 404
 
 
-@pytest.mark.parametrize(
-    ("name", "body", "said"),
-    [
-        ("a.b", {}, "letters, digits"),
-        ("x" * 41, {}, "letters, digits"),
-        ("reader", {"tools": ["files.reed_file"]}, "did you mean files.read_file"),
-        ("reader", {"model": "nobody/x"}, "nobody"),
-        ("reader", {"allow": [":x"]}, "is no rule"),
-        ("reader", {"tools": "files"}, "tools"),
-        ("reader", {"limits": {"max_rounds": 3}}, "limits"),
-    ],
-)
-async def test_an_agent_that_cannot_be_is_refused(
-    folder: Folder, name: str, body: dict[str, Any], said: str
-) -> None:
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("a.b", {}, "letters, digits"),
+    ("x" * 41, {}, "letters, digits"),
+    ("reader", {"tools": ["files.reed_file"]}, "did you mean files.read_file"),
+    ("reader", {"model": "nobody/x"}, "nobody"),
+    ("reader", {"allow": [":x"]}, "is no rule"),
+    ("reader", {"tools": "files"}, "tools"),
+    ("reader", {"limits": {"max_rounds": 3}}, "limits"),
+]
+
+
+async def test_an_agent_that_cannot_be_is_refused(folder: Folder) -> None:
     """P11: with what is wrong; nothing is written."""
     async with set_up(folder) as site:
         before = folder.file.read_bytes()
-        refused = await site.ask("PUT", f"/api/setup/agents/{name}", body)
-        assert refused.status == 422
-        assert said in json.dumps(refused.body)
-        assert folder.file.read_bytes() == before
-        assert [*site.runtime.services.agents] == ["coder"]
+        for name, body, said in REFUSED:
+            refused = await site.ask("PUT", f"/api/setup/agents/{name}", body)
+            assert refused.status == 422, name
+            assert said in json.dumps(refused.body)
+            assert folder.file.read_bytes() == before
+            assert [*site.runtime.services.agents] == ["coder"]
 
 
 async def test_an_agent_of_another_file_is_edited_there(folder: Folder) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from dragoman import Question, reject
 from dragoman.messages.events import CallAsked
 from dragoman.testing import Expectation, calls, expect, says
 from dragoman.turn.handles import TurnHandle
+from tests.fork_server import python
 from tests.runtimes import add, play
 
 PASSING: list[Callable[[Expectation], object]] = [
@@ -87,7 +87,7 @@ def test_the_fixtures_are_there_for_everybody(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(TEST)
     plugins = ("-p", "pytest_asyncio.plugin", "-p", "dragoman.testing.pytest_plugin")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *plugins, "-o", "asyncio_mode=auto", "--dragoman-record"],
+        python("-m", "pytest", "-q", *plugins, "-o", "asyncio_mode=auto", "--dragoman-record"),
         cwd=tmp_path,
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,

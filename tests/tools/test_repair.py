@@ -154,10 +154,10 @@ def test_a_parameter_that_does_not_exist_is_answered_with_those_that_do() -> Non
 
 def test_a_long_list_is_mended_in_one_pass_and_its_faults_are_counted() -> None:
     """C5: one pass for each item would hold up everybody: minutes for a list of ten thousand numbers."""
-    many: list[JsonValue] = [{"a": 1}] * 20_000
-    assert mended(tags=many)["tags"] == ['{"a": 1}'] * 20_000
-    with pytest.raises(ToolFailed, match=r"tags\.19: .*\n… and 19980 more"):
-        mended(tags=[*range(20_000)])
+    many: list[JsonValue] = [{"a": 1}] * 5000
+    assert mended(tags=many)["tags"] == ['{"a": 1}'] * 5000
+    with pytest.raises(ToolFailed, match=r"tags\.19: .*\n… and 4980 more"):
+        mended(tags=[*range(5000)])
 
 
 def test_long_values_are_told_in_short() -> None:

@@ -22,7 +22,7 @@ LONG = st.lists(st.integers(0, 80).map(str), min_size=110, max_size=200)
 
 
 @given(old=LINES, new=LINES)
-@settings(max_examples=examples(40, 200), deadline=None)
+@settings(max_examples=examples(20, 200), deadline=None)
 def test_a_diff_says_exactly_how_one_text_becomes_the_other(old: str, new: str) -> None:
     """B2: read by rules of the format alone, it makes the new text of the old one."""
     diff = diff_texts("f", old.encode(), new.encode())
@@ -31,7 +31,7 @@ def test_a_diff_says_exactly_how_one_text_becomes_the_other(old: str, new: str) 
 
 
 @given(old=LONG, new=LONG, edits=st.sets(st.integers(0, 199)))
-@settings(max_examples=examples(20, 200), deadline=None)
+@settings(max_examples=examples(10, 200), deadline=None)
 def test_so_does_one_of_longer_texts(old: list[str], new: list[str], edits: set[int]) -> None:
     """B2: where lines are anchored before they are compared; also of two that are nearly the same."""
     for other in (new, ["x" if n in edits else line for n, line in enumerate(old)]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sqlite3
 import subprocess
-import sys
 import time
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.states import FileState
+from tests.fork_server import KILL, python
 from tests.sweeps import WHOLE, some
 from tests.workspace.folders import history_of, stored
 
@@ -141,11 +141,11 @@ def test_a_sweep_that_is_killed_loses_nothing_and_leaves_nothing(root: Path, del
     others = [f"conv_{number}" for number in range(1, 4)]
     lost = lost_with(history, root, others)
     history.close()
-    child = subprocess.Popen([sys.executable, "-c", SWEEPS, str(root)], stdout=subprocess.PIPE)
+    child = subprocess.Popen(python("-c", SWEEPS, str(root)), stdout=subprocess.PIPE)
     assert child.stdout is not None
     assert child.stdout.readline() == b"ready\n"
     time.sleep(delay)  # not to wait for anything: the kill may come when it likes
-    child.kill()
+    child.send_signal(KILL)
     child.communicate()
     history = history_of(root)
     assert intact(history, "conv_0")

@@ -251,7 +251,7 @@ def _concerns(changed: str, path: str) -> bool:
 
 TestAFolder = AFolder.TestCase
 TestAFolder.settings = settings(
-    max_examples=examples(30), stateful_step_count=12, deadline=None, phases=_PHASES
+    max_examples=examples(20, 300), stateful_step_count=12, deadline=None, phases=_PHASES
 )
 
 

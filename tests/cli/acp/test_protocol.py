@@ -6,7 +6,6 @@ import asyncio
 import gc
 import json
 import os
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -233,7 +232,8 @@ async def test_a_server_the_editor_names_is_not_started_unasked(
     """P11: it runs nothing before the person has said so."""
     begun = tmp_path / "begun"
     line = f"import pathlib, runpy; pathlib.Path({str(begun)!r}).touch(); runpy.run_path({MODERN!r})"
-    server = schema.McpServerStdio(name="its notes", command=sys.executable, args=["-c", line], env=[])
+    command, *words = python("-c", line)
+    server = schema.McpServerStdio(name="its notes", command=command, args=words, env=[])
     async with loopback(says("Hello.")) as model:
         settings(tmp_path, model)
         editor = PlayedEditor(waits=True, choose=lambda options: choice)
@@ -293,7 +293,7 @@ async def test_a_picture_is_sent_on_to_the_model(tmp_path: Path) -> None:
     assert "image_url" in json.dumps(model.messages(0))
 
 
-@pytest.mark.parametrize("forms", [True, False])
+@pytest.mark.parametrize("forms", [pytest.param(True, marks=pytest.mark.long), False])
 async def test_a_tool_that_asks_is_answered_in_a_form_or_told_that_nobody_can(
     tmp_path: Path, forms: bool
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from acp import schema
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
@@ -20,6 +20,7 @@ from dragoman.messages.usage import Usage
 from dragoman.tools.builtin.todo import todo
 from dragoman.workspace.diff import diff_texts, joined
 from tests.messages.test_fold import cuts
+from tests.sweeps import examples
 
 HERE = Path("/notes")
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -86,6 +87,7 @@ def updates_of(events: Iterable[e.Event]) -> list[dict[str, Any]]:
 
 
 @given(turns())
+@settings(max_examples=examples(15, 500))
 def test_every_update_is_one_of_the_protocols(events: list[e.Event]) -> None:
     """F1, F3: the schema reads each of them, and finds nothing to mend."""
     for update in updates_of(events):
@@ -95,6 +97,7 @@ def test_every_update_is_one_of_the_protocols(events: list[e.Event]) -> None:
 
 
 @given(turns())
+@settings(max_examples=examples(15, 500))
 def test_a_call_is_announced_once_and_before_it_is_updated(events: list[e.Event]) -> None:
     """F2, C2"""
     announced: set[str] = set()

@@ -188,6 +188,7 @@ def test_a_tools_own_question_offers_its_choices(stage: Path) -> None:
     assert somebody.leaves() == 0
 
 
+@pytest.mark.long
 def test_a_model_in_a_loop_is_stopped(stage: Path) -> None:
     somebody = person(stage)
     somebody.says("loop")
@@ -198,6 +199,7 @@ def test_a_model_in_a_loop_is_stopped(stage: Path) -> None:
     assert somebody.leaves() == 0
 
 
+@pytest.mark.long
 def test_in_manual_mode_the_person_runs_each_call(stage: Path) -> None:
     somebody = person(stage, "--mode", "manual")
     somebody.says("add")
@@ -210,6 +212,7 @@ def test_in_manual_mode_the_person_runs_each_call(stage: Path) -> None:
     assert somebody.leaves() == 0
 
 
+@pytest.mark.long
 def test_questions_of_another_agents_work_are_asked_here(stage: Path) -> None:
     somebody = person(stage)
     somebody.says("task")
@@ -291,6 +294,7 @@ def test_a_conversation_that_is_deleted_elsewhere_is_told_once_and_another_begin
     assert stored(stage, "SELECT count(*) FROM conversations") == [(1,)]
 
 
+@pytest.mark.long
 def test_a_question_that_is_left_waits(stage: Path) -> None:
     somebody = person(stage)
     somebody.says("note")

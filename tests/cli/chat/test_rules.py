@@ -63,6 +63,7 @@ def test_rules_are_given_by_commands(stage: Path) -> None:
     assert somebody.leaves() == 0
 
 
+@pytest.mark.long
 def test_rules_of_the_command_line_hold_in_a_chat(stage: Path) -> None:
     """P1"""
     somebody = Person("chat", "--allow", "memos.write:work/*", folder=stage)

@@ -93,6 +93,7 @@ def test_one_can_go_back_copy_and_change_conversations(stage: Path) -> None:
     assert somebody.leaves() == 0
 
 
+@pytest.mark.long
 def test_going_back_before_the_first_message_begins_a_new_conversation(stage: Path) -> None:
     """B3: the old one stays as it was, and nothing else is said of it."""
     somebody = person(stage)
@@ -200,6 +201,7 @@ def _fill_in(folder: Path) -> None:
     assert somebody.leaves() == 0
 
 
+@pytest.mark.long
 async def test_p6_a_question_answered_by_another_program_goes_away(stage: Path) -> None:
     somebody = await asyncio.to_thread(person, stage)
     await asyncio.to_thread(somebody.says, "note")

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from dragoman.cli.commands.decode import report
-from dragoman.cli.main import app
 from dragoman.providers.wires import wire
-from tests.cli.program import program
+from tests.cli.program import invoke, program
 from tests.loopback import DONE, call_piece, delta, sse, usage
 from tests.wire.replies import framed
 
@@ -104,7 +102,7 @@ def test_a_chat_that_nobody_says_is_over_is_no_error() -> None:
 
 @pytest.mark.parametrize("name", ["openai_responses", "anthropic_messages", "gemini"])
 def test_every_wire_can_be_looked_at(name: str) -> None:
-    decoded = CliRunner().invoke(app, ["decode", "--wire", name], input=b"data: {}\n\n")
+    decoded = invoke("decode", "--wire", name, input=b"data: {}\n\n")
     assert json.loads(decoded.stdout)["finish"] is None
 
 

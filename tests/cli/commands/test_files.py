@@ -84,20 +84,13 @@ async def test_a_conflict_is_an_error_that_names_the_files(tmp_path: Path, work:
     assert (work / "a.txt").read_text() == "one\ntwo\n"
 
 
-@pytest.mark.parametrize(
-    ("kind", "id"),
-    [
-        ("turn", "turn_u"),
-        ("message", "msg_u"),
-        ("call", "call_u"),
-        ("conversation", "conv_u"),
-    ],  # ids have no u
-)
-async def test_what_is_not_there_is_named_by_its_kind(kind: str, id: str, tmp_path: Path, work: Path) -> None:
+async def test_what_is_not_there_is_named_by_its_kind(tmp_path: Path, work: Path) -> None:
     await _changed(tmp_path)
-    ended = await _program(tmp_path, "diff", id)
-    assert ended.status == 1
-    assert f"no {kind} '{id}'" in ended.err
+    kinds = {"turn_u": "turn", "msg_u": "message", "call_u": "call", "conv_u": "conversation"}
+    for id, kind in kinds.items():  # ids have no u
+        ended = await _program(tmp_path, "diff", id)
+        assert ended.status == 1
+        assert f"no {kind} '{id}'" in ended.err
 
 
 async def test_blame_names_the_turn_and_what_it_was_asked(tmp_path: Path, work: Path) -> None:

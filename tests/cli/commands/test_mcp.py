@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 from mcp.shared.auth import OAuthToken
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from dragoman.cli.main import app
 from dragoman.errors import ConfigError
 from dragoman.stored_keys import in_file, store_key
 from dragoman.tools.mcp.references import secret_name
 from dragoman.tools.mcp.tokens import TokenStore
-from tests.cli.program import program
+from tests.cli.program import invoke, program
 from tests.patience import PATIENCE
 from tests.tools.mcp.servers import RAW
 
@@ -34,7 +33,7 @@ def nobody_elses_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 def mcp(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["mcp", *arguments])
+    return invoke("mcp", *arguments)
 
 
 def refused(*arguments: str) -> str:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from dragoman.cli.main import app
 from dragoman.own_folders import data_folder
 from dragoman.providers.lessons import FILE, Lessons
 from dragoman.wire.scripted import says
+from tests.cli.program import invoke
 from tests.loopback import loopback
 
 SECRET = "sk-very-secret-0123456789"
@@ -29,7 +28,7 @@ def nobody_elses_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 def providers(*options: str) -> dict[str, Any]:
-    printed = CliRunner().invoke(app, ["models", "--json", *options])
+    printed = invoke("models", "--json", *options)
     assert SECRET not in printed.output
     return {one["name"]: one for one in json.loads(printed.stdout)["providers"]}
 
@@ -65,7 +64,7 @@ def test_providers_of_ones_own_are_listed_from_the_file_here_or_the_one_that_is_
 
 def test_people_get_a_list_that_can_be_copied_from(tmp_path: Path) -> None:
     (tmp_path / "dragoman.toml").write_text('[providers.odd]\ntitle = "[/] odd"\nbase_url = "http://x"\n')
-    printed = CliRunner().invoke(app, ["models"])
+    printed = invoke("models")
     assert printed.exit_code == 0
     assert SECRET not in printed.output
     assert "groq  Groq: key found in the environment (GROQ_API_KEY)" in printed.output
@@ -78,7 +77,7 @@ def test_people_get_a_list_that_can_be_copied_from(tmp_path: Path) -> None:
 
 
 def checked(*options: str) -> dict[str, Any]:
-    printed = CliRunner().invoke(app, ["models", "--check", "--json", *options])
+    printed = invoke("models", "--check", "--json", *options)
     assert printed.exit_code == 0, printed.output
     assert SECRET not in printed.output
     return {one["name"]: one for one in json.loads(printed.stdout)["providers"]}
@@ -112,7 +111,7 @@ def test_who_has_no_key_is_not_asked_and_what_is_known_is_shown() -> None:
 async def test_a_server_that_nobody_knows_is_asked_and_gets_no_key_of_others() -> None:
     async with loopback(says("hi"), models=["mine"]) as server:
         found = await asyncio.to_thread(checked, "groq", "--base-url", server.url)
-        plain = await asyncio.to_thread(CliRunner().invoke, app, ["models", "--base-url", server.url])
+        plain = await asyncio.to_thread(invoke, "models", "--base-url", server.url)
     assert [one["name"] for one in found["groq"]["models"]] == ["groq/mine"]
     assert server.listed_for == [None, None]
     assert "server/mine" in plain.output
@@ -121,13 +120,13 @@ async def test_a_server_that_nobody_knows_is_asked_and_gets_no_key_of_others() -
 def test_a_list_that_cannot_be_had_is_a_line_and_no_failure(tmp_path: Path) -> None:
     own(tmp_path, "groq", "http://127.0.0.1:9/v1")
     assert "no connection to 127.0.0.1:9" in checked("groq")["groq"]["problem"]
-    printed = CliRunner().invoke(app, ["models", "--check", "groq"])
+    printed = invoke("models", "--check", "groq")
     assert printed.exit_code == 0
     assert "retired" in printed.output
 
 
 def test_a_provider_that_is_not_there_is_an_error() -> None:
-    printed = CliRunner().invoke(app, ["models", "--check", "grok"])
+    printed = invoke("models", "--check", "grok")
     assert printed.exit_code != 0
     assert "no provider 'grok'" in f"{printed.output}{printed.exception}"
 
@@ -149,15 +148,13 @@ def test_what_servers_refuse_is_shown_and_can_be_forgotten(
         lessons.note("acme/m", "acme.example", ["drop temperature"])
     lessons.note("other/m", "other.example", ["no_tools"])
 
-    shown = CliRunner().invoke(app, ["models", "--learned"]).output
+    shown = invoke("models", "--learned").output
     assert "acme/m at acme.example does not take temperature" in shown
     assert "refused once" in shown
-    (report,) = json.loads(CliRunner().invoke(app, ["models", "--learned", "--json", "acme"]).stdout)[
-        "lessons"
-    ]
+    (report,) = json.loads(invoke("models", "--learned", "--json", "acme").stdout)["lessons"]
     assert (report["lesson"], report["times"], report["counts"]) == ("drop temperature", 2, True)
 
-    assert "1 forgotten" in CliRunner().invoke(app, ["models", "--forget", "acme"]).output
+    assert "1 forgotten" in invoke("models", "--forget", "acme").output
     assert [one.model for one in lessons.all()] == ["other/m"]
-    CliRunner().invoke(app, ["models", "--forget"])
-    assert "No server" in CliRunner().invoke(app, ["models", "--learned"]).output
+    invoke("models", "--forget")
+    assert "No server" in invoke("models", "--learned").output

@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from dragoman.cli.main import app
 from dragoman.errors import ConfigError
-from tests.cli.program import program
+from tests.cli.program import invoke, program
 
 REPLY = 'Let me see. <tool_code>{"name": "add", "arguments": {"a": 1}}</tool_code>'
 BROKEN = '<tool_code>{"name": "add", "arguments": {</tool_code>'
 
 
 def parse(*options: str, stdin: str | bytes) -> Result:
-    return CliRunner().invoke(app, ["parse", "--dialect", "xml_tag", *options], input=stdin)
+    return invoke("parse", "--dialect", "xml_tag", *options, input=stdin)
 
 
 def test_a_reply_is_told_as_calls_text_and_errors() -> None:
@@ -70,7 +69,7 @@ def test_the_tools_tell_the_types_of_values_that_carry_none(tools: Any, tmp_path
     file.write_text(json.dumps(tools))
     reply = "<tool_call><function=add><parameter=a>5</parameter></function></tool_call>"
     options = ["parse", "--dialect", "qwen_coder"]
-    printed = CliRunner().invoke(app, [*options, "--tools", str(file)], input=reply)
+    printed = invoke(*options, "--tools", str(file), input=reply)
     assert json.loads(printed.stdout)["calls"] == [{"name": "add", "arguments": {"a": "5"}}]
 
 

@@ -19,6 +19,7 @@ from tests.browser.plays import POEM, REVISED
 from tests.cli.program import Ended, program, started
 from tests.loopback import Answer, Loopback, Reply, Script, call_piece, delta, loopback, stream
 from tests.patience import PATIENCE
+from tests.sweeps import some
 
 SECRET = "sk-very-secret-0123456789"
 
@@ -376,11 +377,10 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("arguments", "says"), WRONG.values(), ids=WRONG)
-async def test_flags_that_cannot_be_followed_are_one_line_and_status_2(
-    arguments: tuple[str, ...], says: str, folder: Path
-) -> None:
+@pytest.mark.parametrize("wrong", some([*WRONG], 2))
+async def test_flags_that_cannot_be_followed_are_one_line_and_status_2(wrong: str, folder: Path) -> None:
     """As with every other command."""
+    arguments, says = WRONG[wrong]
     await refused(folder, arguments, says, status=2)
 
 

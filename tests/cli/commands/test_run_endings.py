@@ -74,7 +74,7 @@ ENDS: list[tuple[str, Reply, str, int]] = [
     ("bedrock_converse", converse("", "model_context_window_exceeded"), "context", 4),
     ("bedrock_converse", converse(thought="Hm."), "thoughts", 5),
 ]
-SOME = some(ENDS, 2)
+SOME = some(ENDS, 3)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dragoman.wire.scripted import calls, says
 from tests.cli.conftest import Cli
 from tests.cli.person import CTRL_D, Person
 from tests.cli.program import program
-from tests.loopback import Answer, loopback
+from tests.loopback import loopback
 from tests.patience import eventually
 
 pytestmark = pytest.mark.slow
@@ -175,7 +175,6 @@ async def test_an_answer_without_an_end_is_cut_off(tmp_path: Path) -> None:
     replies = (
         (stream(delta(content="Half a sen"), finish=None, done=False), 4),
         (calls("nosuch"), 5),
-        (Answer(400, {"error": {"message": "no"}}), 1),
     )
     for reply, status in replies:
         async with loopback(reply) as server:

@@ -17,6 +17,7 @@ from tests.cli.program import Ended, program, started
 from tests.fork_server import KILL
 from tests.loopback import DONE, Loopback, Stream, delta, loopback, sse, stream
 from tests.patience import PATIENCE, eventually
+from tests.sweeps import some
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +51,7 @@ async def listed(folder: Path) -> list[dict[str, object]]:
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", some([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], 2))
 async def test_a_signal_that_ends_a_program_cancels_its_turn(tmp_path: Path, number: signal.Signals) -> None:
     """T6: nothing is left that looks as if it ran."""
     async with loopback(STALLS) as server:
@@ -106,6 +107,7 @@ async def test_a_killed_run_is_listed_as_interrupted_and_resumed_by_its_own_mode
     assert [body["model"] for body in server.bodies] == ["first", "first"]
 
 
+@pytest.mark.long
 async def test_an_interrupted_turn_can_be_cancelled(tmp_path: Path) -> None:
     """T14: then there is nothing left to cancel, or to resume."""
     async with loopback(STALLS) as server:

@@ -243,7 +243,7 @@ def test_a_link_that_is_swapped_in_helps_nobody(tmp_path: Path) -> None:
     (root / "sub" / "secret.txt").write_text("harmless")
     seen: set[bytes] = set()
     with swapping(root, "sub", tmp_path):
-        for _ in range(1500):
+        for _ in range(examples(500, 1500)):
             try:
                 seen.add(read_inside(root, "sub/secret.txt", 1000))
                 replace_inside(root, "sub/new.txt", 1000, lambda old: os.urandom(8), create=False)

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.slow
 
 
 async def test_resources_are_listed_and_read() -> None:
-    """C9: texts as texts, files as files."""
+    """C9, C3, P1: texts as texts, files as files; one that is not there is told in the server's words, and
+    the address is what rules are asked about."""
     bench = Bench()
     with everything() as server:
         async with source(server) as it:
@@ -23,20 +24,8 @@ async def test_resources_are_listed_and_read() -> None:
             assert f"[resource {address}]" in read.result.text
             binary = await call(it, "read_resource", bench, uri="demo://resource/dynamic/blob/1")
             assert binary.result.attachments
-
-
-async def test_one_that_is_not_there_is_told_in_the_servers_words() -> None:
-    """C3"""
-    with everything() as server:
-        async with source(server) as it:
             missing = await call(it, "read_resource", uri="demo://resource/nowhere")
-    assert (missing.state, "it says: " in missing.result.text) == (CallState.FAILED, True)
-
-
-async def test_the_address_is_what_rules_are_asked_about() -> None:
-    """P1"""
-    with everything() as server:
-        async with source(server) as it:
+            assert (missing.state, "it says: " in missing.result.text) == (CallState.FAILED, True)
             reading = tool(it, "read_resource")
             assert (reading.permission, reading.patterns({"uri": "demo://a"})) == (
                 "mcp.it.resources",

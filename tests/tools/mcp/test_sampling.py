@@ -27,23 +27,19 @@ ASKS = "trigger-sampling-request"
 
 
 async def test_the_model_answers_where_everybody_agrees() -> None:
+    """And a person may say no."""
     bench = Bench(answers=[LET])
     with everything(sampling=True) as settings:
         async with source(settings) as server:
             result = (await call(server, ASKS, bench, prompt="Hello?", maxTokens=7)).result
+            refused = await call(server, ASKS, Bench(answers=[DO_NOT]), prompt="Hello?")
     assert (
         "it wants to ask the model:\nuser: Resource trigger-sampling-request context: Hello?"
         in (bench.questions[0][0])
     )
     assert "Hello?', at most 7" in result.text
-
-
-async def test_a_person_may_say_no() -> None:
-    with everything(sampling=True) as settings:
-        async with source(settings) as server:
-            outcome = await call(server, ASKS, Bench(answers=[DO_NOT]), prompt="Hello?")
-    assert outcome.state is CallState.FAILED
-    assert "did not let the server ask" in outcome.result.text
+    assert refused.state is CallState.FAILED
+    assert "did not let the server ask" in refused.result.text
 
 
 @dataclass

@@ -103,37 +103,21 @@ async def test_a_tool_that_changed_since_it_was_offered_is_asked_about(tmp_path:
 
 
 async def test_a_form_of_the_server_is_a_question_of_the_turn(tmp_path: Path) -> None:
-    """C8"""
+    """C8: one that is turned down is declined."""
+    answers = iter([reply({"name": "Ada", "check": True}), reject()])
 
-    async def fill_in(turn: TurnHandle, event: Any) -> None:
-        await turn.answer(event.question, reply({"name": "Ada", "check": True}))
+    async def decide(turn: TurnHandle, event: Any) -> None:
+        await turn.answer(event.question, next(answers))
 
-    with everything() as settings:
-        result = await play(
-            tmp_path,
-            [calls("it_trigger-elicitation-request"), says("done")],
-            answer=fill_in,
-            tools=[McpSource("it", settings)],
-        )
-    outcome = only_call(result).result
-    assert outcome is not None
-    assert "- Name: Ada" in outcome.text
-
-
-async def test_a_form_that_is_turned_down_is_declined(tmp_path: Path) -> None:
-    """C8"""
-
-    async def no(turn: TurnHandle, event: Any) -> None:
-        await turn.answer(event.question, reject())
-
+    form = calls("it_trigger-elicitation-request")
     with everything() as settings:
         tools = [McpSource("it", settings)]
-        result = await play(
-            tmp_path, [calls("it_trigger-elicitation-request"), says("done")], answer=no, tools=tools
-        )
-    outcome = only_call(result).result
-    assert outcome is not None
-    assert "User declined" in outcome.text
+        result = await play(tmp_path, [form, form, says("done")], answer=decide, tools=tools)
+    filled, declined = (call.result for call in calls_of(result.messages))
+    assert filled is not None
+    assert "- Name: Ada" in filled.text
+    assert declined is not None
+    assert "User declined" in declined.text
 
 
 async def test_an_image_is_kept_in_the_store(tmp_path: Path) -> None:

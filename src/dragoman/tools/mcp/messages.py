@@ -21,12 +21,12 @@ _TAIL = 300  # bytes at its end in which the name of an answer is looked for
 def read_message(line: bytes) -> types.JSONRPCMessage | None:
     """None for what is no message. An answer that cannot be read, because it is nested too deep or holds
     numbers without measure, is an error to whoever asked for it: nothing else would come."""
+    if not line.lstrip().startswith(b"{"):
+        return None
     try:
         return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:
         why = str(error.errors(include_url=False, include_input=False)[0]["msg"])
-    if not line.lstrip().startswith(b"{"):
-        return None
     try:
         value = join_all(read_json(line))  # cut in the middle of a character, or no UTF-8
     except (ValueError, RecursionError):

@@ -62,8 +62,8 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
         while True:
             sys.stdout.write("this is no message\n" * 1000)
     if HOW == "progress":
-        for step in range(2000):
-            told = {"progressToken": id, "progress": step, "total": 2000}
+        for step in range(800):
+            told = {"progressToken": id, "progress": step, "total": 800}
             send(method="notifications/progress", params=told)
     if HOW == "long":
         return send(id=id, result=text("y" * 6_000_000))
