@@ -10,6 +10,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,10 @@ _ALL_SLOW = "\npytestmark = pytest.mark.slow\n"
 _WHOLE = re.compile(
     r"\b(Runtime|SqliteStore|create_server|subprocess)\b"
     r"|from tests\.(cli|loopback|media|people|postgres|runtimes|server|store|tools|turn|wire\.clouds)\b"
+)
+# What a file imports whose tests fork programs off (`forks.py`).
+_FORKING = re.compile(
+    r"from tests\.(browser|cli|crash|fleet|fork_server|forks|server\.mcp\.client|tools\.mcp\.(asking|rig))\b"
 )
 _LEFT_OUT = pytest.mark.skip(reason="takes long: `make sweep` runs it, and `pytest -m long`")
 
@@ -75,9 +80,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Each worker is given an equal number of tests, one after the other: the slow ones come first in each
-    part, so that what is left in the end, and taken from one another, is short."""
+    part, so that what is left in the end, and taken from one another, is short. Those that fork programs off
+    are together, since each worker that runs one begins with five seconds of imports for it."""
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     slow = [item for item in items if item.get_closest_marker("slow")]
+    slow.sort(key=lambda item: not _forks(item.path))
     fast = [item for item in items if not item.get_closest_marker("slow")]
     ordered: list[pytest.Item] = []
     for left in range(workers, 0, -1):
@@ -85,6 +92,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ordered += slow[:first] + fast[: size - first]
         del slow[:first], fast[: size - first]
     items[:] = ordered
+
+
+@cache
+def _forks(path: Path) -> bool:
+    return _FORKING.search(path.read_text("utf-8")) is not None
 
 
 def pytest_collection_finish() -> None:
