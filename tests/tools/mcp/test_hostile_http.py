@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any, Literal
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY as SUBSCRIPTION
 
 from dragoman.messages.parts import CallState
 from dragoman.tools.mcp.http import AT_ONCE, LISTEN_AGAIN, MOST_OF_A_MESSAGE
@@ -298,3 +300,36 @@ async def test_changes_are_followed_on_where_their_reports_break_off() -> None:
     newest = Newest()
     async with newest.served() as settings, source(settings):
         await eventually(lambda: len(newest.times("tools/list")) == 2)  # what changed was not reported
+
+
+class Slow(Newest):
+    """Agrees to report changes when its list has been read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listed, self.gone = asyncio.Event(), asyncio.Event()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        asked = await request.json()
+        if asked["method"] != "subscriptions/listen":
+            if asked["method"] == "tools/list":
+                self.listed.set()
+            return await super().answer(request)
+        await self.listed.wait()
+        stream = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await stream.prepare(request)
+        agreed = {"_meta": {SUBSCRIPTION: asked["id"]}, "notifications": {"toolsListChanged": True}}
+        said = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": agreed}
+        await stream.write(f"data: {json.dumps(said)}\n\n".encode())
+        await self.gone.wait()
+        return stream
+
+
+async def test_what_changed_before_changes_are_reported_is_seen() -> None:
+    slow = Slow()
+    async with slow.served() as settings:
+        try:
+            async with source(settings):
+                await eventually(lambda: len(slow.times("tools/list")) == 2)
+        finally:
+            slow.gone.set()

@@ -45,6 +45,7 @@ MOST_PAGES = 100
 MOST_TOOLS = 2000
 MOST_OF_A_LIST = 32 << 20  # bytes, of all pages
 RELISTEN = 5.0  # seconds before a subscription that was lost is asked for again
+FOLLOWED = 1.0  # seconds to begin one, before the list is read: else it is read again afterwards
 LAST_ANSWERS = 3.0  # seconds for the answers to other calls, once the server has forgotten our session
 UNKNOWN_EFFECT = "Whether the call took effect is not known."
 
@@ -69,6 +70,8 @@ class Connection:
     elicitation: Elicitation
     diagnostics: Diagnostics
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    listed: bool = False  # its tools were asked for
+    follows: asyncio.Event = field(default_factory=asyncio.Event)  # changes, where it reports them
     _over: asyncio.Event = field(default_factory=asyncio.Event)
     _asking: int = 0  # requests that have no answer yet
     _answered: asyncio.Event = field(default_factory=asyncio.Event)  # the last of them
@@ -89,6 +92,7 @@ class Connection:
         size = 0
         if self.client.server_capabilities.tools is None:
             return found
+        self.listed = True
         for _ in range(MOST_PAGES):
             page = await self.client.list_tools(cursor=cursor)
             found += page.tools
@@ -227,8 +231,10 @@ async def connect(
     async with client:
         connection = Connection(name, client, elicitation, diagnostics)
         async with anyio.create_task_group() as tasks:
-            if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            if _reports_changes(client):
                 tasks.start_soon(_follow, connection)
+                with anyio.move_on_after(FOLLOWED):
+                    await connection.follows.wait()
             try:
                 yield connection
             finally:
@@ -255,20 +261,31 @@ def _transport(
     )
 
 
+def _reports_changes(client: Client) -> bool:
+    """On the newest protocol, to those that subscribe."""
+    tools = client.server_capabilities.tools
+    return (
+        client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and bool(tools.list_changed)
+    )
+
+
 async def _follow(connection: Connection) -> None:
-    """On the newest protocol, changes are reported to clients that subscribe."""
-    capability = connection.client.server_capabilities.tools
-    while capability is not None and capability.list_changed:
+    while True:
         try:
             async with connection.client.listen(tools_list_changed=True) as changes:
+                if connection.listed:
+                    connection.changed.set()  # whatever changed before was not reported
+                connection.follows.set()
                 async for _ in changes:
                     connection.changed.set()
         except (SubscriptionLost, TimeoutError):
-            connection.changed.set()  # whatever changed meanwhile was not reported
+            connection.changed.set()
         except MCPError as error:
             if not own_words(error, connection.diagnostics).startswith(BROKEN_OFF):
                 return  # it does not report them, after all
             connection.changed.set()
+        finally:
+            connection.follows.set()  # or it will not at once: who waits for that need not
         await anyio.sleep(RELISTEN)
 
 
