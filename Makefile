@@ -45,7 +45,7 @@ $(NPM): web/package.json web/package-lock.json | $(READY)
 	@$(NODE) npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-$(PAGE): $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/tests/*') $(NPM) | $(READY)
+$(PAGE): $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/tests/*' -not -path '*/.svelte-check/*') $(NPM) | $(READY)
 	@echo "building the page …"
 	@$(NODE) npm run --silent build -- --logLevel warn
 	@touch $@
