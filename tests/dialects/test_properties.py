@@ -16,7 +16,7 @@ from tests.sweeps import examples, some
 
 pytestmark = pytest.mark.slow
 
-quick = settings(max_examples=examples(8))
+quick = settings(max_examples=examples(5, 80))
 some_dialects = pytest.mark.parametrize("name", some(NAMES, 2))
 
 

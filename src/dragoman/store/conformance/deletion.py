@@ -75,7 +75,7 @@ class DeletionConformance(Suite):
 
     async def test_others_write_while_a_long_conversation_is_deleted(self, tmp_path: Path) -> None:
         """S2: it is removed in steps, and nobody sees a half of it."""
-        messages = [scene.user("msg_0"), *(scene.user(f"msg_{n}", f"msg_{n - 1}") for n in range(1, 2000))]
+        messages = [scene.user("msg_0"), *(scene.user(f"msg_{n}", f"msg_{n - 1}") for n in range(1, 1000))]
         async with self.opened(tmp_path) as store:
             await store.add_conversation(scene.CONVERSATION, messages)
             await store.add_conversation(Conversation("conv_2"))
@@ -95,7 +95,7 @@ class DeletionConformance(Suite):
                     await store.set_title("conv_2", str(writes))
                     writes += 1
             await deletion
-            assert seen <= {0, 2000}
+            assert seen <= {0, 1000}
             assert writes > 1
             assert [one.id for one in await store.conversations()] == ["conv_2"]
 
