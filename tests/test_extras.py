@@ -127,14 +127,36 @@ def test_a_program_says_which_extra_it_lacks(tmp_path: Path, tried: dict[str, li
     assert "Traceback" not in done.stderr
 
 
+TOO_OLD = """
+import asyncio
+from dragoman import ToolFailed
+from dragoman.tools.mcp.servers import McpServer
+from dragoman.tools.mcp.source import McpSource
+
+async def main():
+    source = McpSource("files", McpServer(command="cat"))
+    try:
+        await source.prompts()
+    except ToolFailed as failed:
+        print(failed, file=sys.stderr)
+    await source.close()
+
+asyncio.run(main())
+sys.modules["mcp_types"] = None
+"""
+
+
 def test_a_package_that_is_too_old_is_told_as_one_that_is_missing(tmp_path: Path) -> None:
-    (tmp_path / "mcp").mkdir()
+    (tmp_path / "mcp" / "server").mkdir(parents=True)
     (tmp_path / "mcp" / "__init__.py").write_text('__version__ = "1.9"\n')
+    (tmp_path / "mcp" / "server" / "lowlevel.py").write_text("class Server: ...\n")
     (tmp_path / "dragoman").mkdir()
     (tmp_path / "dragoman" / "dragoman.toml").write_text('[mcp.files]\ncommand = "cat"\n')
-    program = "sys.argv[1:] = ['mcp', 'test', 'files']\nfrom dragoman.cli.start import run\nrun()"
-    done = _without((), program, tmp_path)
-    assert "pip install 'dragoman[mcp]' (cannot import name" in done.stderr
+    tried = [["mcp", "test", "files"], ["mcp", "serve"]]
+    done = _without((), TOO_OLD + LACKING.format(tried=tried), tmp_path)
+    assert done.stdout.split() == ["1", "2"], done.stderr
+    assert done.stderr.count("pip install 'dragoman[mcp]'") == 3
+    assert "(cannot import name" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -16,7 +16,7 @@ def run() -> None:
         from dragoman.cli.main import run as run_program
 
         run_program()
-    except ModuleNotFoundError as error:
+    except ImportError as error:  # also of a package that is too old
         if (missing := describe_missing(error.name or "")) is None:
             raise
         print(f"dragoman: {missing}", file=sys.stderr)

@@ -178,10 +178,10 @@ class McpSource:
 
     async def _ask(self, ask: Callable[[Connection], Awaitable[T]]) -> T:
         """One request, whatever happens to the server: what goes wrong is a ToolFailed in words."""
-        from dragoman.tools.mcp.connection import ConnectionLost
-
         for once_more in (True, False):
             connection = await self._connect()
+            from dragoman.tools.mcp.connection import ConnectionLost  # packages of which may be too old
+
             try:
                 return await ask(connection)
             except ConnectionLost as lost:
