@@ -673,6 +673,12 @@ LLAMA_JSON = [
     Reply("arguments for parameters", '{"name": "read_file", "arguments": {"path": "a"}}', (_read("a"),)),
     Reply("a type", '{"type": "function", "name": "get_time", "parameters": {}}', (TIME,)),
     Reply(
+        "one that breaks off in a string, in front of a block",
+        '{"name": "get```\n{"name": "get_time", "parameters": {}}\n```',
+        (TIME,),
+        '{"name": "get',
+    ),
+    Reply(
         "the nested form",
         '{"type": "function", "function": {"name": "get_time", "arguments": "{}"}}',
         (TIME,),
@@ -1489,6 +1495,12 @@ MINIMAX_M3 = [
     Reply("a tag that is not closed", _m3("read_file", "<path>a"), errors=("path is not closed",)),
     Reply("cut off", f'{_MM}<invoke name="read_file">{_MM}<path>a', errors=("path is not closed",)),
     Reply("nested too deep", _m3("search", "<filter>" + "<n>" * 201 + "</n>" * 201), errors=("too deep",)),
+    Reply(
+        "a tag that breaks off in front of the next call",
+        f'{_MM}<invoke name="read_file">{_MM}<pat{_m3("get_time")}',
+        (TIME,),
+        errors=("<pat is no tag",),
+    ),
     Reply("words in it", _m3("read_file", "the file"), errors=("is not closed with",)),
     Reply("no name", _m3(""), errors=("it has no name",)),
 ]

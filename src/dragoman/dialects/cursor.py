@@ -139,13 +139,17 @@ class Cursor:
 
     def seek(self, wanted: Marks) -> str:
         """Read up to what is wanted and return it, or as far as it certainly does not stand. Never waits."""
-        if found := wanted.whole.search(self.text, self.at):
-            self.at = found.start()
-            return found[0] if self.over or not wanted.may_grow(found) else ""
-        size = len(self.text)
-        begun = None if self.over else wanted.begun.search(self.text, max(self.at, size - REACH))
-        self.at = begun.start() if begun else size
-        return ""
+        found, near = wanted.whole.search(self.text, self.at), max(self.at, len(self.text) - REACH)
+        if not self.over and (found is None or found.start() > near):
+            begun = wanted.begun.search(self.text, near)
+            if begun is not None and (found is None or begun.start() < found.start()):
+                self.at = begun.start()
+                return ""
+        if found is None:
+            self.at = len(self.text)
+            return ""
+        self.at = found.start()
+        return found[0] if self.over or not wanted.may_grow(found) else ""
 
     def until(self, *forms: Form) -> Steps[tuple[str, str]]:
         """Read up to the first of these. Returns what was read, and which stands next: "" at the end."""

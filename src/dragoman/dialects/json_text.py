@@ -53,7 +53,6 @@ class _JsonMachine:
         self.state = ""
         self.flaw = ""
         self.certain = certain is None
-        self.swallowed = 0
         self._is_certain = certain
         self._members: dict[str, str] = {}
         self._member = ""
@@ -63,6 +62,10 @@ class _JsonMachine:
         self._level = 0  # how many brackets are open where members are noted
         self._key: list[str] | None = None  # the member's key that is being read
         self._string_size = -1  # of the string that is read, or was read last; -1 if something followed it
+
+    @property
+    def swallowed(self) -> int:
+        return max(self._string_size - 1, 0)
 
     def advance(self, text: str, at: int, over: bool) -> int:
         size = len(text)
@@ -166,5 +169,3 @@ class _JsonMachine:
         self.state = state
         if not self.certain and self._is_certain:
             self.certain = self._is_certain(self._members)
-        if state != "whole":
-            self.swallowed = max(self._string_size - 1, 0)
