@@ -183,4 +183,4 @@ audit: $(READY) $(TOOLS)/.ready   ## look the packages up among known vulnerabil
 	@.ci/audit $(BIN)/python $(TOOLS)/bin/pip-audit
 
 clean:           ## remove what make made
-	@rm -rf $(VENV) $(TOOLS) .matrix web/node_modules $(dir $(PAGE)) .bench .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) $(TOOLS) .matrix web/node_modules web/.svelte-check $(dir $(PAGE)) .bench .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
