@@ -150,6 +150,7 @@ async def test_an_edit_gives_the_version_for_the_next(root: Path) -> None:
     [
         ("a a", "a", "old is 2 times in a.txt"),
         ("aaa", "aa", "old is 2 times in a.txt"),
+        pytest.param("a" * 400_000, "a" * 200_000, "old is 2 times in a.txt", id="much of the same"),
         ("a", "b", "old is not in a.txt"),
         ("a  b", "a b", "old is not in a.txt"),
         ("a", "x", "old and new are the same text"),

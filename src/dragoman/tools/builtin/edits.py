@@ -127,11 +127,11 @@ def _falls(wanted: list[str]) -> list[int]:
 
 
 def _occurrences(text: str, piece: str) -> int:
-    """Also those that overlap: `aa` is twice in `aaa`, and it is not clear which one is meant."""
-    count = at = 0
-    while (at := text.find(piece, at) + 1) > 0:
-        count += 1
-    return count
+    """At least two where they overlap: `aa` is twice in `aaa`, and it is not clear which one is meant."""
+    first = text.find(piece)
+    if first < 0:
+        return 0
+    return max(text.count(piece), 1 if text.find(piece, first + 1) < 0 else 2)
 
 
 def _indent(line: str) -> str:
