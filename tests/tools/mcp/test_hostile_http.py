@@ -333,3 +333,24 @@ async def test_what_changed_before_changes_are_reported_is_seen() -> None:
                 await eventually(lambda: len(slow.times("tools/list")) == 2)
         finally:
             slow.gone.set()
+
+
+class Idle(Slow):
+    """Says that it reports changes, and agrees to none when its list has been read."""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        asked = await request.json()
+        if asked["method"] != "subscriptions/listen":
+            return await super().answer(request)
+        await self.listed.wait()
+        self.gone.set()
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": {"resultType": "complete"}})
+
+
+async def test_the_list_of_a_server_that_agrees_to_report_nothing_is_read_once() -> None:
+    idle = Idle()
+    async with idle.served() as settings, source(settings) as server:
+        await idle.gone.wait()
+        for _ in range(3):
+            await call(server, "echo", text="x")
+        assert len(idle.times("tools/list")) == 1

@@ -273,6 +273,8 @@ async def _follow(connection: Connection) -> None:
     while True:
         try:
             async with connection.client.listen(tools_list_changed=True) as changes:
+                if not changes.honored.tools_list_changed:
+                    return  # it agrees to none
                 if connection.listed:
                     connection.changed.set()  # whatever changed before was not reported
                 connection.follows.set()
