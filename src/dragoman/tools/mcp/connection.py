@@ -233,7 +233,7 @@ async def connect(
         async with anyio.create_task_group() as tasks:
             if _reports_changes(client):
                 tasks.start_soon(_follow, connection)
-                with anyio.move_on_after(FOLLOWED):
+                with anyio.move_on_after(min(FOLLOWED, server.start_timeout / 2)):
                     await connection.follows.wait()
             try:
                 yield connection
