@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Locator, expect
 
 from tests.browser import test_reading
 from tests.browser.plays import obey
@@ -50,17 +50,22 @@ async def violations(person: Person, view: str = "") -> list[str]:
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
 
 
+async def _add_provider(owner: Person, url: str) -> Locator:
+    """Under the name `mine`; its row."""
+    await open_setup(owner, "providers")
+    await owner.by("open-new-provider").click()
+    await owner.by("provider-name").fill("mine")
+    await owner.by("provider-address").fill(url)
+    await owner.by("provider-key").fill(KEY)
+    await owner.by("add-provider").click()
+    return owner.page.locator("[data-testid=provider][data-provider='mine']")
+
+
 async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_path: Path) -> None:
     """A key goes in by the page, is never seen again, and the next turn is answered with it."""
     async with loopback(obey) as model:
         model.models = ["fine"]
-        await open_setup(owner, "providers")
-        await owner.by("open-new-provider").click()
-        await owner.by("provider-name").fill("mine")
-        await owner.by("provider-address").fill(model.url)
-        await owner.by("provider-key").fill(KEY)
-        await owner.by("add-provider").click()
-        row = owner.page.locator("[data-testid=provider][data-provider='mine']")
+        row = await _add_provider(owner, model.url)
         await expect(row.get_by_test_id("provider-state")).to_contain_text("OWN_MINE_KEY")
         await expect(owner.by("open-new-provider")).to_be_focused()
         await row.get_by_test_id("test-provider").click()
@@ -98,13 +103,7 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
 async def test_nothing_bars_the_way_to_a_provider(owner: Person) -> None:
     """U3: where one is added, and where it is asked whether it is to go."""
     async with loopback(obey) as model:
-        await open_setup(owner, "providers")
-        await owner.by("open-new-provider").click()
-        await owner.by("provider-name").fill("mine")
-        await owner.by("provider-address").fill(model.url)
-        await owner.by("provider-key").fill(KEY)
-        await owner.by("add-provider").click()
-        row = owner.page.locator("[data-testid=provider][data-provider='mine']")
+        row = await _add_provider(owner, model.url)
         await row.get_by_test_id("test-provider").click()
         await expect(row.get_by_test_id("provider-test")).to_contain_text("It works")
         assert await violations(owner, "settings") == []

@@ -15,7 +15,6 @@ import pytest
 
 from tests.cli.clone import ORDER, SECRETS, Visit, visit
 from tests.cli.person import Person
-from tests.sweeps import some
 
 pytestmark = pytest.mark.slow
 
@@ -307,9 +306,7 @@ async def test_what_others_can_write_is_never_used(here: Visit, name: str, mode:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
-@pytest.mark.parametrize(
-    "name", some(["", "dragoman.toml", "tools", "tools/evil.py", "skills/obey/SKILL.md"], 2)
-)
+@pytest.mark.parametrize("name", ["", "dragoman.toml", "tools", "tools/evil.py", "skills/obey/SKILL.md"])
 async def test_what_belongs_to_another_user_is_never_used(here: Visit, name: str) -> None:
     """P11"""
     here.prepare()

@@ -17,7 +17,6 @@ from tests.cli.program import Ended, program, started
 from tests.fork_server import KILL
 from tests.loopback import DONE, Loopback, Stream, delta, loopback, sse, stream
 from tests.patience import PATIENCE, eventually
-from tests.sweeps import some
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +50,7 @@ async def listed(folder: Path) -> list[dict[str, object]]:
     return found
 
 
-@pytest.mark.parametrize("number", some([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], 2))
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_that_ends_a_program_cancels_its_turn(tmp_path: Path, number: signal.Signals) -> None:
     """T6: nothing is left that looks as if it ran."""
     async with loopback(STALLS) as server:

@@ -90,7 +90,8 @@ async def test_who_is_asked_by_a_tool_may_answer_in_other_words(tmp_path: Path) 
     assert "Neither" in text_of(result)
 
 
-@pytest.mark.parametrize(("mode", "answer"), [(MODES[0], "Reject"), (MODES[1], None)])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("answer", ["Reject", None])
 async def test_a_no_is_a_no(tmp_path: Path, mode: str, answer: str | None) -> None:
     """P3: also where the person closes the question."""
     settings(tmp_path)
