@@ -16,6 +16,7 @@ from dragoman import (
     Plugin,
     ProviderError,
     Runtime,
+    ToolContext,
     TurnView,
     allow_once,
     release,
@@ -24,13 +25,15 @@ from dragoman import (
 )
 from dragoman.messages.events import Event, TurnEnd
 from dragoman.messages.message import Message
-from dragoman.messages.request import LostReply, Request
+from dragoman.messages.parts import Text
+from dragoman.messages.request import LostReply, Request, RequestMessage
 from dragoman.messages.usage import Usage
+from dragoman.plugins.compaction import Compaction
 from dragoman.plugins.limits import RoundLimit
 from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import Line, ScriptedModel, calls, fails, says
 from tests.loopback import Answer, loopback
-from tests.runtimes import add, calls_of, events_of, model_of, play, runtime_with
+from tests.runtimes import add, calls_of, events_of, model_of, only_call, play, runtime_with
 
 
 @tool(review="always")
@@ -223,6 +226,39 @@ async def test_a_provider_is_not_waited_for_beyond_the_limit_of_time(tmp_path: P
                 await (await runtime.send("go")).result()
     assert told.value.retryable
     assert len(server.bodies) == 1
+
+
+async def test_nor_for_what_a_tool_asks_of_a_model(tmp_path: Path) -> None:
+    """T12 x R6"""
+
+    @tool
+    async def think(context: ToolContext) -> str:
+        request = Request("one", (RequestMessage("user", (Text("what now?"),)),))
+        return (await context.complete(request)).text
+
+    async with loopback(calls("think"), BUSY, says("enough")) as server:
+        model = OpenAICompatible(server.url, model="a", name="one")
+        options: dict[str, Any] = {"tools": [think], "allow": ["*"], "max_seconds": 40}
+        async with Runtime(tmp_path / "chat.db", model=model, **options) as runtime:
+            result = await (await runtime.send("go")).result()
+    told = only_call(result).result
+    assert told is not None
+    assert "would pass the turn's limit of time" in told.text
+
+
+async def test_nor_for_a_summary(tmp_path: Path) -> None:
+    """T12 x R6 x R7"""
+    compaction = Compaction()
+    async with loopback(says("one"), BUSY, says("too late")) as server:
+        model = OpenAICompatible(server.url, model="a", name="one")
+        async with Runtime(
+            tmp_path / "chat.db", model=model, max_seconds=40, plugins=[compaction]
+        ) as runtime:
+            chat = await runtime.conversation()
+            await (await chat.send("first")).result()
+            compaction.want(chat.id)
+            with pytest.raises(ProviderError, match="would pass the turn's limit of time"):
+                await (await chat.send("second")).result()
 
 
 async def test_another_model_is_asked_where_there_is_no_time_to_wait_for_the_first(tmp_path: Path) -> None:

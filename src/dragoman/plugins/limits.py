@@ -62,6 +62,10 @@ class Budget(Plugin):
         if seconds is not None and not turn.turn.closing and (left := seconds - turn.seconds) > 0:
             request.deadline = asyncio.get_running_loop().time() + left
 
+    async def on_side_request(self, request: Request, turn: TurnView) -> None:
+        """Nor for a summary, or for what a tool asks a model."""
+        await self.on_before_request(request, turn)
+
     def _limits(self, turn: TurnView) -> Limits:
         return turn.agent.limits.over(self.limits) if turn.agent.limits != NO_LIMITS else self.limits
 
