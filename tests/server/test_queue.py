@@ -89,6 +89,22 @@ async def test_what_is_queued_is_changed_and_reordered_and_begins_so(tmp_path: P
         assert (late.status, "is over" in late.body["detail"]) == (409, True)
 
 
+async def test_what_is_queued_is_followed_from_its_beginning(tmp_path: Path) -> None:
+    """T13 × E1: the stream waits for it, and ends in order where it is called off instead."""
+    gate = Gate()
+    async with served(tmp_path, [calls("wait"), says("done"), says("later")], tools=[gate.tool]) as site:
+        id, _ = await at_the_gate(site)
+        first, second = [await site.say(text, id, queue=True) for text in ("a", "b")]
+        one, two = f"/api/turns/{first}/events", f"/api/turns/{second}/events"
+        async with site.events(one) as waiting, site.events(two) as called_off, asyncio.timeout(PATIENCE):
+            await site.post(f"/api/turns/{second}/cancel")
+            assert [event async for event in called_off] == []
+            gate.open.set()
+            told = [event async for event in waiting]
+        assert (told[0].type, told[-1].type, told[-1].data["text"]) == ("turn.start", "turn.end", "later")
+        assert (await site.ask("GET", two)).status == 404
+
+
 async def test_a_turn_that_has_begun_is_not_changed(tmp_path: Path) -> None:
     """T13: 409, and it is told to steer instead; what is not there is not found."""
     gate = Gate()

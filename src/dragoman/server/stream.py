@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, NotFound
 from dragoman.messages.events import EVENT, TurnEnd
 from dragoman.server.connections import Peer, connection_of
 from dragoman.server.feed import Feed, cursor, parse_cursor
@@ -107,10 +107,11 @@ def _next(feeds: Sequence[Feed], places: dict[str, int]) -> bytes | None:
 async def follow_turn(turn: TurnHandle, after: int) -> Chunks:
     """The events of a turn under its own numbers, until it ends. One that waits for a person is not over."""
     yield _WELCOME
-    async for event in turn.events(after):
-        number = event.seq or (OVER if isinstance(event, TurnEnd) else "")
-        id = f"id: {number}\n" if number else ""
-        yield f"{id}event: {event.type}\ndata: {EVENT.dump(event)}\n\n".encode("utf-8", "replace")
+    with suppress(NotFound):  # it was called off before it began, or deleted
+        async for event in turn.events(after):
+            number = event.seq or (OVER if isinstance(event, TurnEnd) else "")
+            id = f"id: {number}\n" if number else ""
+            yield f"{id}event: {event.type}\ndata: {EVENT.dump(event)}\n\n".encode("utf-8", "replace")
 
 
 # ── sending it ────────────────────────────────────────────────────────────────────────────────────

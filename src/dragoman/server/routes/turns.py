@@ -92,8 +92,11 @@ async def events(
 ) -> Response:
     """One turn's events, each with its number; those after `Last-Event-ID` where that is given.
 
-    Of a turn that has long been over, what it said; and nothing (204) to who has heard it to its end.
+    Those of a queued one come when it begins; none, where it is called off. Of a turn that has long been over,
+    what it said; and nothing (204) to who has heard it to its end.
     """
+    if await context.queued(id, person) is not None:
+        return _stream(context, id, 0)
     row = await context.turn(id, person)
     said = last_event_id if last_event_id and re.fullmatch(r"[0-9]{1,18}|over", last_event_id) else after
     seen = 0 if said == OVER else int(said)
@@ -101,7 +104,11 @@ async def events(
         return Response(status_code=204)
     if row.live:
         await context.runtime.driver.adopt(id)  # 409 where it cannot go on here
-    return EventStream(follow_turn(context.runtime.turn(id), seen), context.publisher.streams)
+    return _stream(context, id, seen)
+
+
+def _stream(context: Context, id: str, after: int) -> Response:
+    return EventStream(follow_turn(context.runtime.turn(id), after), context.publisher.streams)
 
 
 @router.post("/turns/{id}/cancel")
