@@ -322,6 +322,8 @@ async def test_who_comes_back_when_a_turn_is_over_gets_the_rest_of_it(tmp_path: 
         again = await site.ask("GET", path, headers={"last-event-id": "over"})
         by_address = await site.ask("GET", f"{path}?after=over")
         assert (again.status, by_address.status) == (204, 204)
+        wrong = await site.ask("GET", f"{path}?after=-1")
+        assert (wrong.status, wrong.body["detail"][:13]) == (422, "query.after: ")
 
 
 async def test_what_is_kept_of_turns_that_are_over_has_an_end(tmp_path: Path) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from fastapi import APIRouter
-from pydantic import Field
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from dragoman.errors import DragomanError, TurnEnded, Unreadable
@@ -24,6 +23,7 @@ from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import replay
 
 router = APIRouter(tags=["turns"])
+_PLACE = re.compile(rf"^([0-9]{{1,18}}|{OVER})$")  # the id of an event of a turn
 
 
 @router.post("/conversations/{id}/turns", status_code=202)
@@ -87,18 +87,18 @@ async def events(
     context: TheContext,
     person: Person,
     id: str,
-    after: Annotated[int, Field(ge=0, le=10**18)] | Literal["over"] = 0,
+    after: Annotated[str, Query(pattern=_PLACE.pattern)] = "0",
     last_event_id: LastEventId = None,
 ) -> Response:
     """One turn's events, each with its number; those after `Last-Event-ID` where that is given.
 
-    Those of a queued one come when it begins; none, where it is called off. Of a turn that has long been over,
-    what it said; and nothing (204) to who has heard it to its end.
+    Those of a queued one come when it begins; none where it is called off. Of a turn that has long been
+    over, what it said; and nothing (204) to who has heard it to its end.
     """
     if await context.queued(id, person) is not None:
         return _stream(context, id, 0)
     row = await context.turn(id, person)
-    said = last_event_id if last_event_id and re.fullmatch(r"[0-9]{1,18}|over", last_event_id) else after
+    said = last_event_id if last_event_id and _PLACE.match(last_event_id) else after
     seen = 0 if said == OVER else int(said)
     if not row.live and (said == OVER or (seen and await context.runtime.bus.is_heard(id, seen))):
         return Response(status_code=204)
