@@ -75,5 +75,5 @@ for _provider in _catalog.providers.values():
 for _name in command_with("").commands:
     _prepare(command_with(_name))
 
-gc.collect()
 gc.freeze()  # no fork need look through it
+gc.enable()
