@@ -10,9 +10,11 @@ from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
+from starlette.routing import Route
 
 from dragoman import tool
 from dragoman.messages.events import Event
+from dragoman.server.app import routes
 from dragoman.server.shapes import SETTINGS
 from dragoman.tools.builtin import BUILTIN
 from dragoman.wire.scripted import calls, says, thinks
@@ -46,6 +48,19 @@ def test_every_route_that_names_something_of_a_conversation_is_tried_as_somebody
     there = {(method.upper(), path) for path, named in paths.items() for method in named}
     tried = {(method, path.replace("/1", "/{message}")) for method, path, _ in ways_in(*["{id}"] * 5)}
     assert {path for _, path in there - tried if not re.search("/(ai-sdk|grants)/", path)} == set()
+
+
+def test_every_refusal_is_described_as_a_problem() -> None:
+    """Also of a route that answers with plain text."""
+    operations = [one for path in description()["paths"].values() for one in path.values()]
+    answers = [answer for one in operations for answer in one["responses"].items()]
+    kinds = {kind for status, answer in answers if status >= "400" for kind in answer.get("content", ())}
+    assert kinds == {"application/problem+json"}
+
+
+def test_no_router_is_included_in_another() -> None:
+    """FastAPI would build all validators once more, at the first request."""
+    assert all(isinstance(route, Route) for route in routes().routes)
 
 
 def test_every_event_is_described_under_its_type() -> None:
