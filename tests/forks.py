@@ -28,4 +28,6 @@ def _begin() -> None:
 
 
 FORKS = _Context()
-FORKS.set_forkserver_preload(["tests.crash.test_kill_sweep", "tests.cli.person", "tests.preloaded"])
+FORKS.set_forkserver_preload(
+    ["tests.collector_off", "tests.crash.test_kill_sweep", "tests.cli.person", "tests.preloaded"]
+)

@@ -38,7 +38,6 @@ from dragoman.messages.request import ToolSpec
 from dragoman.providers import facts
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.prices import library
-from dragoman.server.app import routes
 from dragoman.store.postgres.database import queries as postgres_queries
 from dragoman.store.sqlite.queries import queries
 from dragoman.stored_keys import _keyring
@@ -62,9 +61,7 @@ for _found in pkgutil.walk_packages(dragoman.__path__, "dragoman."):
             with suppress(ValueError):
                 _value.load("")  # what reads and writes such values is made at the first
 
-for _route in routes().routes:  # what checks requests is made at the first, whatever it asks for
-    _route.matches({"type": "http", "method": "GET", "path": "/nowhere", "headers": []})
-for _thinking in (True, False):  # and what finds calls in a reply, at the first reply
+for _thinking in (True, False):  # what finds calls in a reply is made at the first reply
     Scanner(ANY, [ToolSpec("add", "", {})], thinking=_thinking).feed("Hello.\n")
 for _make in (_common, facts._file, library, queries, postgres_queries, option_schemas):
     _make()  # what is kept
@@ -78,5 +75,5 @@ for _provider in _catalog.providers.values():
 for _name in command_with("").commands:
     _prepare(command_with(_name))
 
-gc.collect()
 gc.freeze()  # no fork need look through it
+gc.enable()

@@ -5,92 +5,62 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis.errors import Unsatisfiable
 from jsonschema import Draft202012Validator
-from schemathesis import APIOperation, Case, GenerationMode
-from schemathesis.checks import not_a_server_error
-from schemathesis.core.result import Ok
-from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
+from starlette.routing import Route
 
 from dragoman import tool
 from dragoman.messages.events import Event
+from dragoman.server.app import routes
 from dragoman.server.shapes import SETTINGS
 from dragoman.tools.builtin import BUILTIN
 from dragoman.wire.scripted import calls, says, thinks
-from tests.server.site import Received, Site, description, served
+from tests.server.site import Received, description, served
 from tests.server.test_safety import ways_in
-from tests.sweeps import examples
 
 pytestmark = pytest.mark.slow
 
-_PATIENCE = 60  # seconds for an answer: the machine may be busy
-_STREAMS = r"/events$"  # they have no end
 # What no turn tells.
 _BESIDES = {"snapshot", "conversation.changed", "conversation.deleted", "list.reset", "queue.changed"}
-_CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
 
 
 @pytest.mark.long
 async def test_nothing_that_is_sent_makes_the_server_fail(tmp_path: Path) -> None:
     """Each operation, with requests that fit its description and with some that do not."""
+    from tests.server.any_request import try_everything
+
     async with served(tmp_path, [says("x")], tools=[BUILTIN["basics"]()]) as site:
         id = await site.conversation()
         turn = await site.say("hi", id)
         await site.until(f"/api/turns/{turn}/events", "turn.end")
         message = (await site.get(f"/api/conversations/{id}/tree"))["messages"][0]["id"]
         known = {"conversations": id, "turns": turn, "messages": message}
-        tried = await asyncio.to_thread(_try_everything, site, known)
+        tried = await asyncio.to_thread(try_everything, site, known)
     assert tried > 30
 
 
-def _try_everything(site: Site, known: dict[str, str]) -> int:
-    described = schemathesis.openapi.from_url(f"{site.url}/api/openapi.json", timeout=_PATIENCE)
-    schema = described.exclude(path_regex=_STREAMS)
-    operations = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]
-    for operation in operations:
-        for mode in GenerationMode:
-            try:
-                _try(operation, mode, known)
-            except Unsatisfiable:  # what takes nothing can be sent nothing wrong
-                assert mode is GenerationMode.NEGATIVE
-    return len(operations)
-
-
-def _try(operation: APIOperation[Any, Any, Any, Any], mode: GenerationMode, known: dict[str, str]) -> None:
-    @given(case=operation.as_strategy(generation_mode=mode))
-    @settings(
-        max_examples=examples(1, 20),
-        deadline=None,
-        database=None,
-        derandomize=True,
-        phases=[Phase.explicit, Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    def send(case: Case[Any]) -> None:
-        noun = case.path.split("/")[2]
-        if "id" in case.path_parameters and noun in known and case.method != "DELETE":
-            case.path_parameters["id"] = known[noun]  # what is there is worth more trouble than what is not
-        case.call_and_validate(
-            headers={"authorization": "Bearer key of local"}, checks=_CHECKS, timeout=_PATIENCE
-        )
-
-    send()
-
-
-@cache
 def test_every_route_that_names_something_of_a_conversation_is_tried_as_somebody_else() -> None:
     """U2: also the next one that is written."""
     paths = {path: named for path, named in description()["paths"].items() if "/{id}" in path}
     there = {(method.upper(), path) for path, named in paths.items() for method in named}
     tried = {(method, path.replace("/1", "/{message}")) for method, path, _ in ways_in(*["{id}"] * 5)}
     assert {path for _, path in there - tried if not re.search("/(ai-sdk|grants)/", path)} == set()
+
+
+def test_every_refusal_is_described_as_a_problem() -> None:
+    """Also of a route that answers with plain text."""
+    operations = [one for path in description()["paths"].values() for one in path.values()]
+    answers = [answer for one in operations for answer in one["responses"].items()]
+    kinds = {kind for status, answer in answers if status >= "400" for kind in answer.get("content", ())}
+    assert kinds == {"application/problem+json"}
+
+
+def test_no_router_is_included_in_another() -> None:
+    """FastAPI would build all validators once more, at the first request."""
+    assert all(isinstance(route, Route) for route in routes().routes)
 
 
 def test_every_event_is_described_under_its_type() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 import asyncpg
+import psycopg
 import pytest
 from pydantic import JsonValue
 
@@ -41,27 +42,27 @@ DAMAGE: dict[Noun, str] = {
 
 class TestPostgres(StoreConformance):
     server: ClassVar[Server]
+    cleaner: ClassVar[psycopg.Connection[tuple[Any, ...]]]
     empty: ClassVar[list[str]] = []  # schemas that a test has left
 
     @pytest.fixture(autouse=True, scope="class")
     @classmethod
-    def _served(cls, postgres: Server) -> None:
+    def _served(cls, postgres: Server) -> Iterator[None]:
         cls.server = postgres
+        with psycopg.connect(postgres.url("public").partition("&schema")[0], autocommit=True) as cls.cleaner:
+            cls.cleaner.execute("SET session_replication_role = replica")
+            yield
 
     @pytest.fixture(autouse=True)
-    async def _emptied(self) -> AsyncIterator[None]:
+    def _emptied(self) -> Iterator[None]:
         """The tables that one test leaves are the next one's, without what it stored: to make them is a third
         of what most of these tests take."""
         self.schemas: dict[Path, str] = {}
         yield
         for schema in self.schemas.values():
-            async with self._connected(schema) as db:
-                tables = await db.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", schema)
-                names = {row[0] for row in tables} - {"schema_version"}
-                await db.execute(
-                    "SET session_replication_role = replica;"
-                    + ";".join(f"DELETE FROM {one}" for one in names)
-                )
+            tables = self.cleaner.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [schema])
+            names = {row[0] for row in tables} - {"schema_version"}
+            self.cleaner.execute(";".join(f"DELETE FROM {schema}.{one}" for one in names).encode())
             self.empty.append(schema)
 
     async def make(self, folder: Path) -> Store:

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -25,7 +26,8 @@ from tests.wire.histories import ATTACHMENTS, requests
 
 pytestmark = pytest.mark.slow
 
-pytest.importorskip("openai")
+if find_spec("openai") is None:
+    pytest.skip("OpenAI's library is not installed", allow_module_level=True)
 
 OPTIONS: dict[str, JsonValue] = {
     "temperature": 0.5,

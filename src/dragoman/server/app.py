@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cache
 from importlib.metadata import version
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.routing import BaseRoute
 
 from dragoman.conversation.tree import LOCAL
 from dragoman.runtime import Runtime
@@ -45,53 +43,17 @@ from dragoman.server.routes import (
     way_back,
 )
 from dragoman.server.setup.own_settings import OwnSettings
-from dragoman.server.shapes import CurrentModel, Problem
+from dragoman.server.shapes import CurrentModel
 
 UPLOAD_LIMIT = 25_000_000
 # What a script of another origin may read of a reply, besides its body.
 _FOR_SCRIPTS = ("x-resumable-stream-id", "x-dragoman-turn", "x-dragoman-conversation", "retry-after")
-_PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-_REFUSALS: dict[int | str, dict[str, object]] = {
-    status: {"description": meaning, "content": _PROBLEM}
-    for status, meaning in (
-        (400, "The body cannot be read"),
-        (401, "Nobody has signed in"),
-        (403, "Another page asked"),
-        (404, "There is no such thing, or it is somebody else's"),
-        (409, "Somebody was faster, or the turn is busy or over, or cannot go on here"),
-        (413, "Too much"),
-        (415, "No JSON"),
-        (421, "Not a name of this server"),
-        (422, "It cannot be done as asked, or cannot be read; `detail` says why"),
-        (503, "The store cannot be used now; `detail` says why, and `Retry-After` when to try again"),
-    )
-}
-# One of them brings the schema along. With a model for each, FastAPI builds nine validators for every route
-# before it answers the first request: half a second.
-_REFUSALS[401] = {"description": _REFUSALS[401]["description"], "model": Problem}
 
 
-def routes() -> FastAPI:
-    """The routes of the API and their description, without a runtime behind them."""
-    app = FastAPI(
-        title="Dragoman",
-        version=version("dragoman"),
-        description="Conversations in which a language model calls tools, and people decide about the calls.",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/api/openapi.json",
-        responses=_REFUSALS,
-        routes=[*_included()],
-    )
-    app.openapi = describe(app, app.openapi)  # type: ignore[method-assign]  # FastAPI's own way
-    return app
-
-
-@cache
-def _included() -> tuple[BaseRoute, ...]:
-    """Once for all applications: FastAPI builds validators anew wherever a router is included."""
-    whole = APIRouter(responses=_REFUSALS)
-    nouns = (
+# The routes as they are: where a router is included, FastAPI builds all its validators once more.
+_API = [
+    route
+    for noun in (
         conversations,
         turns,
         way_back,
@@ -110,19 +72,27 @@ def _included() -> tuple[BaseRoute, ...]:
         ai_sdk,
         ag_ui,
     )
-    for noun in nouns:
-        whole.include_router(noun.router, prefix="/api")
-    return (*whole.routes,)
+    for route in noun.router.routes
+]
+# What a server has, and an application of somebody's own has not.
+_BESIDE_THE_API = [
+    route for router in (people.sign_in, health.router, openai.router, page.router) for route in router.routes
+]
 
 
-@cache
-def _included_beside_the_api() -> tuple[BaseRoute, ...]:
-    """What a server has, and an application of somebody's own has not. Once, as above."""
-    whole = APIRouter(responses=_REFUSALS)
-    whole.include_router(people.sign_in, prefix="/api")
-    for router in (health.router, openai.router, page.router):
-        whole.include_router(router)
-    return (*whole.routes,)
+def routes() -> FastAPI:
+    """The routes of the API and their description, without a runtime behind them."""
+    app = FastAPI(
+        title="Dragoman",
+        version=version("dragoman"),
+        description="Conversations in which a language model calls tools, and people decide about the calls.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        routes=[*_API],
+    )
+    app.openapi = describe(app, app.openapi)  # type: ignore[method-assign]  # FastAPI's own way
+    return app
 
 
 def api(
@@ -183,7 +153,7 @@ def server(
         own_settings=own_settings,
     )
     app.state.auth = auth
-    app.router.routes.extend(_included_beside_the_api())
+    app.router.routes.extend(_BESIDE_THE_API)
     prometheus.install(app, runtime, metrics)
     page.mount_assets(app)
     app.add_middleware(

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastapi import FastAPI
+from pydantic import TypeAdapter
+
+from dragoman.server.shapes import Problem
 
 _SECURITY = {
     "key": {"type": "http", "scheme": "bearer", "description": "a key, or the token of the launch link"},
@@ -34,6 +37,8 @@ def _corrected(schema: dict[str, Any]) -> dict[str, Any]:
     """With how one signs in, what an error looks like, what a stream is made of, and what is always there."""
     components = schema.setdefault("components", {})
     components["securitySchemes"] = _SECURITY
+    problem = TypeAdapter(Problem).json_schema(mode="serialization")
+    components["schemas"] = dict(sorted({**components["schemas"], "Problem": problem}.items()))
     schema["security"] = [{name: []} for name in _SECURITY]
     for operations in schema["paths"].values():
         for operation in operations.values():

@@ -14,7 +14,7 @@ from dragoman.server.routes import people
 
 def main() -> None:
     app = routes()
-    app.include_router(people.sign_in, prefix="/api")
+    app.router.routes.extend(people.sign_in.routes)
     json.dump(app.openapi(), sys.stdout, indent=2, ensure_ascii=False)
 
 

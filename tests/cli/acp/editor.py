@@ -9,16 +9,19 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import acp
-from acp import schema
-from acp.client.connection import ClientSideConnection
-from acp.connection import StreamDirection, StreamEvent
+from typing import TYPE_CHECKING, Any
 
 from tests.cli.program import clean_environment
 from tests.fork_server import python
+from tests.later import Later
 from tests.loopback import Loopback
+
+if TYPE_CHECKING:
+    import acp
+    from acp import connection, schema
+    from acp.client.connection import ClientSideConnection
+else:
+    acp, connection, schema = Later("acp"), Later("acp.connection"), Later("acp.schema")
 
 ACP = ("-m", "dragoman", "acp")
 ALONE = (sys.executable, *ACP)  # imports everything itself
@@ -40,12 +43,13 @@ class PlayedEditor:
     taken_back: list[int] = field(default_factory=list)  # requests that the program wants no answer to
     prompted: int = -1  # the id of the last prompt
 
-    def observe(self, event: StreamEvent) -> None:
+    def observe(self, event: connection.StreamEvent) -> None:
         """What the SDK tells nobody."""
         message = event.message
-        if event.direction == StreamDirection.INCOMING and message.get("method") == "$/cancel_request":
+        incoming = event.direction == connection.StreamDirection.INCOMING
+        if incoming and message.get("method") == "$/cancel_request":
             self.taken_back.append(message["params"]["requestId"])
-        elif event.direction == StreamDirection.OUTGOING and message.get("method") == "session/prompt":
+        elif not incoming and message.get("method") == "session/prompt":
             self.prompted = message["id"]
 
     def on_connect(self, conn: Any) -> None: ...

@@ -8,11 +8,9 @@ import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import acp
 import pytest
-from acp import schema
 
 from dragoman import Runtime, ScriptedModel, allow_once
 from dragoman.cli.acp.agent import explain
@@ -21,9 +19,16 @@ from dragoman.wire.scripted import calls, says
 from tests.cli.acp.editor import ACP, PlayedEditor, connected, settings
 from tests.cli.program import clean_environment
 from tests.fork_server import python
+from tests.later import Later
 from tests.loopback import loopback
 from tests.patience import PATIENCE, eventually
 from tests.tools.mcp.servers import MODERN
+
+if TYPE_CHECKING:
+    import acp
+    from acp import schema
+else:
+    acp, schema = Later("acp"), Later("acp.schema")
 
 pytestmark = pytest.mark.slow
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import acp
 import pytest
-from acp import schema
 from pydantic import JsonValue
 
 from dragoman.store.sqlite.store import SqliteStore
 from dragoman.wire.scripted import calls, says, thinks
 from tests.cli.acp.editor import PlayedEditor, connected, settings
 from tests.fork_server import KILL
+from tests.later import Later
 from tests.loopback import loopback
 from tests.patience import PATIENCE
 from tests.wire.endings.replies import chat
+
+if TYPE_CHECKING:
+    import acp
+    from acp import schema
+else:
+    acp, schema = Later("acp"), Later("acp.schema")
 
 pytestmark = pytest.mark.slow
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from acp import schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
@@ -19,8 +18,14 @@ from dragoman.messages.parts import CallState, File, Reasoning, Text, ToolCall, 
 from dragoman.messages.usage import Usage
 from dragoman.tools.builtin.todo import todo
 from dragoman.workspace.diff import diff_texts, joined
+from tests.later import Later
 from tests.messages.test_fold import cuts
 from tests.sweeps import examples
+
+if TYPE_CHECKING:
+    from acp import schema
+else:
+    schema = Later("acp.schema")
 
 HERE = Path("/notes")
 JSON: st.SearchStrategy[Any] = st.recursive(

@@ -6,13 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
-
-from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+from typing import TYPE_CHECKING, Any
 
 from dragoman import tool
 from dragoman.wire.scripted import Script
+from tests.later import Later
 from tests.server.site import Site, served
+
+if TYPE_CHECKING:
+    import openai
+    from openai import AsyncOpenAI
+else:
+    openai = Later("openai")
 
 MODEL = "scripted/model"
 WHERE: dict[str, Any] = {
@@ -29,8 +34,10 @@ RESPONSE_TOOL: Any = {"type": "function", "name": "where", "description": "", "p
 
 def client_of(site: Site, key: str = "") -> AsyncOpenAI:
     """One of the newest SDK, which repeats nothing by itself, and reads no certificates: that is 50 ms."""
-    http = DefaultAsyncHttpxClient(verify=False)
-    return AsyncOpenAI(base_url=f"{site.url}/v1", api_key=key or site.key, max_retries=0, http_client=http)
+    http = openai.DefaultAsyncHttpxClient(verify=False)
+    return openai.AsyncOpenAI(
+        base_url=f"{site.url}/v1", api_key=key or site.key, max_retries=0, http_client=http
+    )
 
 
 @asynccontextmanager

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.chat import ChatCompletion as SdkCompletion
-from openai.types.chat import ChatCompletionChunk
-from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from dragoman.messages import events as e
@@ -20,11 +18,17 @@ from dragoman.messages.usage import Usage
 from dragoman.server.protocols.openai.chat_shapes import ChatCompletion
 from dragoman.server.protocols.openai.reply import BROKEN, PartDelta, Piece, ReplyOver, ReplyReader
 from dragoman.server.protocols.openai.response_shapes import ResponseObject
+from tests.later import Later
 from tests.messages.test_fold import Cut
+
+if TYPE_CHECKING:
+    import openai
+    from openai.types import responses
+else:
+    openai, responses = Later("openai"), Later("openai.types.responses")
 
 pytestmark = pytest.mark.slow
 
-EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 HEAD: dict[str, Any] = {
     "id": "resp_1",
     "created_at": 1,
@@ -100,9 +104,14 @@ def chat(pieces: Sequence[Piece]) -> ChatCompletion:
     chunks = [completion.begin(), *(chunk for piece in pieces for chunk in completion.chunks(piece))]
     *rest, last = chunks
     for chunk in rest if "error" in last else chunks:
-        ChatCompletionChunk.model_validate(chunk, strict=True)
-    SdkCompletion.model_validate(completion.whole(), strict=True)
+        openai.types.chat.ChatCompletionChunk.model_validate(chunk, strict=True)
+    openai.types.chat.ChatCompletion.model_validate(completion.whole(), strict=True)
     return completion
+
+
+@cache
+def _event() -> TypeAdapter[Any]:
+    return TypeAdapter(responses.ResponseStreamEvent)
 
 
 def response(pieces: Sequence[Piece]) -> list[Any]:
@@ -110,7 +119,7 @@ def response(pieces: Sequence[Piece]) -> list[Any]:
     found = ResponseObject(dict(HEAD))
     events = [*found.begin(), *(event for piece in pieces for event in found.events(piece))]
     assert [event["sequence_number"] for event in events] == [*range(len(events))]
-    return [EVENT.validate_python(event) for event in events]
+    return [_event().validate_python(event) for event in events]
 
 
 @given(turns(), st.booleans(), st.data())
@@ -163,7 +172,7 @@ def _items(pieces: Sequence[Piece]) -> list[Any]:
     found = ResponseObject(dict(HEAD))
     for piece in pieces:
         _ = [*found.events(piece)]
-    Response.model_validate(found.whole())
+    responses.Response.model_validate(found.whole())
     return found.output
 
 

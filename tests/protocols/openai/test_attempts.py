@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from openai import AsyncOpenAI
 
 from dragoman.wire.scripted import calls, says
 from tests.patience import eventually
 from tests.protocols.openai.callers import MODEL, called, client_of, conversations, result, user, waiting
 from tests.server.site import served
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 pytestmark = pytest.mark.slow
 AGAIN = {"x-stainless-retry-count": "1"}

@@ -5,25 +5,29 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
-from openai import AsyncOpenAI
-from openai.types.responses import Response
 
 from dragoman import tool
 from dragoman.wire.scripted import calls, says
+from tests.later import Later
 from tests.patience import PATIENCE, eventually
 from tests.protocols.openai.callers import MODEL, called, client_of, conversations, waiting
 from tests.server.site import served
+
+if TYPE_CHECKING:
+    import openai
+    from openai.types import responses
+else:
+    openai, responses = Later("openai"), Later("openai.types.responses")
 
 pytestmark = pytest.mark.slow
 
 STORY = "Once upon a time there was a dragoman. " * 5
 
 
-async def ended(client: AsyncOpenAI, id: str) -> Response:
+async def ended(client: openai.AsyncOpenAI, id: str) -> responses.Response:
     async with asyncio.timeout(PATIENCE):
         while (read := await client.responses.retrieve(id)).status in ("queued", "in_progress"):  # noqa: ASYNC110 - over HTTP, by asking
             await asyncio.sleep(0.01)
@@ -110,7 +114,7 @@ async def test_a_server_that_stops_cancels_nothing(tmp_path: Path, *, streamed: 
         assert (read.status, read.output_text) == ("completed", "It is over.")
 
 
-async def _hear(client: AsyncOpenAI, *, streamed: bool) -> None:
+async def _hear(client: openai.AsyncOpenAI, *, streamed: bool) -> None:
     if not streamed:
         await client.responses.create(model=MODEL, input="Wait")
         return

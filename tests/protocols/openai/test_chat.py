@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
 from pydantic import BaseModel
 
@@ -15,10 +14,16 @@ from dragoman import Agent
 from dragoman.errors import ProviderError
 from dragoman.messages.usage import Usage
 from dragoman.wire.scripted import Line, calls, fails, says
+from tests.later import Later
 from tests.patience import PATIENCE, eventually
 from tests.protocols.openai.callers import CHAT_TOOL, MODEL, called, conversations, user
 from tests.runtimes import add, model_of
 from tests.server.site import Site
+
+if TYPE_CHECKING:
+    import openai
+else:
+    openai = Later("openai")
 
 pytestmark = pytest.mark.slow
 

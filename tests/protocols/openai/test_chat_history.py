@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
 
 from dragoman import Agent
@@ -13,8 +12,14 @@ from dragoman.conversation.tree import Tree
 from dragoman.messages.parts import CallState
 from dragoman.server.auth import key_hash
 from dragoman.wire.scripted import calls, says
+from tests.later import Later
 from tests.protocols.openai.callers import MODEL, called, conversations, result, user
 from tests.runtimes import add, model_of
+
+if TYPE_CHECKING:
+    import openai
+else:
+    openai = Later("openai")
 
 pytestmark = pytest.mark.slow
 

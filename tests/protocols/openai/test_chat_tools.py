@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
 
 from dragoman import tool
 from dragoman.wire.scripted import calls, says
+from tests.later import Later
 from tests.protocols.openai.callers import CHAT_TOOL, MODEL, called, conversations, result, user
 from tests.runtimes import add, model_of
+
+if TYPE_CHECKING:
+    import openai
+else:
+    openai = Later("openai")
 
 pytestmark = pytest.mark.slow
 

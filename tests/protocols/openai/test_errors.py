@@ -6,12 +6,12 @@ import asyncio
 import json
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
 
 from dragoman.wire.scripted import calls, says
+from tests.later import Later
 from tests.protocols.openai.callers import (
     CHAT_TOOL,
     MODEL,
@@ -26,6 +26,11 @@ from tests.server.hostile_values import hostile
 from tests.server.site import served
 from tests.server.test_every_door import SEED
 from tests.sweeps import examples
+
+if TYPE_CHECKING:
+    import openai
+else:
+    openai = Later("openai")
 
 pytestmark = pytest.mark.slow
 

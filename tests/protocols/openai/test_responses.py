@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
-from openai.types.responses import ResponseFunctionToolCall, ResponseReasoningItem
 from pydantic import BaseModel
 
 from dragoman import Agent
 from dragoman.messages.usage import Usage
 from dragoman.wire.scripted import Line, calls, fails, says
+from tests.later import Later
 from tests.protocols.openai.callers import MODEL, RESPONSE_TOOL, called, conversations, user
 from tests.runtimes import add, model_of
+
+if TYPE_CHECKING:
+    import openai
+    from openai.types import responses
+else:
+    openai, responses = Later("openai"), Later("openai.types.responses")
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +43,7 @@ async def test_a_response_has_the_answer_and_what_was_asked(tmp_path: Path) -> N
         )
         assert (reply.output_text, reply.status) == ("Hello!", "completed")
         thought, _ = reply.output
-        assert isinstance(thought, ResponseReasoningItem)
+        assert isinstance(thought, responses.ResponseReasoningItem)
         assert thought.summary[0].text == "Hm."
         assert reply.usage is not None
         assert reply.usage.input_tokens_details.cached_tokens == 4
@@ -108,7 +113,7 @@ async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:
     ]
     async with called(tmp_path, script) as (client, site):
         first = await client.responses.create(model=MODEL, input="Where am I?", tools=[RESPONSE_TOOL])
-        made = [item for item in first.output if isinstance(item, ResponseFunctionToolCall)]
+        made = [item for item in first.output if isinstance(item, responses.ResponseFunctionToolCall)]
         assert [(call.name, call.arguments) for call in made] == [
             ("where", '{"exact": true}'),
             ("where", "{}"),
@@ -124,7 +129,7 @@ async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:
         assert second.id != first.id
         assert second.previous_response_id == first.id
         (again,) = second.output
-        assert isinstance(again, ResponseFunctionToolCall)
+        assert isinstance(again, responses.ResponseFunctionToolCall)
         async with client.responses.stream(
             model=MODEL, input=[output(again.call_id, "Rome")], previous_response_id=second.id
         ) as stream:

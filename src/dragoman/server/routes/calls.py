@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from starlette.responses import PlainTextResponse
 
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.server import bodies, shapes
+from dragoman.server.api_router import api_router
 from dragoman.server.context import Person, TheContext
 from dragoman.turn.facts import CallChange
 
-router = APIRouter(tags=["turns"])
+router = api_router("turns")
 
 
 @router.get("/calls/{id}")

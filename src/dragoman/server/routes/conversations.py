@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, cast
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import JsonValue
 from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -18,13 +18,14 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, NotFound, Unreadable
 from dragoman.server import bodies, shapes
+from dragoman.server.api_router import api_router
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.tree import TreeSnapshot
 from dragoman.server.views import summaries, summary
 from dragoman.store.store import Busy, Found
 from dragoman.turn.settings import known
 
-router = APIRouter(tags=["conversations"])
+router = api_router("conversations")
 _MARKS = str.maketrans("«»", "\x02\x03")
 _NO_CURSOR = "`before` is no cursor: take `next` of the page before"
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
 from starlette.responses import Response
 
+from dragoman.server.api_router import api_router
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.stream import EventStream, Subject, follow
 from dragoman.server.stream_events import LiveEvent
 
-router = APIRouter(tags=["live"])
+router = api_router("live")
 After = Annotated[str, Query(max_length=500, description="the id of the last event that was seen")]
 LastEventId = Annotated[str | None, Header(max_length=500)]
 

@@ -8,14 +8,15 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.parts import File
+from dragoman.server.api_router import api_router
 from dragoman.server.context import Person, TheContext
 
-router = APIRouter(tags=["files"])
+router = api_router("files")
 
 _SHOWN = re.compile(r"(?:image/(?:png|jpeg|gif|webp|avif|bmp)|(?:audio|video)/[a-z0-9.+-]+)")
 _HEADERS = {

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from dragoman.server import bodies, shapes
+from dragoman.server.api_router import api_router
 from dragoman.server.context import Person, TheContext
 
-router = APIRouter(tags=["turns"])
+router = api_router("turns")
 
 
 @router.post("/messages/{id}/edit", status_code=202)

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
-from fastapi import APIRouter
-
 from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.messages.media import type_of
 from dragoman.providers.catalog import Provider
@@ -22,10 +20,11 @@ from dragoman.providers.prices import price_of
 from dragoman.providers.sign_in import reach
 from dragoman.redaction import redact_text
 from dragoman.server import shapes
+from dragoman.server.api_router import api_router
 from dragoman.server.context import Person, TheContext
 from dragoman.wire.media_options import option_schemas
 
-router = APIRouter(tags=["models"])
+router = api_router("models")
 _FRESH = 15.0  # seconds for which we believe what we found on this machine
 
 

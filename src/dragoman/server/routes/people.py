@@ -6,7 +6,7 @@ import time
 from importlib.metadata import version
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
@@ -14,13 +14,14 @@ from dragoman.conversation.tree import LOCAL
 from dragoman.messages.spending import Spending, dimensions, group
 from dragoman.plugins.limits import RoundLimit
 from dragoman.server import bodies, shapes
+from dragoman.server.api_router import api_router
 from dragoman.server.auth import Auth
 from dragoman.server.context import Person, TheContext
 from dragoman.server.links import LIFETIME
 from dragoman.server.routes.tools import agent_view
 from dragoman.turn.services import Services
 
-router = APIRouter(tags=["people"])
+router = api_router("people")
 PromptName = Annotated[str, Path(pattern=r"^[\w .-]{1,60}$", examples=["review"])]
 
 
@@ -94,7 +95,7 @@ async def remove_prompt(context: TheContext, person: Person, name: PromptName) -
 
 # ── signing in: where this server does that, and not the app it is mounted in ────────────────────
 
-sign_in = APIRouter(tags=["people"])
+sign_in = api_router("people")
 
 
 @sign_in.post("/login", responses={429: {"description": "Too many tries; `Retry-After` says when"}})

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from fastapi import APIRouter
-
 from dragoman.errors import NotFound, TurnBusy
 from dragoman.server import bodies, shapes
+from dragoman.server.api_router import api_router
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.views import queue_of
 
-router = APIRouter(tags=["turns"])
+router = api_router("turns")
 
 
 @router.get("/conversations/{id}/queue")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from fastapi import APIRouter
-
 from dragoman.errors import BadRequest, NotFound, ToolFailed
+from dragoman.server.api_router import api_router
 from dragoman.server.bodies import PromptArguments
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.prompt_shapes import FilledPrompt, ServerPromptList, ServerPromptView
 from dragoman.tools.mcp.source import McpSource
 
-router = APIRouter(tags=["prompts"])
+router = api_router("prompts")
 
 _PATIENCE = 10.0  # seconds for a server to say what it has: one that is late is left out
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
+from dragoman.server.api_router import api_router
 from dragoman.server.context import TheContext
 from dragoman.server.page import CALLBACK
 from dragoman.server.setup import servers as mcp
@@ -29,7 +30,7 @@ from dragoman.server.setup.providers import (
 )
 from dragoman.server.setup.skills import list_skills, put_skill, remove_skill
 
-router = APIRouter(prefix="/setup", tags=["setup"])
+router = api_router("setup", "/setup")
 
 # ── providers ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -7,16 +7,16 @@ import struct
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
-from fastapi import APIRouter
 from starlette.responses import Response, StreamingResponse
 
 from dragoman.errors import NotFound
 from dragoman.messages.events import Event, FileAdded, FilePartial, MessageAdded
 from dragoman.messages.parts import File
 from dragoman.runtime import Runtime
+from dragoman.server.api_router import api_router
 from dragoman.server.context import Person, TheContext
 
-router = APIRouter(tags=["files"])
+router = api_router("files")
 
 _HEADERS = {"content-security-policy": "sandbox; default-src 'none'", "cache-control": "no-store"}
 _PCM_RATE = 24_000  # samples a second of bare ones, as OpenAI sends them: 16 bits, one channel

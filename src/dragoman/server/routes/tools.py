@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from dragoman.messages.questions import Rule
 from dragoman.redaction import redact_text
 from dragoman.server import shapes
+from dragoman.server.api_router import api_router
 from dragoman.server.context import Person, TheContext
 from dragoman.tools.permissions import concerns
 from dragoman.tools.review import review_of
@@ -18,7 +19,7 @@ from dragoman.tools.toolbox import Group
 from dragoman.turn.agent import Agent
 from dragoman.turn.settings import unchecked
 
-router = APIRouter(tags=["tools"])
+router = api_router("tools")
 
 
 @router.get("/tools")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from dragoman.errors import DragomanError, TurnEnded, Unreadable
 from dragoman.messages.usage import Usage
 from dragoman.server import bodies, shapes
+from dragoman.server.api_router import api_router
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.routes.events import LastEventId, stream_of
 from dragoman.server.stream import OVER, EventStream, follow_turn
@@ -22,7 +23,7 @@ from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import replay
 
-router = APIRouter(tags=["turns"])
+router = api_router("turns")
 _PLACE = re.compile(rf"^([0-9]{{1,18}}|{OVER})$")  # the id of an event of a turn
 
 

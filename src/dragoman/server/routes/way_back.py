@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from dragoman.server import bodies, shapes
+from dragoman.server.api_router import api_router
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.turn.way_back import Reverted, WorkspaceDiff
 
-router = APIRouter(tags=["files"])
+router = api_router("files")
 _REVERT = bodies.Revert()
 _REDO = bodies.Redo()
 

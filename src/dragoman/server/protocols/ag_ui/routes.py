@@ -9,7 +9,6 @@ from functools import partial
 from itertools import dropwhile, takewhile
 from typing import Literal
 
-from fastapi import APIRouter
 from pydantic import JsonValue
 from starlette.responses import Response
 
@@ -18,6 +17,7 @@ from dragoman.messages.call_events import question_within
 from dragoman.messages.events import TurnEnd
 from dragoman.messages.parts import Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
+from dragoman.server.api_router import api_router
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.protocols.ag_ui.bodies import AgentMessage, AgentPart, ResumeEntry, RunAgentInput
 from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
@@ -37,7 +37,7 @@ from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.live.log import Snapshot
 
-router = APIRouter(tags=["AG-UI"])
+router = api_router("AG-UI")
 
 PROTOCOL = "ag-ui"
 _STREAM: dict[int | str, dict[str, object]] = {

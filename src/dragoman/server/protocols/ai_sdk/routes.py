@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy, TurnEnded
@@ -19,6 +18,7 @@ from dragoman.messages.call_events import question_within
 from dragoman.messages.parts import Part, Text, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
+from dragoman.server.api_router import api_router
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.protocols.ai_sdk.bodies import UIChatBody, UIMessage
 from dragoman.server.protocols.ai_sdk.chunks import UIMessageStream
@@ -40,7 +40,7 @@ from dragoman.store.store import TurnRow
 from dragoman.turn.facts import options_in
 from dragoman.turn.live.log import Snapshot
 
-router = APIRouter(tags=["AI SDK"])
+router = api_router("AI SDK")
 
 PROTOCOL = "ai-sdk"
 _HEADER = "x-vercel-ai-ui-message-stream"
