@@ -18,7 +18,7 @@ from dragoman.cli.chat.session import Session
 from dragoman.cli.chat.slash_commands import COMMANDS, Quit, run_command
 from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import find_conversation
-from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead, unsuitable_groups
+from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead
 from dragoman.cli.terminal.errors import describe_error
 from dragoman.cli.terminal.follow import ENDING, Interrupts
 from dragoman.cli.terminal.keyboard import InputClosed, Interrupted, Keyboard, mute_typing
@@ -68,7 +68,7 @@ async def _chat(settings: Settings, flags: ChatFlags) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, context: _report_failure(console, context))
     download = DownloadProgress()
     chosen = await choose_model(settings, progress=download)
-    without = {"browser", *unsuitable_groups(settings, chosen)}
+    without = {"browser"}
     built = build_runtime(
         settings,
         model=chosen.models,

@@ -25,7 +25,6 @@ from dragoman.cli.commands.run_flags import (
 from dragoman.cli.interrupted import close_interrupted, next_queued, resume_turn
 from dragoman.cli.lookup import find_conversation
 from dragoman.cli.made_files import made_in, save_as
-from dragoman.cli.model_choice import unsuitable_groups
 from dragoman.cli.terminal.cards import describe_file
 from dragoman.cli.terminal.errors import describe_error, exit_status
 from dragoman.cli.terminal.follow import ENDING, Interrupts
@@ -87,14 +86,16 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
         message, tools = read_message(flags), load_tools(flags.tools)
         if not message.strip() and not flags.attach and flags.conversation is None:
             raise ConfigError("the message is blank: say something, or attach a file")
-        chosen = await choose_run_model(flags, settings)
+        resumes = flags.conversation is not None and not message and not flags.attach
+        chosen = await choose_run_model(flags, settings, resumes=resumes)
         chosen.models.uploads.lasting = not flags.forget
-        chosen.models(None)  # a missing key is an error before anything is stored
+        if not resumes:
+            chosen.models(None)  # a missing key is an error before anything is stored
         built = build_runtime(
             settings,
             model=chosen.models,
             tools=tools,
-            without={"browser", *unsuitable_groups(settings, chosen)},
+            without={"browser"},
             store=store,
             allow=flags.allow,
             deny=flags.deny,

@@ -152,7 +152,8 @@ def _model_name(flags: RunFlags) -> str | None:
     return f"{UNNAMED}/{flags.model}"
 
 
-async def choose_run_model(flags: RunFlags, settings: Settings) -> ChosenModel:
+async def choose_run_model(flags: RunFlags, settings: Settings, *, resumes: bool = False) -> ChosenModel:
+    """`resumes`: the turn has its model, and what is said of the one it would be else concerns nobody."""
     catalog, keys = catalog_of(settings), Keys()
     named = settings.values.get("model")
     if flags.base_url is not None or flags.wire is not None:
@@ -166,9 +167,9 @@ async def choose_run_model(flags: RunFlags, settings: Settings) -> ChosenModel:
     chosen = await choose_model(
         settings, catalog=catalog, keys=keys, dialect=flags.dialect, progress=_show_progress
     )
-    if named is None:
+    if named is None and not resumes:
         print(f"· no model is named: taking {chosen.name} ({chosen.reason})", file=sys.stderr)
-    if chosen.note:
+    if chosen.note and not resumes:
         print(f"· {chosen.note}", file=sys.stderr)
     return chosen
 
