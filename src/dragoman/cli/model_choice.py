@@ -33,6 +33,7 @@ class ChosenModel:
     name: str
     reason: str
     note: str | None = None
+    named: bool = False  # by settings or flags
 
     @property
     def in_the_box(self) -> bool:
@@ -64,7 +65,7 @@ async def choose_model(
         switches={f"{PROVIDER}/{IN_THE_BOX}": dict.fromkeys(unsuitable_groups(settings), False)},
     )
     reason = f"named by {_origin(settings)}" if named else found.reason
-    return ChosenModel(models, found.name, reason, note_about(catalog, found.name))
+    return ChosenModel(models, found.name, reason, note_about(catalog, found.name), named=bool(named))
 
 
 def find_provider(catalog: Catalog, model: str) -> Provider:

@@ -125,7 +125,7 @@ def _read_stdin() -> str:
 
 def read_settings(flags: RunFlags) -> Settings:
     values = {
-        "model": _model_name(flags),
+        "model": model_name(flags),
         "mode": flags.mode,
         "system": flags.system,
         "limits.max_rounds": flags.max_rounds,
@@ -145,15 +145,14 @@ def temporary_store(flags: RunFlags) -> Iterator[Path | None]:
         yield Path(folder) / "run.db"
 
 
-def _model_name(flags: RunFlags) -> str | None:
+def model_name(flags: RunFlags) -> str | None:
     """The model, with a provider also where only an address is known."""
     if flags.model is None or flags.base_url is None or "/" in flags.model:
         return flags.model
     return f"{UNNAMED}/{flags.model}"
 
 
-async def choose_run_model(flags: RunFlags, settings: Settings, *, resumes: bool = False) -> ChosenModel:
-    """`resumes`: the turn has its model, and what is said of the one it would be else concerns nobody."""
+async def choose_run_model(flags: RunFlags, settings: Settings) -> ChosenModel:
     catalog, keys = catalog_of(settings), Keys()
     named = settings.values.get("model")
     if flags.base_url is not None or flags.wire is not None:
@@ -164,14 +163,9 @@ async def choose_run_model(flags: RunFlags, settings: Settings, *, resumes: bool
         if named is None:
             raise ConfigError("--api-key is for a model: name it with --model")
         keys = Keys({find_provider(catalog, named).name: flags.api_key})
-    chosen = await choose_model(
+    return await choose_model(
         settings, catalog=catalog, keys=keys, dialect=flags.dialect, progress=_show_progress
     )
-    if named is None and not resumes:
-        print(f"· no model is named: taking {chosen.name} ({chosen.reason})", file=sys.stderr)
-    if chosen.note and not resumes:
-        print(f"· {chosen.note}", file=sys.stderr)
-    return chosen
 
 
 def _provider_at(flags: RunFlags, name: str, catalog: Catalog) -> Provider:

@@ -73,6 +73,8 @@ def chat(
         allow=allow or (),
         deny=deny or (),
         agent=agent,
+        model=model,
+        mode=mode,
         thoughts=thoughts,
     )
     chat(load_settings(config, store, settings, trust=trust, asks=True), flags)
