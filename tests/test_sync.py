@@ -11,6 +11,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -18,6 +19,7 @@ from pydantic import BaseModel
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, SyncRuntime, allow_once, reject, run_sync, tool
 from dragoman.errors import BadRequest, ConfigError, NotFound, ProviderError
 from dragoman.messages.events import Event
+from dragoman.messages.parts import File, Text
 from dragoman.store.sqlite import SqliteStore
 from dragoman.sync import SyncConversation, SyncTurn
 from dragoman.sync.loop_thread import LoopThread
@@ -55,6 +57,21 @@ def test_a_conversation_without_a_loop(tmp_path: Path) -> None:
         runtime.delete(chat.id)
         with pytest.raises(NotFound):
             runtime.conversation(chat.id)
+
+
+def test_files_are_sent_and_read(tmp_path: Path) -> None:
+    """M2: those of a message; what is nowhere here, and what is a path and no bytes, is told."""
+    with SyncRuntime(tmp_path / "chat.db", model=ScriptedModel([says("Two lines.")])) as runtime:
+        notes = runtime.put_file(b"milk\nbread\n", "text/plain", "notes.txt")
+        chat = runtime.conversation()
+        assert chat.send([Text("How long is it?"), notes]).result().text == "Two lines."
+        (file,) = chat.messages()[0].files
+        assert (file.name, file.size, runtime.read_file(file)) == ("notes.txt", 11, b"milk\nbread\n")
+        with pytest.raises(NotFound):
+            runtime.read_file(File("image/png", url="https://example.org/a.png"))
+        path: Any = "notes.txt"
+        with pytest.raises(BadRequest, match="data is bytes"):
+            runtime.put_file(path, "text/plain")
 
 
 def test_what_is_raised_inside_is_raised_here(tmp_path: Path) -> None:

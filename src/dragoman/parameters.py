@@ -79,7 +79,9 @@ def models_for(
         models_of_caller: object = model
         if isinstance(models_of_caller, UsesBlobs):
             models_of_caller.use_blobs(store)
-        return model, _nothing
+        if isinstance(models_of_caller, UsesBlobs | DeletesProviderFiles):
+            return model, _nothing
+        return partial(_found_by, model), _nothing
 
     def only(name: str | None) -> Model:
         if name is not None and name != model.name:
@@ -87,6 +89,18 @@ def models_for(
         return model
 
     return only, _nothing
+
+
+def _found_by(find: Callable[[str | None], Model], name: str | None) -> Model:
+    found: object = find(name)
+    if found is None and name is not None:
+        raise NotFound("model", name)
+    if not hasattr(found, "stream"):
+        raise ConfigError(
+            f"the function that finds models gave {found!r}, which is none: give addresses to "
+            "Runtime(model=[…]), and a send names one of them"
+        )
+    return found  # type: ignore[return-value] # it answers
 
 
 def checked_retention(seconds: float | None) -> float | None:

@@ -17,7 +17,7 @@ from dragoman.conversation.tree import Conversation, Tree
 from dragoman.conversation.window import Policy
 from dragoman.errors import ConfigError
 from dragoman.messages.ids import new_id
-from dragoman.messages.parts import Part
+from dragoman.messages.parts import File, Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
 from dragoman.messages.spending import Dimension, Spending, group
 from dragoman.parameters import (
@@ -309,6 +309,14 @@ class Runtime:
             if conversation is None:
                 await self.store.delete_conversation(chat.id)  # nothing was said in it
             raise
+
+    async def put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
+        """Keep a file: a part to be sent. What no message holds within an hour may be removed."""
+        return File(media_type, blob=await self.store.put_blob(data), name=name, size=len(data))
+
+    async def read_file(self, file: File) -> bytes:
+        """The bytes of a file of a message or a result. NotFound where they are not kept here."""
+        return await self.store.blob(file.blob or "")
 
     async def conversations(
         self,

@@ -22,6 +22,7 @@ _PLAIN: dict[type, str] = {
     bool: "True or False",
     int: "a whole number of 0 or more",
     float: "a number",
+    bytes: "bytes",
     NoneType: "None",
 }
 

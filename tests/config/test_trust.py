@@ -14,7 +14,7 @@ from dragoman.config.settings import Settings, load
 from dragoman.config.sources import trust_answers
 from dragoman.config.trust.contents import MOST_BYTES, MOST_FILES, FolderContents, inspect_project
 from dragoman.config.trust.summary import summarise
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.parts import CallState
 from dragoman.providers.catalog import load_catalog
 from dragoman.runtime import Runtime
@@ -435,3 +435,20 @@ def test_where_attachments_would_go_and_what_would_be_deleted_is_told(clone: Pat
         "sends attachments to s3://theirs/x",
         "deletes conversations that nobody touched for 1 hour, in whichever store is used here",
     ]
+
+
+async def test_a_program_is_told_why_a_provider_of_its_folder_is_not_there(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P11 × R9: it is in the file already, and nobody is asked whether that counts."""
+    write(clone / "dragoman.toml", '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\n')
+    monkeypatch.chdir(clone)
+    async with Runtime(clone / "chat.db", model="openai/gpt-5.4") as runtime:
+        with pytest.raises(NotFound, match=r"dragoman\.toml is not used, since its folder is not trusted"):
+            await runtime.send("Hi", model="acme/x")
+    trust(clone)
+    Runtime(clone / "chat.db", model="acme/x")
+    monkeypatch.chdir(clone.parent)
+    async with Runtime(clone / "chat.db", model="openai/gpt-5.4") as runtime:
+        with pytest.raises(NotFound, match=r"Your own goes into dragoman\.toml"):
+            await runtime.send("Hi", model="acme/x")

@@ -9,13 +9,17 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from dragoman import ToolContext, tool
+from dragoman import Runtime, ToolContext, tool
+from dragoman.providers.catalog import Provider, load_catalog
+from dragoman.providers.models import Models
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Found
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.tool import client_tool
 from dragoman.wire.scripted import calls, says
-from tests.server.site import Site, served
+from tests.loopback import loopback
+from tests.runtimes import with_tables
+from tests.server.site import Site, served, serving
 
 pytestmark = pytest.mark.slow
 
@@ -275,6 +279,26 @@ async def test_tools_are_listed_and_switched(tmp_path: Path) -> None:
         await site.ask("PATCH", f"/api/conversations/{id}", {"settings": {"tools": {"basics": False}}})
         groups = {g["name"]: g["on"] for g in (await site.get(f"/api/tools?conversation={id}"))["groups"]}
         assert groups == {"tools": True, "basics": False, "output": True}
+
+
+async def test_tools_that_one_model_is_better_off_without_are_offered_to_the_others(tmp_path: Path) -> None:
+    """C11: also in a conversation that has another model than the server, and where somebody wants them."""
+    async with loopback(*[says("x")] * 3) as provider:
+        catalog = load_catalog().with_provider(Provider("acme", "Acme", provider.url, local=True))
+        models = Models("acme/small", catalog=catalog, switches={"acme/small": {"basics": False}})
+        runtime = Runtime(with_tables(tmp_path / "chat.db"), model=models, tools=[add, BUILTIN["basics"]()])
+        async with models, runtime, serving(tmp_path, runtime) as site:
+            for settings, on in (
+                ({}, False),
+                ({"model": "acme/large"}, True),
+                ({"tools": {"basics": True}}, True),
+            ):
+                id = (await site.post("/api/conversations", {"settings": settings}))["id"]
+                await end_of(site, await site.say("hi", id))
+                groups = (await site.get(f"/api/tools?conversation={id}"))["groups"]
+                assert {group["name"]: group["on"] for group in groups}["basics"] is on
+                offered = [tool["function"]["name"] for tool in provider.bodies[-1]["tools"]]
+                assert ("calculator" in offered, "add" in offered) == (on, True)
 
 
 async def test_usage_prompts_and_models_are_told(tmp_path: Path) -> None:

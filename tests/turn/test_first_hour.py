@@ -11,12 +11,13 @@ import pytest
 from pydantic import BaseModel
 
 from dragoman import Agent, OpenAICompatible, Runtime, ScriptedModel, allow_once, client_tool, tool
-from dragoman.errors import ConfigError
+from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.messages.events import Notice
 from dragoman.providers.models import Models
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.wire.scripted import calls, fails, says
+from tests.loopback import loopback
 from tests.runtimes import add, runtime_with
 
 
@@ -127,6 +128,24 @@ async def test_what_is_no_tool_and_no_chain_is_told(tmp_path: Path) -> None:
     wrong: Any = [ScriptedModel([fails("down")]), ScriptedModel([says("x")])]
     with pytest.raises(ConfigError, match="a chain has names"):
         Runtime(tmp_path / "a.db", model=wrong)
+
+
+async def test_one_of_several_addresses_is_meant_by_its_name(tmp_path: Path) -> None:
+    """R9, W2: a function that gives an address is told how."""
+    async with loopback(says("one"), says("two")) as server:
+        near, far = (OpenAICompatible(server.url, model="m", name=name) for name in ("near", "far"))
+        find: Any = {"near/m": near}.get
+        given: Any = far
+        async with Runtime(tmp_path / "a.db", model=find) as runtime:
+            with pytest.raises(ConfigError, match="which is none: give addresses to Runtime"):
+                await runtime.send("Hi", model="near/m")
+            with pytest.raises(NotFound, match="there is no model 'far/m'"):
+                await runtime.send("Hi", model="far/m")
+        async with Runtime(tmp_path / "a.db", model=[near, far]) as runtime:
+            with pytest.raises(BadRequest, match=r"give it to Runtime\(model=\[…\]\)"):
+                await runtime.send("Hi", model=given)
+            replies = [await (await runtime.send("Hi", model=name)).result() for name in ("far/m", "near/m")]
+    assert [reply.messages[-1].model for reply in replies] == ["far/m", "near/m"]
 
 
 def test_a_tool_can_be_called_as_the_function_it_was_made_from() -> None:

@@ -33,6 +33,7 @@ class ChosenModel:
     name: str
     reason: str
     note: str | None = None
+    named: bool = False  # by settings or flags
 
     @property
     def in_the_box(self) -> bool:
@@ -61,9 +62,10 @@ async def choose_model(
         progress=progress,
         types_file=data_folder() / FILE,
         lessons_file=data_folder() / LESSONS,
+        switches={f"{PROVIDER}/{IN_THE_BOX}": dict.fromkeys(unsuitable_groups(settings), False)},
     )
     reason = f"named by {_origin(settings)}" if named else found.reason
-    return ChosenModel(models, found.name, reason, note_about(catalog, found.name))
+    return ChosenModel(models, found.name, reason, note_about(catalog, found.name), named=bool(named))
 
 
 def find_provider(catalog: Catalog, model: str) -> Provider:
@@ -79,9 +81,9 @@ def note_about(catalog: Catalog, model: str) -> str | None:
     return catalog.traits(*catalog.find(model)).note or None
 
 
-def unsuitable_groups(settings: Settings, chosen: ChosenModel) -> tuple[str, ...]:
-    """Groups of tools that this model is better off without, unless the person asked for tools by name."""
-    return _TOO_MANY if chosen.in_the_box and "tools" not in settings.values else ()
+def unsuitable_groups(settings: Settings) -> tuple[str, ...]:
+    """Groups of tools that the model in the box is better off without, unless the person named tools."""
+    return _TOO_MANY if "tools" not in settings.values else ()
 
 
 @asynccontextmanager
@@ -90,9 +92,10 @@ async def prepared_ahead(chosen: ChosenModel, runtime: Runtime) -> AsyncIterator
     background = Background()
 
     async def prepare() -> None:
-        offer = runtime.services.toolbox.offer(runtime.services.rules)
         with suppress(DragomanError):  # whatever it is, the first turn meets it too, and says it
-            await chosen.models().prepare(offer.specs())
+            model = chosen.models()
+            offer = runtime.services.toolbox.offer(runtime.services.rules, model.switches)
+            await model.prepare(offer.specs())
 
     if chosen.in_the_box and is_fetched():
         background.run("preparing the model in the box", prepare)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dragoman.config.sources import decide_from_memory, find_sources, user_file
+from dragoman.config.trust.contents import SETTINGS
 from dragoman.providers.catalog import Catalog, load_catalog
+
+_UNUSED = "The nearest dragoman.toml is not used, since its folder is not trusted: see `dragoman trust`"
 
 
 def catalog_from(files: Sequence[Path], check: Callable[[Path, bytes], None]) -> Catalog:
@@ -23,4 +27,7 @@ def catalog_here() -> Catalog:
     before is left out (P11)."""
     named = os.environ.get("DRAGOMAN_CONFIG")
     sources = find_sources(Path(named) if named else None, Path.cwd(), decide_from_memory(os.environ))
-    return catalog_from(sources.files, sources.check)
+    catalog = catalog_from(sources.files, sources.check)
+    if any(SETTINGS in one.contents.files for one in sources.left_out):
+        return replace(catalog, unused=_UNUSED)
+    return catalog

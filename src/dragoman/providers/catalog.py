@@ -140,6 +140,7 @@ class Catalog:
 
     providers: Mapping[str, Provider]
     families: Mapping[str, TraitsTable] = field(default_factory=dict)
+    unused: str = ""  # a file that may name more, and why it does not count
 
     def find(self, name: str) -> tuple[Provider, str]:
         """`provider/model` → both, without the variant; of a chain, its first. NotFound names the nearest.
@@ -151,7 +152,7 @@ class Catalog:
         if not model:
             raise NotFound("model", name, self._with_provider_of(name))
         if provider not in self.providers:
-            raise NotFound("provider", provider, _nearest(provider, self.providers))
+            raise NotFound("provider", provider, _nearest(provider, self.providers, self.unused))
         found = self.providers[provider]
         there = next((name for pattern, name in found.routes.items() if any_fits([pattern], model)), provider)
         return self.providers[there], model
@@ -270,8 +271,9 @@ def _provider(name: str, table: ProviderTable, built_in: dict[str, TraitsTable])
     return Provider(name, **known)
 
 
-def _nearest(name: str, names: Iterable[str]) -> str:
+def _nearest(name: str, names: Iterable[str], unused: str) -> str:
     known = list(names)
     near = get_close_matches(name.lower(), known, n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}."
-    return f"{hint} Your own goes into dragoman.toml as [providers.{name}], or comes with a base URL"
+    own = unused or f"Your own goes into dragoman.toml as [providers.{name}], or comes with a base URL"
+    return f"{hint} {own}"

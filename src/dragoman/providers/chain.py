@@ -65,6 +65,7 @@ class ModelChain:
             raise ConfigError(f"the models of the chain {self.name!r} are of different types")
         self.prompt = models[0].prompt
         self.default_options = models[0].default_options
+        self.switches = models[0].switches
         self.variant: Mapping[str, JsonValue] = {}  # each has its own
         self._clock = clock
         self._rests: dict[str, float] = {}  # until when

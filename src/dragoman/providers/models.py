@@ -60,7 +60,8 @@ class Models:
     `default` is the one that is meant where none is named. `dialect` is how calls are made: "auto" as the
     catalog says, "native", or the name of a dialect for all models. `blobs` reads attachments.
     `progress` hears of the download of the model in the box: bytes so far, and in all. `types_file` remembers
-    what servers say that their models do, `lessons_file` what they refused.
+    what servers say that their models do, `lessons_file` what they refused. `switches` says by the
+    name of a model which groups of tools it is not offered, unless a conversation or a send says so.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Models:
         progress: Progress | None = None,
         types_file: Path | None = None,
         lessons_file: Path | None = None,
+        switches: Mapping[str, Mapping[str, bool]] | None = None,
     ) -> None:
         if not isinstance(default, str | None):
             raise ConfigError(
@@ -90,6 +92,7 @@ class Models:
         self._dialect = dialect
         self._attachments = AttachmentReader(blobs)
         self._progress = progress
+        self._switches = dict(switches or {})
         self._models: dict[str, ServedModel] = {}
         self._chains: dict[str, ModelChain] = {}
         self._servers: dict[str, LlamaServer] = {}
@@ -289,6 +292,7 @@ class Models:
             answering,
             traits,
             variant=_variant(base, variant, traits),
+            switches=self._switches.get(base),
             price=partial(
                 cost_of,
                 provider=provider.prices,

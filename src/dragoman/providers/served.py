@@ -68,6 +68,7 @@ class ServedModel:
         *,
         price: Callable[[Usage], Awaitable[float | None]],
         variant: Mapping[str, JsonValue] | None = None,
+        switches: Mapping[str, bool] | None = None,
         fallback: str | None = LAST_RESORT,
         wire: str = "",
         learned: Learned | None = None,
@@ -82,6 +83,7 @@ class ServedModel:
         self.prompt = traits.prompt
         self.default_options = traits.options  # of every request, under those that are asked for
         self.variant: Mapping[str, JsonValue] = variant or {}
+        self.switches: Mapping[str, bool] = switches or {}  # of tools, under those of a conversation
         self._model = model
         self._price = price
         self._fallback = fallback

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from typing_extensions import TypeVar, Unpack
 
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.parts import Part
+from dragoman.messages.parts import File, Part
 from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.messages.spending import Dimension, Spending
 from dragoman.parameters import AnyModel
@@ -139,6 +139,12 @@ class SyncRuntime:
             self.runtime.use_agents(agents)
 
         self._loop.run(use())
+
+    def put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
+        return self._loop.run(self.runtime.put_file(data, media_type, name))
+
+    def read_file(self, file: File) -> bytes:
+        return self._loop.run(self.runtime.read_file(file))
 
     def conversations(self, **page: Any) -> list[Conversation]:
         return self._loop.run(self.runtime.conversations(**page))

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.errors import DragomanError
 from dragoman.messages.media import CHAT, type_of
 from dragoman.turn.agent import Agent
 from dragoman.turn.authority import bounds_in
@@ -44,6 +45,24 @@ def options_of(
 ) -> dict[str, JsonValue]:
     """The options of a request; None removes what is below it."""
     return merge_options(*(layer for _, layer in option_layers(services, agent, model, settings, sent)))
+
+
+def switches_of(model: object, chosen: object, sent: Mapping[str, bool]) -> dict[str, bool]:
+    """Which groups and tools are on or off: as the model, the conversation (`chosen`) and the send say."""
+    own: Mapping[str, bool] = getattr(model, "switches", {})  # a model of one's own may have none
+    return {**own, **(chosen if isinstance(chosen, dict) else {}), **sent}
+
+
+def conversation_switches(
+    services: Services, settings: Mapping[str, JsonValue], agent: Agent
+) -> dict[str, bool]:
+    """What is on or off in the next turn of a conversation. A model that cannot be asked switches nothing."""
+    named = settings.get("model") or agent.model
+    try:
+        model = services.model(str(named) if named else None)
+    except DragomanError:
+        model = None
+    return switches_of(model, settings.get("tools"), {})
 
 
 def system_layers(
@@ -98,7 +117,7 @@ class RequestLayers:
     system: tuple[tuple[str, str], ...]  # who, and the text
     options: tuple[tuple[str, JsonValue, str], ...]  # name, value, and who gave it
     tools: tuple[str, ...]
-    switched_off: tuple[str, ...]  # groups and tools, by conversation or send
+    switched_off: tuple[str, ...]  # groups and tools, by model, conversation or send
     plugins: tuple[str, ...]  # that may change it
 
     def text(self) -> str:
@@ -122,8 +141,7 @@ async def layers_of(services: Services, turn: str) -> RequestLayers:
     *earlier, agent = await agents_of(services, turn)
     model = services.model((earlier and agent.model) or sent.started_with)
     await services.toolbox.ready()
-    chosen = settings.get("tools")
-    switches: dict[str, Any] = {**(chosen if isinstance(chosen, dict) else {}), **sent.tools}
+    switches = switches_of(model, settings.get("tools"), sent.tools)
     workspace = services.workspace_of(sent)
     bounds = bounds_in(services, workspace)
     offer = services.toolbox.offer([*services.rules, *agent.rules, *bounds], switches, agent.tools)

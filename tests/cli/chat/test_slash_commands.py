@@ -148,15 +148,21 @@ def test_settings_of_a_conversation_are_changed_and_kept(stage: Path) -> None:
     somebody.says("hello")
     somebody.sees("How can I help?")
     assert somebody.leaves() == 0
+    kept = {"mode": "off", "model": "stage/other", "agent": "helper", "tools": {"files": False}}
+    assert settings_in(stage) == kept
+    again = person(stage, "--last", "--model", "stage/third", "--mode", "ask")
+    again.sees("Dragoman · stage/third (named by --model)")
+    again.sees("How can I help?")
+    assert again.leaves() == 0
+    assert settings_in(stage) == kept | {"mode": "ask", "model": "stage/third"}
+
+
+def settings_in(stage: Path) -> object:
+    """Of the only conversation."""
     with closing(sqlite3.connect(stage / "chat.db")) as db, db:
         ((settings,),) = db.execute("SELECT settings FROM conversations").fetchall()
     db.close()
-    assert json.loads(settings) == {
-        "mode": "off",
-        "model": "stage/other",
-        "agent": "helper",
-        "tools": {"files": False},
-    }
+    return json.loads(settings)
 
 
 def test_files_go_with_a_message_and_a_conversation_into_a_file(stage: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman import Runtime, ScriptedModel
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import program
 from tests.loopback import loopback
@@ -23,6 +24,29 @@ async def test_a_conversation_goes_on_in_the_store_of_the_settings(stage: Path) 
     assert shown.out.count("you: ") == 2
     lost = await program("run", "--continue", "conv_none", "hello", folder=stage)
     assert (lost.status, lost.err) == (1, "dragoman: there is no conversation 'conv_none'\n")
+
+
+async def test_a_conversation_is_answered_by_its_own_model_or_by_the_one_that_is_named_now(
+    tmp_path: Path,
+) -> None:
+    """R1: and of one that is not asked, nothing is told."""
+    settings = 'store = "chat.db"\n[providers.acme]\nbase_url = "{}"\nlocal = true\n'
+    async with loopback(says("One."), says("Two.")) as server:
+        (tmp_path / "dragoman.toml").write_text(settings.format(server.url), "utf-8")
+        async with Runtime(tmp_path / "chat.db", model=ScriptedModel([])) as runtime:
+            await runtime.conversation(model="acme/first", mode="off")
+        own = await program("run", "--continue", "last", "Hi", folder=tmp_path)
+        other = await program(
+            "run", "--continue", "last", "--model", "acme/second", "--mode", "auto", "Hi", folder=tmp_path
+        )
+    assert [(ended.status, ended.out, ended.err) for ended in (own, other)] == [
+        (0, "One.\n", ""),
+        (0, "Two.\n", ""),
+    ]
+    assert [(body["model"], "tools" in body) for body in server.bodies] == [
+        ("first", False),
+        ("second", True),
+    ]
 
 
 async def test_what_is_to_be_forgotten_is_kept_nowhere(stage: Path) -> None:

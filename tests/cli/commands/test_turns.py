@@ -106,6 +106,33 @@ async def test_a_killed_run_is_listed_as_interrupted_and_resumed_by_its_own_mode
     assert [body["model"] for body in server.bodies] == ["first", "first"]
 
 
+async def test_a_turn_goes_on_with_its_own_tools_where_nothing_names_a_model(tmp_path: Path) -> None:
+    """T14: the model in the box, which has fewer, would be taken there, and has no part in it."""
+    async with loopback(STALLS, says("a time.")) as server:
+        process = await run_until_it_writes(tmp_path, server, "--model", "acme/first")
+        process.send_signal(KILL)
+        await process.communicate()
+        settings = (tmp_path / "dragoman.toml").read_text("utf-8")
+        (tmp_path / "dragoman.toml").write_text(settings.partition("\n")[2], "utf-8")
+        ended = await dragoman(tmp_path, "resume", "last")
+    first, second = ([tool["function"]["name"] for tool in body["tools"]] for body in server.bodies)
+    assert "shell" in first
+    assert second == first
+    assert ended.err.startswith("· going on with turn "), ended.err
+
+
+async def test_a_turn_of_a_model_at_an_address_goes_on_where_both_are_named_again(tmp_path: Path) -> None:
+    """T14: no settings know it."""
+    async with loopback(STALLS, says("a time.")) as server:
+        flags = ("--model", "elsewhere/first", "--base-url", server.url, "--api-key", "sk-elsewhere")
+        process = await run_until_it_writes(tmp_path, server, *flags)
+        process.send_signal(KILL)
+        await process.communicate()
+        ended = await dragoman(tmp_path, "resume", "last", *flags)
+    assert ended.out == "a time.\n"
+    assert [body["model"] for body in server.bodies] == ["first", "first"]
+
+
 @pytest.mark.long
 async def test_an_interrupted_turn_can_be_cancelled(tmp_path: Path) -> None:
     """T14: then there is nothing left to cancel, or to resume."""

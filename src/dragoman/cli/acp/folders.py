@@ -13,7 +13,7 @@ from typing import Any
 from dragoman.cli.acp.editor import Editor
 from dragoman.cli.acp.servers import HeldSource, held_sources, read_client_servers
 from dragoman.cli.folder_trust import load_settings
-from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
+from dragoman.cli.model_choice import ChosenModel, choose_model
 from dragoman.config.build import DEFAULT_TOOLS, build_runtime, servers_of
 from dragoman.config.project_prompt import Template, templates
 from dragoman.errors import BadRequest
@@ -92,7 +92,7 @@ class EditorFolders:
         settings = load_settings(flags.config, values, trust=flags.trust, asks=True, start=folder)
         chosen = await choose_model(settings)
         chosen.models(None)  # a missing key is an error before anything is stored
-        without = {"browser", *unsuitable_groups(settings, chosen)}
+        without = {"browser"}
         wanted = [name for name in settings.values.get("tools", DEFAULT_TOOLS) if name not in without]
         groups = editor.groups(wanted)
         held = held_sources(read_client_servers(servers), servers_of(settings), folder)

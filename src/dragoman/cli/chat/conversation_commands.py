@@ -15,6 +15,7 @@ from dragoman.cli.terminal.cards import describe_file
 from dragoman.cli.terminal.text import one_line, plain, write_file
 from dragoman.errors import BadRequest
 from dragoman.messages.questions import MODES
+from dragoman.turn.layers import conversation_switches
 
 _MAIN = "none"  # back to the folder of the program
 
@@ -69,15 +70,17 @@ async def workspace(session: Session, name: str) -> None:
 
 
 async def tools(session: Session, switch: str) -> None:
-    toolbox = session.runtime.services.toolbox
-    switches = (await session.settings()).get("tools")
+    services, settings = session.runtime.services, await session.settings()
+    toolbox, switches = services.toolbox, settings.get("tools")
     known = switches if isinstance(switches, dict) else {}
     if not switch:
         await toolbox.ready()
+        chosen = settings.get("agent")
+        now = conversation_switches(services, settings, services.agent(str(chosen) if chosen else None))
         for group in toolbox.groups:
-            off = known.get(group.name) is False
+            off = now.get(group.name) is False
             names = ", ".join(
-                f"{tool.name} (off)" if known.get(f"{group.name}.{tool.name}") is False else tool.name
+                f"{tool.name} (off)" if now.get(f"{group.name}.{tool.name}") is False else tool.name
                 for tool in group.tools
             )
             state = "off" if off else "on "

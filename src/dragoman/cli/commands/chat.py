@@ -18,7 +18,7 @@ from dragoman.cli.chat.session import Session
 from dragoman.cli.chat.slash_commands import COMMANDS, Quit, run_command
 from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import find_conversation
-from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead, unsuitable_groups
+from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead
 from dragoman.cli.terminal.errors import describe_error
 from dragoman.cli.terminal.follow import ENDING, Interrupts
 from dragoman.cli.terminal.keyboard import InputClosed, Interrupted, Keyboard, mute_typing
@@ -44,6 +44,8 @@ class ChatFlags:
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
     agent: str | None = None
+    model: str | None = None
+    mode: str | None = None
     thoughts: bool = False
 
 
@@ -68,7 +70,7 @@ async def _chat(settings: Settings, flags: ChatFlags) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, context: _report_failure(console, context))
     download = DownloadProgress()
     chosen = await choose_model(settings, progress=download)
-    without = {"browser", *unsuitable_groups(settings, chosen)}
+    without = {"browser"}
     built = build_runtime(
         settings,
         model=chosen.models,
@@ -104,12 +106,17 @@ async def _begin(session: Session, built: Built, flags: ChatFlags) -> TurnHandle
     """Greet, and open the conversation that was named. Returns the turn that goes on in it, if one does."""
     store = session.runtime.store
     known = await find_conversation(store, flags.conversation) if flags.conversation is not None else None
-    model = str(known.settings.get("model") or "") if known is not None else ""
+    own = known.settings if known is not None else {}
+    model = str(own.get("model") or "") if flags.model is None else ""
     if not model:
         session.runtime.services.model(None)  # a missing key is an error before anything is typed
     _greet(session, built, model or session.chosen.name)
     await _tell_of_others(session, known.id if known is not None else None)
     turn = await session.open(known.id) if known is not None else None
+    if flags.model is not None and own.get("model"):  # what is said now goes before what was set there
+        await session.change(model=flags.model)
+    if flags.mode is not None and own.get("mode"):
+        await session.change(mode=flags.mode)
     if flags.agent is not None:
         session.runtime.services.agent(flags.agent)
         await session.change(agent=flags.agent)

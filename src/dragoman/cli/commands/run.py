@@ -10,12 +10,13 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from mimetypes import guess_type
-from typing import Any
+from typing import Any, cast
 
 from dragoman.cli.attachments import attach_file
 from dragoman.cli.commands.run_flags import (
     RunFlags,
     choose_run_model,
+    model_name,
     read_message,
     read_options,
     read_output_type,
@@ -25,7 +26,7 @@ from dragoman.cli.commands.run_flags import (
 from dragoman.cli.interrupted import close_interrupted, next_queued, resume_turn
 from dragoman.cli.lookup import find_conversation
 from dragoman.cli.made_files import made_in, save_as
-from dragoman.cli.model_choice import unsuitable_groups
+from dragoman.cli.model_choice import ChosenModel
 from dragoman.cli.terminal.cards import describe_file
 from dragoman.cli.terminal.errors import describe_error, exit_status
 from dragoman.cli.terminal.follow import ENDING, Interrupts
@@ -41,11 +42,13 @@ from dragoman.messages.call_events import question_in
 from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER
 from dragoman.messages.media import ModelType, type_of
 from dragoman.messages.parts import Part, Text
+from dragoman.messages.questions import Mode
 from dragoman.runtime import Runtime
 from dragoman.tools.custom import load_tools
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.output import SchemaOutput
+from dragoman.turn.send import SendOptions
 
 CANCELLED, CUT_OFF, NO_ANSWER = 130, 4, 5
 _NO_TEXT = ("image/", "audio/", "video/")
@@ -87,14 +90,16 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
         message, tools = read_message(flags), load_tools(flags.tools)
         if not message.strip() and not flags.attach and flags.conversation is None:
             raise ConfigError("the message is blank: say something, or attach a file")
+        resumes = flags.conversation is not None and not message and not flags.attach
         chosen = await choose_run_model(flags, settings)
         chosen.models.uploads.lasting = not flags.forget
-        chosen.models(None)  # a missing key is an error before anything is stored
+        if not resumes:
+            chosen.models(None)  # a missing key is an error before anything is stored
         built = build_runtime(
             settings,
             model=chosen.models,
             tools=tools,
-            without={"browser", *unsuitable_groups(settings, chosen)},
+            without={"browser"},
             store=store,
             allow=flags.allow,
             deny=flags.deny,
@@ -106,7 +111,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
             print(f"· {built.prompt.file.name} of this folder is part of the prompt", file=sys.stderr)
         async with chosen.models, built.runtime as runtime:
             _check_agent(flags, runtime)
-            turn: TurnHandle[Any] | None = await _begin(flags, runtime, message, output_type)
+            turn: TurnHandle[Any] | None = await _begin(flags, runtime, message, output_type, chosen)
             while turn is not None:
                 interrupts.watch(turn)
                 ended = await _follow(runtime, turn, output, typed=flags.output_type is not None)
@@ -143,7 +148,7 @@ def _check_agent(flags: RunFlags, runtime: Runtime) -> None:
 
 
 async def _begin(
-    flags: RunFlags, runtime: Runtime, message: str, output_type: SchemaOutput | None
+    flags: RunFlags, runtime: Runtime, message: str, output_type: SchemaOutput | None, chosen: ChosenModel
 ) -> TurnHandle:
     """The turn that answers the message; where nothing is said, the one that was interrupted."""
     try:
@@ -154,6 +159,7 @@ async def _begin(
     if flags.conversation is None:
         conversation = await runtime.conversation()
         try:
+            await _tell_of_model(flags, runtime, conversation, chosen)
             return await _send(flags, runtime, conversation, said, output_type)
         except BaseException:  # what was refused, or interrupted, leaves nothing behind
             await runtime.delete(conversation.id)
@@ -161,12 +167,29 @@ async def _begin(
     conversation = await runtime.conversation((await find_conversation(runtime.store, flags.conversation)).id)
     if not said:
         return await _resume(runtime, conversation)
+    await _tell_of_model(flags, runtime, conversation, chosen)
     try:
         return await _send(flags, runtime, conversation, said, output_type)
     except TurnBusy as busy:
         closed = await close_interrupted(runtime, busy)
         print(f"· closed turn {closed}, which was interrupted", file=sys.stderr)
         return await _send(flags, runtime, conversation, said, output_type)
+
+
+async def _tell_of_model(
+    flags: RunFlags, runtime: Runtime, conversation: ConversationHandle, chosen: ChosenModel
+) -> None:
+    """What is to be known of the model that was chosen, if it is the one that answers."""
+    own = (await conversation.info()).settings
+    agent = flags.agent or own.get("agent")
+    if flags.model is None and (
+        own.get("model") or runtime.services.agent(str(agent) if agent else None).model
+    ):
+        return
+    if not chosen.named:
+        print(f"· no model is named: taking {chosen.name} ({chosen.reason})", file=sys.stderr)
+    if chosen.note:
+        print(f"· {chosen.note}", file=sys.stderr)
 
 
 async def _send(
@@ -176,14 +199,18 @@ async def _send(
     said: Sequence[Part],
     output_type: SchemaOutput | None,
 ) -> TurnHandle[Any]:
-    options = read_options(flags, await _type_of_model(conversation, runtime))
+    over: SendOptions = {"agent": flags.agent}
+    if flags.conversation is not None:  # what is said now goes before what was set there
+        over |= {"model": model_name(flags), "max_rounds": flags.max_rounds}
+        over["mode"] = cast(Mode | None, flags.mode)
+    over["options"] = read_options(flags, await _type_of_model(flags, conversation, runtime))
     if output_type is None:
-        return await conversation.send(said, agent=flags.agent, options=options)
-    return await conversation.send(said, agent=flags.agent, options=options, output_type=output_type)
+        return await conversation.send(said, **over)
+    return await conversation.send(said, output_type=output_type, **over)
 
 
-async def _type_of_model(conversation: ConversationHandle, runtime: Runtime) -> ModelType:
-    named = (await conversation.info()).settings.get("model")
+async def _type_of_model(flags: RunFlags, conversation: ConversationHandle, runtime: Runtime) -> ModelType:
+    named = model_name(flags) or (await conversation.info()).settings.get("model")
     return type_of(runtime.services.model(named if isinstance(named, str) else None))
 
 

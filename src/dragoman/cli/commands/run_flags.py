@@ -125,7 +125,7 @@ def _read_stdin() -> str:
 
 def read_settings(flags: RunFlags) -> Settings:
     values = {
-        "model": _model_name(flags),
+        "model": model_name(flags),
         "mode": flags.mode,
         "system": flags.system,
         "limits.max_rounds": flags.max_rounds,
@@ -145,7 +145,7 @@ def temporary_store(flags: RunFlags) -> Iterator[Path | None]:
         yield Path(folder) / "run.db"
 
 
-def _model_name(flags: RunFlags) -> str | None:
+def model_name(flags: RunFlags) -> str | None:
     """The model, with a provider also where only an address is known."""
     if flags.model is None or flags.base_url is None or "/" in flags.model:
         return flags.model
@@ -163,14 +163,9 @@ async def choose_run_model(flags: RunFlags, settings: Settings) -> ChosenModel:
         if named is None:
             raise ConfigError("--api-key is for a model: name it with --model")
         keys = Keys({find_provider(catalog, named).name: flags.api_key})
-    chosen = await choose_model(
+    return await choose_model(
         settings, catalog=catalog, keys=keys, dialect=flags.dialect, progress=_show_progress
     )
-    if named is None:
-        print(f"· no model is named: taking {chosen.name} ({chosen.reason})", file=sys.stderr)
-    if chosen.note:
-        print(f"· {chosen.note}", file=sys.stderr)
-    return chosen
 
 
 def _provider_at(flags: RunFlags, name: str, catalog: Catalog) -> Provider:

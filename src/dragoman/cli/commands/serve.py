@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from dragoman.cli.listening import HOST, PORT, files_of, listen_on, log_warnings
-from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead, unsuitable_groups
+from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead
 from dragoman.cli.terminal.browser import open_privately
 from dragoman.cli.terminal.enter import on_enter
 from dragoman.config.build import Built, build_runtime, store_of, turns_of
@@ -54,8 +54,7 @@ async def _serve(settings: Settings) -> None:
     with _listen(settings, password) as listener:
         chosen = await choose_model(settings)
         await fetch_model(chosen)
-        without = unsuitable_groups(settings, chosen)
-        built = build_runtime(settings, model=chosen.models, without=without, **turns_of(settings))
+        built = build_runtime(settings, model=chosen.models, **turns_of(settings))
         async with chosen.models, built.runtime as runtime, prepared_ahead(chosen, runtime):
             folder = files_of(settings)
             auth = Auth(runtime.store, await _secret(runtime.store, folder), password=password)

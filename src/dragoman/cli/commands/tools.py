@@ -45,7 +45,7 @@ class ToolRules:
 
 def list_tools(settings: Settings, *, check: bool, as_json: bool) -> None:
     chosen = _choose(settings)
-    without = unsuitable_groups(settings, chosen) if chosen is not None else ()
+    without = unsuitable_groups(settings) if chosen is not None and chosen.in_the_box else ()
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         built = build_runtime(
             settings, model=ScriptedModel([]), store=Path(folder) / "tools.db", without=without

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from dragoman.cli.interrupted import cancel_turn
 from dragoman.cli.lookup import LAST, find_conversation, match_id, open_store
-from dragoman.cli.model_choice import choose_model, unsuitable_groups
+from dragoman.cli.model_choice import choose_model
 from dragoman.cli.terminal.tables import print_table
 from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.build import build_runtime, store_of
@@ -29,7 +29,7 @@ async def _open_whole(settings: Settings) -> AsyncIterator[Runtime]:
     async with open_store(settings):
         pass  # says it where there is none
     chosen = await choose_model(settings)
-    without = {"browser", *unsuitable_groups(settings, chosen)}
+    without = {"browser"}
     built = build_runtime(settings, model=chosen.models, without=without, adopts=False)
     async with chosen.models, built.runtime as runtime:
         yield runtime

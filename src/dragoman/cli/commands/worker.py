@@ -9,7 +9,7 @@ from rich.console import Console
 
 from dragoman.cli.commands.serve import fetch_model, show_setup
 from dragoman.cli.listening import log_warnings
-from dragoman.cli.model_choice import choose_model, unsuitable_groups
+from dragoman.cli.model_choice import choose_model
 from dragoman.config.build import build_runtime, turns_of
 from dragoman.config.settings import Settings
 
@@ -23,10 +23,7 @@ def work(settings: Settings) -> None:
 async def _work(settings: Settings) -> None:
     chosen = await choose_model(settings)
     await fetch_model(chosen)
-    without = unsuitable_groups(settings, chosen)
-    built = build_runtime(
-        settings, model=chosen.models, without=without, **{**turns_of(settings), "role": "worker"}
-    )
+    built = build_runtime(settings, model=chosen.models, **{**turns_of(settings), "role": "worker"})
     stop = asyncio.Event()
     for told in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(told, stop.set)

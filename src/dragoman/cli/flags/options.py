@@ -44,6 +44,15 @@ Config = Annotated[
     Path | None,
     typer.Option(envvar="DRAGOMAN_CONFIG", help="The settings, if not the nearest dragoman.toml upwards."),
 ]
+BaseUrl = Annotated[
+    str | None, typer.Option(help="Where the model is served, if not where the catalog says.")
+]
+ApiKey = Annotated[
+    str | None,
+    typer.Option(help="The key. Others on this machine can see it: better set the provider's variable."),
+]
+Wire = Annotated[str | None, typer.Option(help="The protocol spoken at that address: openai_chat, …")]
+Dialect = Annotated[str, typer.Option(help="How calls are made: auto, native, or a dialect such as xml_tag.")]
 Trust = Annotated[
     bool, typer.Option("--trust", help="Use this folder's settings, tools and skills, this time, unasked.")
 ]

@@ -9,7 +9,10 @@ import typer
 
 from dragoman.cli.flags.options import (
     Agent,
+    ApiKey,
+    BaseUrl,
     Config,
+    Dialect,
     Log,
     LogLevel,
     Mode,
@@ -17,6 +20,7 @@ from dragoman.cli.flags.options import (
     Store,
     System,
     Trust,
+    Wire,
     Workspace,
     absolute,
     complete_conversations,
@@ -69,6 +73,8 @@ def chat(
         allow=allow or (),
         deny=deny or (),
         agent=agent,
+        model=model,
+        mode=mode,
         thoughts=thoughts,
     )
     chat(load_settings(config, store, settings, trust=trust, asks=True), flags)
@@ -84,19 +90,10 @@ def run(
     ] = None,
     *,
     model: Model = None,
-    base_url: Annotated[
-        str | None, typer.Option(help="Where the model is served, if not where the catalog says.")
-    ] = None,
-    api_key: Annotated[
-        str | None,
-        typer.Option(help="The key. Others on this machine can see it: better set the provider's variable."),
-    ] = None,
-    wire: Annotated[
-        str | None, typer.Option(help="The protocol spoken at that address: openai_chat, …")
-    ] = None,
-    dialect: Annotated[
-        str, typer.Option(help="How calls are made: auto, native, or a dialect such as xml_tag.")
-    ] = "auto",
+    base_url: BaseUrl = None,
+    api_key: ApiKey = None,
+    wire: Wire = None,
+    dialect: Dialect = "auto",
     tools: Annotated[
         list[Path] | None, typer.Option(help="A Python file with @tool functions. Can be given again.")
     ] = None,

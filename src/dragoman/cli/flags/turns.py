@@ -8,12 +8,16 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.flags.options import (
+    ApiKey,
     AsJson,
+    BaseUrl,
     Config,
     Conversation,
+    Dialect,
     Model,
     Store,
     Trust,
+    Wire,
     Workspace,
     absolute,
     complete_conversations,
@@ -37,6 +41,10 @@ def resume(
     conversation: Conversation,
     *,
     model: Model = None,
+    base_url: BaseUrl = None,
+    api_key: ApiKey = None,
+    wire: Wire = None,
+    dialect: Dialect = "auto",
     tools: Annotated[
         list[Path] | None, typer.Option(help="A Python file with @tool functions. Can be given again.")
     ] = None,
@@ -55,7 +63,8 @@ def resume(
 ) -> None:
     """Go on with a turn that was interrupted: the same as `run --continue` without a message.
 
-    It is answered by the model it was begun with, or not at all. The exit status is that of `run`.
+    It is answered by the model it was begun with, or not at all; where that was named with an address, name
+    both again. The exit status is that of `run`.
     """
     from dragoman.cli.commands.run import run
     from dragoman.cli.commands.run_flags import RunFlags
@@ -65,6 +74,10 @@ def resume(
         resume=True,
         conversation=conversation,
         model=model,
+        base_url=base_url,
+        api_key=api_key,
+        wire=wire,
+        dialect=dialect,
         tools=tools or (),
         allow=allow or (),
         deny=deny or (),

@@ -17,6 +17,7 @@ from dragoman.tools.review import review_of
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group
 from dragoman.turn.agent import Agent
+from dragoman.turn.layers import conversation_switches
 from dragoman.turn.settings import unchecked
 
 router = api_router("tools")
@@ -26,17 +27,15 @@ router = api_router("tools")
 async def tools(
     context: TheContext, person: Person, conversation: Annotated[str | None, Query()] = None
 ) -> shapes.GroupList:
-    """All groups with their tools. With a conversation, `on` says what its switches and agent leave on."""
+    """All groups with their tools. With a conversation, `on` says what its model, switches and agent leave
+    on."""
     settings = (await context.conversation(conversation, person)).settings if conversation else {}
     services = context.runtime.services
     await services.toolbox.ready()
-    chosen, switches = settings.get("agent"), settings.get("tools")
+    chosen = settings.get("agent")
     agent = services.agent(str(chosen)) if chosen else services.agent(None)
-    offer = services.toolbox.offer(
-        [*services.rules, *agent.rules],
-        {name: bool(on) for name, on in switches.items()} if isinstance(switches, dict) else {},
-        agent.tools,
-    )
+    switches = conversation_switches(services, settings, agent)
+    offer = services.toolbox.offer([*services.rules, *agent.rules], switches, agent.tools)
     states = {source.name: getattr(source, "state", None) for source in services.toolbox.sources}
     problems = {
         source.name: redact_text(getattr(source, "error", "")) or None for source in services.toolbox.sources

@@ -24,7 +24,7 @@ from dragoman.turn.agent import Agent
 from dragoman.turn.authority import bounds_in
 from dragoman.turn.client_tools import client_tools_of
 from dragoman.turn.handoff import NAME, agents_in, handoff_tool, keep_agent, rules_of
-from dragoman.turn.layers import options_of, system_layers, system_of
+from dragoman.turn.layers import options_of, switches_of, system_layers, system_of
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.output import Output, SchemaOutput
@@ -246,7 +246,7 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     """The tools that are on now. None in mode `off`, and for a model that does not talk."""
     if prepared.mode == "off" or not prepared.view.talks:
         return Offer({})
-    switches: dict[str, bool] = {**(_setting(prepared.log, "tools") or {}), **prepared.log.turn.options.tools}
+    switches = switches_of(prepared.model, _setting(prepared.log, "tools"), prepared.log.turn.options.tools)
     toolbox = prepared.services.toolbox
     offer = toolbox.offer(prepared.rules, switches, prepared.agent.tools, prepared.kept)
     brought = client_tools_of(prepared.log.turn.options, prepared.rules)

@@ -184,6 +184,7 @@ const TABLE: [RegExp, string][] = [
 
   // 模型与提供方
   [/^there is no model to talk to: .*$/s, "没有可用的模型：没有运行中的本地服务器，也没有设置密钥。请启动 Ollama 等服务器，设置 OPENAI_API_KEY 等密钥，或安装内置模型：pip install xllamacpp"],
+  [/^the function that finds models gave (.*), which is none: .*$/s, "查找模型的函数给出的 $1 不是模型：请把地址交给 Runtime(model=[…])，发送时再按名称选择。"],
   [/^no model is named: .*$/, "没有指定模型：请以“提供方/模型”的形式指定；dragoman models 会列出可用的模型。"],
   [/^none of the models of the chain can be asked: (.*)$/s, "这一串模型都不可用：$1"],
   [/^the models of the chain (.*) are of different types$/, "这一串模型 $1 的类型不同。"],
