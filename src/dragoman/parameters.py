@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
+from inspect import isroutine
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -79,9 +80,7 @@ def models_for(
         models_of_caller: object = model
         if isinstance(models_of_caller, UsesBlobs):
             models_of_caller.use_blobs(store)
-        if isinstance(models_of_caller, UsesBlobs | DeletesProviderFiles):
-            return model, _nothing
-        return partial(_found_by, model), _nothing
+        return partial(_found_by, model) if isroutine(model) else model, _nothing
 
     def only(name: str | None) -> Model:
         if name is not None and name != model.name:
