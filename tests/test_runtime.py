@@ -19,6 +19,15 @@ class Misspelled(Plugin):
     async def on_turn_begin(self, turn: TurnView) -> None: ...
 
 
+class Close(Plugin):
+    async def befor_tool(self, call: Any, turn: TurnView) -> None: ...
+
+    def names(self) -> None:
+        """One of its own, like `_before_tool`."""
+
+    def _before_tool(self) -> None: ...
+
+
 class Plain(Plugin):
     def on_turn_end(self, turn: TurnView) -> None: ...  # type: ignore[override]
 
@@ -46,6 +55,7 @@ class Short(Plugin):
         ({"workspace": 5}, "a workspace is the path of a folder"),
         ({"plugins": [5]}, "5 is no plugin"),
         ({"plugins": [Misspelled()]}, "plugin misspelled: there is no hook on_turn_begin"),
+        ({"plugins": [Close()]}, r"plugin close: there is no hook befor_tool: did you mean before_tool\?"),
         ({"plugins": [Plain()]}, "plugin plain: on_turn_end must be written with async def"),
         ({"plugins": [Unheard()]}, "plugin unheard: on_event must be written with def"),
         ({"plugins": [Short()]}, r"plugin short: on_turn_end takes \(self, turn\)"),  # its turns never ended

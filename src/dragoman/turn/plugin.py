@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
@@ -358,8 +359,8 @@ def check(plugin: object) -> Plugin:
         raise ConfigError(f"{plugin!r} is no plugin: make an object of a class that inherits from Plugin")
     for name, method in inspect.getmembers(type(plugin), inspect.isfunction):
         known = getattr(Plugin, name, None)
-        if known is None and name.startswith(("on_", "before_", "after_")):
-            raise ConfigError(f"plugin {plugin.name}: there is no hook {name}")
+        if known is None and (hint := _misspelled(name)) is not None:
+            raise ConfigError(f"plugin {plugin.name}: there is no hook {name}{hint}")
         if known is None or name.startswith("__"):
             continue
         if inspect.iscoroutinefunction(known) and not inspect.iscoroutinefunction(method):
@@ -372,6 +373,15 @@ def check(plugin: object) -> Plugin:
         except TypeError:
             raise ConfigError(f"plugin {plugin.name}: {name} takes (self, {', '.join(takes)})") from None
     return plugin
+
+
+def _misspelled(name: str) -> str | None:
+    """What is to be said of a method that seems to be a hook, and is none; None of any other."""
+    hooks = [hook for hook, method in vars(Plugin).items() if inspect.isfunction(method)]
+    near = get_close_matches(name, hooks, 1, 0.85) if not name.startswith("_") else ()
+    if near:
+        return f": did you mean {near[0]}?"
+    return "" if name.startswith(("on_", "before_", "after_")) else None
 
 
 def returned(plugin: Plugin, hook: str, value: T, kind: type) -> T:
