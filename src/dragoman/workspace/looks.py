@@ -71,7 +71,9 @@ class Looks:
         file.forget_files(look.dropped)
         file.save_files(look.seen)
         if records.opened():
-            file.add_deltas(changes)
+            # A record ends with the rules that it began with: what other looks hid, or showed, meanwhile is
+            # shown, or hidden, again, and comes to nothing.
+            file.add_deltas([*look.hidden, *changes])
         if look.dropped or look.seen:
             self._generation = str(int(file.get("generation") or "0") + 1)
             file.set("generation", self._generation)
