@@ -123,6 +123,30 @@ def test_named_paths_are_told_without_a_look_at_the_rest(root: Path) -> None:
     assert (root / "beside.txt").exists()
 
 
+def test_a_path_is_recorded_however_a_call_spells_it(root: Path) -> None:
+    """B1: tools of one's own name what their arguments say."""
+    (root / "to-src").symlink_to("src")
+    history = history_of(root)
+    spelled = [
+        "./a.txt",
+        "src//b.py",
+        "to-src/../src/new.py",
+        str(root / "whole.txt"),
+        "to-src/deep/linked.txt",
+    ]
+
+    def work() -> None:
+        for path in spelled:
+            (root / path).write_text("by a call")
+
+    told = record(history, work, paths=[*spelled, "../outside.txt", "/etc/hosts", "\0", "."])
+    assert told is not None
+    assert paths_of(told) == ["a.txt", "src/b.py", "src/deep/linked.txt", "src/new.py", "whole.txt"]
+    go_back(history, told)
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
+    assert not (root / "whole.txt").exists()
+
+
 def test_calls_that_run_beside_each_other_are_one_record(root: Path) -> None:
     """B1: nobody can tell which of them it was."""
     history = history_of(root)

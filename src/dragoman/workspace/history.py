@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -91,6 +91,8 @@ class WorkspaceHistory:
     ) -> list[str]:
         """A call is about to run that may write to `paths`, or to anything (None, or `everything`). → what
         will not be recorded, and why"""
+        if paths is not None:
+            paths = [self._spelled(path) for path in paths]
         with self._exclusive() as (file, records):
             wide, notes = everything or paths is None, list[str]()
             rules: IgnoreReader | None = None
@@ -128,6 +130,13 @@ class WorkspaceHistory:
                 running.calls.add(call)
                 records.save_open(record)
             return notes
+
+    def _spelled(self, path: str) -> str:
+        """`./a`, a whole path, or one through a link, as it is recorded."""
+        whole = self.root / path
+        with suppress(ValueError):  # no path at all
+            path = os.path.relpath(Path(os.path.realpath(whole.parent), whole.name), self.root)
+        return Path(path).as_posix()
 
     def end(self, turn: str, call: str) -> ChangeRecord | None:
         """It ran. When no other call of the turn runs beside it, what they changed is recorded."""
