@@ -105,7 +105,9 @@ async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
         good = await runtime.export(chat.id)
         assert isinstance(good["messages"], list)
         question, answer = good["messages"]
+        about = good["conversation"]
         assert isinstance(answer, dict)
+        assert isinstance(about, dict)
         damages: tuple[tuple[dict[str, JsonValue], str], ...] = (
             ({"format": "2"}, "no export of a conversation"),
             (
@@ -123,7 +125,27 @@ async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
         for damage, words in damages:
             with pytest.raises(BadRequest, match=words):
                 await runtime.import_conversation({**good, **damage})
+        wrong: list[JsonValue] = [
+            {"system": 5},
+            {"options": "hot"},
+            {"private": ["x"]},
+            {"private": {"x": 1}},
+        ]
+        for settings in wrong:
+            with pytest.raises(BadRequest, match="damaged: its setting"):
+                await runtime.import_conversation({**good, "conversation": {**about, "settings": settings}})
         assert len(await runtime.conversations()) == 1
+
+
+async def test_what_is_private_stays_so_in_a_conversation_that_is_brought(tmp_path: Path) -> None:
+    """S1 × R3: its messages hold the text itself, and the next request would tell it."""
+    async with runtime_with(tmp_path, [says("noted"), says("again")]) as runtime:
+        chat = await runtime.conversation(private={"phone": "+43 660 1234"}, mode="off")
+        await (await chat.send("mine is +43 660 1234")).result()
+        brought = await runtime.import_conversation(await runtime.export(chat.id))
+        assert (await brought.info()).settings == {"private": {"phone": "+43 660 1234"}}
+        await (await brought.send("what is it?")).result()
+        assert "660" not in str(model_of(runtime).requests[-1].messages)
 
 
 # ── Markdown ──────────────────────────────────────────────────────────────────────────────────────

@@ -38,7 +38,8 @@ from dragoman.store.access import blobs_of, may_see
 from dragoman.store.store import Store
 
 _FORMAT = "dragoman.conversation/1"
-_HARMLESS = ("system", "options")  # settings a stranger may bring; what may be called is not among them
+# Settings a stranger may bring; what may be called is not among them.
+_HARMLESS: dict[str, type] = {"system": str, "options": dict, "private": dict}
 _FENCE = re.compile(r"^(?P<indent> {0,3})(?P<mark>`{3,}|~{3,})(?P<said>.*)$", re.MULTILINE)
 _MARGIN = MARGIN // 2  # the values of an export are some levels down already
 
@@ -140,7 +141,7 @@ def _renamed(exported: Sequence[_Whole], user: str | None, now: float) -> list[_
             title=info.title,
             leaf=copies[info.leaf].id if info.leaf else None,
             user=user,
-            settings={key: value for key, value in info.settings.items() if key in _HARMLESS},
+            settings=_settings(info),
             usage=info.usage,
             created=time_or(info.created, now),
             updated=now,
@@ -154,6 +155,19 @@ def _renamed(exported: Sequence[_Whole], user: str | None, now: float) -> list[_
             calls |= {before.id: after.id for before, after in zip(old.calls, new.calls, strict=True)}
         made.append(_Whole(copy, messages))
     return made
+
+
+def _settings(info: Conversation) -> dict[str, JsonValue]:
+    """What is masked for the model stays so: the messages hold it as it is."""
+    brought = {key: info.settings[key] for key in _HARMLESS if info.settings.get(key) is not None}
+    private = brought.get("private")
+    texts = [*private, *private.values()] if isinstance(private, dict) else []
+    for key, value in brought.items():
+        if not isinstance(value, _HARMLESS[key]):
+            raise BadRequest(f"the export is damaged: its setting {key} cannot be {value!r}")
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise BadRequest("the export is damaged: its setting private gives no names to texts")
+    return brought
 
 
 def _without_blobs(message: Message, missing: Collection[str]) -> Message:
