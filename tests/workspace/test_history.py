@@ -289,6 +289,20 @@ def test_a_look_beside_a_call_that_changed_the_rules_makes_no_old_files_look_new
     assert {path.read_text() for path in old} == {"mine, and old"}
 
 
+def test_a_file_that_was_hidden_when_a_call_began_is_left_out_where_another_names_it(root: Path) -> None:
+    """B1 × B3: both are one record, whose rules are those of before; it is said."""
+    (root / ".gitignore").write_text("a.txt\n")
+    history = history_of(root)
+    history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=None)
+    (root / ".gitignore").write_text("\n")
+    both = {"conversation": "conv_1", "turn": "turn_1", "step": 1}
+    assert history.begin(**both, call="two", paths=["a.txt"]) == ["a.txt: it is ignored, and not recorded"]  # type: ignore[arg-type]
+    (root / "a.txt").write_text("by the second")
+    history.end("turn_1", "one")
+    told = history.end("turn_1", "two")
+    assert paths_of(told) == [".gitignore"]
+
+
 def test_what_an_interrupted_call_hid_is_not_gone(root: Path) -> None:
     """B1 × B3: also where another call looked before the folder was put in order."""
     history = history_of(root)

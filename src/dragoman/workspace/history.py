@@ -108,13 +108,13 @@ class WorkspaceHistory:
                 if stopped:
                     beside = " beside what it names" if paths else ""
                     wide, notes = False, [f"{stopped}: what this call changes{beside} is not recorded"]
+            running = self._running.get(turn)
             if paths:
                 with file.transaction():
-                    look = self._looks.look(file, records, paths)
+                    look = self._looks.look(file, records, paths, earlier=running.rules if running else rules)
                 notes += look.notes
                 ignored = look.ignored
             with file.transaction():
-                running = self._running.get(turn)
                 if running is None:
                     self._settle(file, records, turn)
                     running = RunningCalls(records.open(conversation, turn, step, self.clock()))

@@ -66,7 +66,7 @@ class Looks:
                 file.set("complete", "yes")
         else:
             looker = Looker(self._root, self._known, self._limits, file.put, self._skip)
-            look = looker.named(paths, all_ignored=all_ignored)
+            look = looker.named(paths, earlier, all_ignored=all_ignored)
             if all_ignored and look.ignored:
                 self._whole.walk_next()  # by the rules that hide it: nobody will report it
         changes = look.changes if complete else records.told_from_new(look.changes)

@@ -75,9 +75,11 @@ class Looker:
             self._look.stopped = self._too_slow
         return self._look
 
-    def named(self, paths: Sequence[str], *, all_ignored: bool = False) -> Look:
+    def named(
+        self, paths: Sequence[str], earlier: IgnoreReader | None = None, *, all_ignored: bool = False
+    ) -> Look:
         """These paths and the folders they are in. With `all_ignored` also what the rules leave out."""
-        self._begin(IgnoreReader(None, self._known.parsed))
+        self._begin(IgnoreReader(earlier, self._known.parsed))
         for path in dict.fromkeys(paths):
             steps = [step for step in path.split("/") if step not in ("", ".")]
             if ".." in steps or "\0" in path or len(steps) > DEEPEST:
