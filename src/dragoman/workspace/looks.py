@@ -67,8 +67,8 @@ class Looks:
         else:
             looker = Looker(self._root, self._known, self._limits, file.put, self._skip)
             look = looker.named(paths, earlier, all_ignored=all_ignored)
-            if all_ignored and look.ignored:
-                self._whole.walk_next()  # by the rules that hide it: nobody will report it
+            if look.shown:
+                self._whole.walk_next()  # nobody will report what is hidden again
         changes = look.changes if complete else records.told_from_new(look.changes)
         file.forget_files(look.dropped)
         file.save_files(look.seen)

@@ -250,8 +250,9 @@ class Looker:
                 if not self._nameable(path + step) or not self._see(folder, path, step, found):
                     self._gone(path + step)
                     return False
-                if all_ignored and _hidden_as(step, is_folder) in self._known.hidden.get(path, ()):
-                    self._look.ignored.add("/".join(steps))
+                if _hidden_as(step, is_folder) in self._known.hidden.get(path, ()):
+                    self._known.rules.pop(path, None)  # by those it would not be known
+                    self._look.shown = True
                 if not is_folder or place == len(steps) - 1:
                     return False
                 opened.append(folder.below(step))
