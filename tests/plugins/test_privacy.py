@@ -198,7 +198,10 @@ async def masked(privacy: Privacy, *parts: Any) -> RequestMessage:
     return request.messages[0]
 
 
-async def test_the_text_of_an_attachment_and_what_tools_say_of_themselves_are_masked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("written", ["utf-8", "utf-16"])
+async def test_the_text_of_an_attachment_and_what_tools_say_of_themselves_are_masked(
+    tmp_path: Path, written: str
+) -> None:
     """R3"""
 
     @tool(description=f"Calls {PHONE}.")
@@ -206,7 +209,7 @@ async def test_the_text_of_an_attachment_and_what_tools_say_of_themselves_are_ma
         return "rung"
 
     async with runtime_with(tmp_path, [says("ok")], tools=[ring], private=PRIVATE) as runtime:
-        blob = await runtime.store.put_blob(f"call me: {PHONE}".encode())
+        blob = await runtime.store.put_blob(f"call me: {PHONE}".encode(written))
         picture = await runtime.store.put_blob(b"\x89PNG")
         sent: list[Part] = [
             Text("see"),

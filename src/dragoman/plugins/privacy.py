@@ -11,7 +11,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from dragoman.errors import ConfigError
-from dragoman.messages.media import is_text, text_inside
+from dragoman.messages.media import is_text, text_inside, text_of
 from dragoman.messages.parts import File, Part, Reasoning, Summary, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.redaction import spellings
@@ -124,7 +124,7 @@ async def _private_text(mask: Mask, file: File, turn: TurnView) -> str | None:
     if not is_text(file):
         return None
     if file.blob is not None:
-        text = (await turn.read_file(file.blob)).decode("utf-8", "replace")
+        text = text_of(await turn.read_file(file.blob))
     else:
         text = text_inside(file.url or "") or ""
     return None if mask.hide(text) == text else f"{file.name or 'A file'}:\n{text}"
