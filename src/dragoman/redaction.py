@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
@@ -64,6 +66,15 @@ def redact_text(text: str, known: Iterable[str] = ()) -> str:
     for pattern in (_MEMBER, _NUMBER, _HEADER, _SCHEME, _FLAG, _ASSIGNED):
         text = pattern.sub(_hide_value, text)
     return _SHAPES.sub(HIDDEN, text)
+
+
+def spellings(text: str, levels: int = 2) -> list[str]:
+    """How a text may stand in others: with letters and their accents as one character or as several, as it is
+    in JSON, in JSON inside of JSON, and so on. The longest first."""
+    found = {text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD"))}
+    for _ in range(levels):
+        found |= {json.dumps(one, ensure_ascii=ascii)[1:-1] for one in found for ascii in (True, False)}
+    return sorted(found, key=len, reverse=True)
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -197,7 +198,10 @@ async def masked(privacy: Privacy, *parts: Any) -> RequestMessage:
     return request.messages[0]
 
 
-async def test_the_text_of_an_attachment_and_what_tools_say_of_themselves_are_masked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("written", ["utf-8", "utf-16"])
+async def test_the_text_of_an_attachment_and_what_tools_say_of_themselves_are_masked(
+    tmp_path: Path, written: str
+) -> None:
     """R3"""
 
     @tool(description=f"Calls {PHONE}.")
@@ -205,7 +209,7 @@ async def test_the_text_of_an_attachment_and_what_tools_say_of_themselves_are_ma
         return "rung"
 
     async with runtime_with(tmp_path, [says("ok")], tools=[ring], private=PRIVATE) as runtime:
-        blob = await runtime.store.put_blob(f"call me: {PHONE}".encode())
+        blob = await runtime.store.put_blob(f"call me: {PHONE}".encode(written))
         picture = await runtime.store.put_blob(b"\x89PNG")
         sent: list[Part] = [
             Text("see"),
@@ -326,6 +330,13 @@ def test_a_value_inside_another_is_masked_with_it() -> None:
     assert privacy.hide("Ada Lovelace, called Ada, came first") == "[[whole]], called [[first]], came [[odd]]"
     assert privacy.show("[[whole]], called [[first]], came [[odd]]") == "Ada Lovelace, called Ada, came first"
     assert Mask({"a": "[[b]]", "b": "x"}).show("[[a]]") == "[[b]]"
+
+
+def test_a_letter_with_its_accent_is_one_character_or_two() -> None:
+    """R3: names of files, and what is copied from documents, are often written the other way."""
+    one, two = unicodedata.normalize("NFC", "Zoë Müller"), unicodedata.normalize("NFD", "Zoë Müller")
+    for value, text in ((one, two), (two, one)):
+        assert Mask({"name": value}).hide(f"for {text}: {json.dumps(text)}") == 'for [[name]]: "[[name]]"'
 
 
 @pytest.mark.parametrize("fields", [{"": "x"}, {" ": "x"}, {"phone": ""}])

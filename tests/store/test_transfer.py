@@ -105,7 +105,9 @@ async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
         good = await runtime.export(chat.id)
         assert isinstance(good["messages"], list)
         question, answer = good["messages"]
+        about = good["conversation"]
         assert isinstance(answer, dict)
+        assert isinstance(about, dict)
         damages: tuple[tuple[dict[str, JsonValue], str], ...] = (
             ({"format": "2"}, "no export of a conversation"),
             (
@@ -123,7 +125,27 @@ async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
         for damage, words in damages:
             with pytest.raises(BadRequest, match=words):
                 await runtime.import_conversation({**good, **damage})
+        wrong: list[JsonValue] = [
+            {"system": 5},
+            {"options": "hot"},
+            {"private": ["x"]},
+            {"private": {"x": 1}},
+        ]
+        for settings in wrong:
+            with pytest.raises(BadRequest, match="damaged: its setting"):
+                await runtime.import_conversation({**good, "conversation": {**about, "settings": settings}})
         assert len(await runtime.conversations()) == 1
+
+
+async def test_what_is_private_stays_so_in_a_conversation_that_is_brought(tmp_path: Path) -> None:
+    """S1 × R3: its messages hold the text itself, and the next request would tell it."""
+    async with runtime_with(tmp_path, [says("noted"), says("again")]) as runtime:
+        chat = await runtime.conversation(private={"phone": "+43 660 1234"}, mode="off")
+        await (await chat.send("mine is +43 660 1234")).result()
+        brought = await runtime.import_conversation(await runtime.export(chat.id))
+        assert (await brought.info()).settings == {"private": {"phone": "+43 660 1234"}}
+        await (await brought.send("what is it?")).result()
+        assert "660" not in str(model_of(runtime).requests[-1].messages)
 
 
 # ── Markdown ──────────────────────────────────────────────────────────────────────────────────────
@@ -162,6 +184,32 @@ def test_markdown_is_not_broken_by_what_is_in_it() -> None:
     assert "\n`````\n```\ncode\n````\n`````\n" in text
     assert '```{"code":"`x` ``y``"}```' in text
     assert "no result yet" in markdown(Conversation("conv_1"), [message(ToolCall("c", "add"))])
+    file = File("text/plain", url="https://example.org/a b(1).txt", name="a [1].txt")
+    assert "\n[a \\[1\\].txt](https://example.org/a%20b%281%29.txt)\n" in markdown(
+        Conversation("conv_1"), [message(file)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "closed"),
+    [
+        ("See:\n```python\nprint(1)", "print(1)\n```\n\n## Person"),
+        ("1. See:\n   ~~~~\n   ```\n   ~~~", "~~~\n   ~~~~\n\n## Person"),
+        ("```\na\n```\n\n``` b ``` c", "``` b ``` c\n\n## Person"),
+        ("````\n```\n````", "````\n\n## Person"),
+    ],
+)
+def test_code_that_a_text_leaves_open_ends_with_it(text: str, closed: str) -> None:
+    """S1 with T6: what was stopped in the middle of code is followed by what was said next."""
+    told = markdown(Conversation("conv_1"), [message(Text(text)), message(Text("And now?"), role="user")])
+    assert f"{closed}\n\nAnd now?" in told
+
+
+def test_files_that_a_call_made_are_among_what_is_read() -> None:
+    """S1 with M3"""
+    result = ToolResult("painted", attachments=(File("image/png", blob="abc", name="cat.png"),))
+    told = markdown(Conversation("conv_1"), [message(replace(CALL, result=result))])
+    assert told.endswith("```\npainted\n```\n\n[cat.png](abc)\n")
 
 
 async def test_the_path_to_the_leaf_is_what_is_printed(tmp_path: Path) -> None:

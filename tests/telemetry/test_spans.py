@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import unicodedata
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,11 @@ import pytest_asyncio
 from fastapi import FastAPI
 
 from dragoman import Agent, OpenAICompatible, Runtime, allow_once, tool
+from dragoman.messages.message import Message
+from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.messages.request import Request
 from dragoman.server.app import api, everybody_is_local
+from dragoman.telemetry.content import Contents
 from dragoman.wire.scripted import Line, calls, says
 from tests.loopback import Answer, loopback
 from tests.runtimes import runtime_with
@@ -250,6 +254,20 @@ async def test_contents_that_are_asked_for_come_without_secrets(
     sent = b"".join(collector.bodies)
     assert SECRET.encode() not in sent
     assert b"660 1234567" not in sent
+
+
+def test_what_is_private_is_found_in_results_that_are_json_and_around_what_is_private_itself() -> None:
+    """O1, U2: as it is for the model."""
+    contents = Contents(["Jörg", 'Jörg "Joe" Noë'])
+    for name in ('Jörg "Joe" Noë', unicodedata.normalize("NFD", 'Jörg "Joe" Noë')):
+        for text in (name, json.dumps([name]), json.dumps([json.dumps([name], ensure_ascii=False)])):
+            call = ToolCall("call_1", "ask", {"name": text}, result=ToolResult(text))
+            told = contents.result(call), contents.arguments(call), contents.output(reply_with(call))
+            assert [one for one in told if "J" in one or "No" in one] == []
+
+
+def reply_with(call: ToolCall) -> Message:
+    return Message("msg_1", "conv_1", None, "assistant", (call,))
 
 
 async def test_metrics_come_beside_the_spans(tmp_path: Path, collector: Collector) -> None:

@@ -73,17 +73,23 @@ def _patched(old: str, diff: str) -> str:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
 def test_git_applies_the_diff_of_a_call(tmp_path: Path) -> None:
-    """B2: new and deleted files, modes and renames included."""
+    """B2: new and deleted files, modes and renames included, and links in place of files."""
     root = tmp_path / "work"
     root.mkdir()
     (root / "long.txt").write_text("".join(f"line {n}\n" for n in range(100)))
     (root / "gone.txt").write_text("gone")
     (root / "run.sh").write_text("echo\n")
     (root / "old name.py").write_text("".join(f"x = {n}\n" for n in range(20)))
-    shutil.copytree(root, tmp_path / "copy")
+    (root / "is a link").symlink_to("gone.txt")
+    (root / "is a file").write_text("of one line\n")
+    shutil.copytree(root, tmp_path / "copy", symlinks=True)
     history = history_of(root)
 
     def work() -> None:
+        for name in ("is a link", "is a file"):
+            (root / name).unlink()
+        (root / "is a link").write_text("by now a file\n")
+        (root / "is a file").symlink_to("long.txt")
         text = (root / "long.txt").read_text()
         (root / "long.txt").write_text(text.replace("line 3\n", "three\n").replace("line 90\n", ""))
         (root / "gone.txt").unlink()
@@ -98,6 +104,8 @@ def test_git_applies_the_diff_of_a_call(tmp_path: Path) -> None:
     diffs = diff_of(told.changes, history.contents)
     assert {one.path: one.status for one in diffs} == {
         "gone.txt": "deleted",
+        "is a file": "modified",
+        "is a link": "modified",
         "long.txt": "modified",
         "moved.py": "renamed",
         "new/file": "added",

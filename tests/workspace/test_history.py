@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,30 @@ def test_named_paths_are_told_without_a_look_at_the_rest(root: Path) -> None:
     assert (root / "beside.txt").exists()
 
 
+def test_a_path_is_recorded_however_a_call_spells_it(root: Path) -> None:
+    """B1: tools of one's own name what their arguments say."""
+    (root / "to-src").symlink_to("src")
+    history = history_of(root)
+    spelled = [
+        "./a.txt",
+        "src//b.py",
+        "to-src/../src/new.py",
+        str(root / "whole.txt"),
+        "to-src/deep/linked.txt",
+    ]
+
+    def work() -> None:
+        for path in spelled:
+            (root / path).write_text("by a call")
+
+    told = record(history, work, paths=[*spelled, "../outside.txt", "/etc/hosts", "\0", "."])
+    assert told is not None
+    assert paths_of(told) == ["a.txt", "src/b.py", "src/deep/linked.txt", "src/new.py", "whole.txt"]
+    go_back(history, told)
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
+    assert not (root / "whole.txt").exists()
+
+
 def test_calls_that_run_beside_each_other_are_one_record(root: Path) -> None:
     """B1: nobody can tell which of them it was."""
     history = history_of(root)
@@ -135,6 +160,28 @@ def test_calls_that_run_beside_each_other_are_one_record(root: Path) -> None:
     assert told is not None
     assert told.calls == ("one", "two")
     assert paths_of(told) == ["a.txt", "new.txt"]
+
+
+def test_what_a_person_did_before_a_file_was_named_is_not_the_work_of_a_call_that_ran_by_then(
+    root: Path,
+) -> None:
+    """B1 × B3: a second call names files beside a first one; going back leaves the person's files."""
+    history = history_of(root)
+    record(history, lambda: None)
+    (root / "a.txt").write_text("by the person")
+    (root / "mine.txt").write_text("by the person")
+    both = {"conversation": "conv_1", "turn": "turn_1", "step": 1}
+    history.begin(**both, call="one", paths=["b.txt"])  # type: ignore[arg-type]
+    history.begin(**both, call="two", paths=["a.txt", "mine.txt"])  # type: ignore[arg-type]
+    for name in ("a.txt", "b.txt", "mine.txt"):
+        (root / name).write_text("by a call")
+    history.end("turn_1", "one")
+    told = history.end("turn_1", "two")
+    assert told is not None
+    assert paths_of(told) == ["a.txt", "b.txt", "mine.txt"]
+    go_back(history, told)
+    assert (root / "a.txt").read_text() == (root / "mine.txt").read_text() == "by the person"
+    assert not (root / "b.txt").exists()
 
 
 def test_what_turns_saw_that_ran_at_the_same_time_is_taken_back_with_all_of_them(root: Path) -> None:
@@ -192,6 +239,93 @@ def test_a_call_cannot_hide_its_work_nor_make_old_files_look_new_by_ignore_rules
     go_back(history, told)
     assert (root / "a.txt").read_text() == "one\ntwo\n"
     assert (root / "secret.txt").read_text() == "mine, and old"
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_the_rules_that_held_before_hold_for_files_that_a_call_names(root: Path, everything: bool) -> None:
+    """B1 × B3: as a patch does that changes an ignore file and what it hid, or hides. What is left out is
+    said, also where it is not there yet."""
+    (root / ".gitignore").write_text("secret.txt\nmade/\n")
+    (root / "secret.txt").write_text("mine, and old")
+    history = history_of(root)
+    named = [".gitignore", "a.txt", "secret.txt", "made/new.txt"]
+    history.begin(
+        conversation="conv_1", turn="turn_1", step=1, call="call_1", paths=named, everything=everything
+    )
+    (root / "made").mkdir()
+    for name in named:
+        (root / name).write_text("a.txt\n")
+    told = history.end("turn_1", "call_1")
+    assert told is not None
+    assert paths_of(told) == [".gitignore", "a.txt"]
+    assert {note.partition(":")[0] for note in told.notes} == {"secret.txt", "made/new.txt"}
+    go_back(history, told)
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
+    assert (root / "secret.txt").read_text() == (root / "made" / "new.txt").read_text() == "a.txt\n"
+
+
+@pytest.mark.parametrize("beside", ["in the same turn", "in another turn", "in another program"])
+@pytest.mark.parametrize("last", [False, True])
+def test_a_look_beside_a_call_that_changed_the_rules_makes_no_old_files_look_new_or_gone(
+    root: Path, beside: str, last: bool
+) -> None:
+    """B1 × B3: another call begins while one runs that hides other files than were hidden."""
+    (root / ".gitignore").write_text("secret.txt\nmade/\n")
+    (root / "made").mkdir()
+    old = [root / "secret.txt", root / "made" / "old.txt", root / "a.txt"]
+    for path in old:
+        path.write_text("mine, and old")
+    history = history_of(root)
+    other = history_of(root) if beside == "in another program" else history
+    turn = "turn_1" if beside == "in the same turn" else "turn_2"
+    history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=None)
+    (root / ".gitignore").write_text("a.txt\n")
+    (root / "new.txt").write_text("by a call")
+    other.begin(conversation="conv_1", turn=turn, step=1, call="two", paths=None)
+    ends = [partial(other.end, turn, "two"), partial(history.end, "turn_1", "one")]
+    told = [end() for end in (ends[::-1] if last else ends)]
+    assert [paths_of(one) for one in told if one is not None] == [[".gitignore", "new.txt"]]
+    go_back(history, *told)
+    assert {path.read_text() for path in old} == {"mine, and old"}
+
+
+def test_a_file_that_was_hidden_when_a_call_began_is_left_out_where_another_names_it(root: Path) -> None:
+    """B1 × B3: both are one record, whose rules are those of before; it is said."""
+    (root / ".gitignore").write_text("a.txt\n")
+    history = history_of(root)
+    history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=None)
+    (root / ".gitignore").write_text("\n")
+    both = {"conversation": "conv_1", "turn": "turn_1", "step": 1}
+    assert history.begin(**both, call="two", paths=["a.txt"]) == ["a.txt: it is ignored, and not recorded"]  # type: ignore[arg-type]
+    (root / "a.txt").write_text("by the second")
+    history.end("turn_1", "one")
+    told = history.end("turn_1", "two")
+    assert paths_of(told) == [".gitignore"]
+
+
+def test_what_an_interrupted_call_hid_is_not_gone(root: Path) -> None:
+    """B1 × B3: also where another call looked before the folder was put in order."""
+    history = history_of(root)
+    history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=None)
+    (root / ".gitignore").write_text("a.txt\n")
+    again = history_of(root)
+    record(again, lambda: None, turn="turn_2")
+    again.settle("turn_1")
+    assert "a.txt" not in [change.path for one in again.of_turns(["turn_1"]) for change in one.changes]
+
+
+def test_a_file_in_whose_place_comes_a_folder_that_is_ignored_comes_back(root: Path) -> None:
+    """B1 × B3: a rule for folders does not hide what the call did to a file of that name."""
+    (root / ".gitignore").write_text("a.txt/\n")
+    history = history_of(root)
+
+    def work() -> None:
+        (root / ".gitignore").write_text("a.txt/\nmore\n")
+        (root / "a.txt").unlink()
+        (root / "a.txt").mkdir()
+
+    go_back(history, record(history, work))
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
 
 
 def test_what_is_too_big_is_said(root: Path) -> None:

@@ -7,7 +7,9 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -287,3 +289,61 @@ def test_all_calls_together_are_taken_back_and_done_again(steps: list[list[Calla
         history.revert([made], conversation="c", turn="t")
         assert picture(root) == after
         history.close()
+
+
+Work: TypeAlias = list[Callable[[Path], None]]
+RULED = st.sampled_from(["a", "d", "d/a", "d/e/a", ".gitignore", "d/.gitignore", ".ignore", "node_modules/x"])
+RULES = st.sampled_from([b"", b"a\n", b"!a\n", b"d/\n", b"/d/e\n", b"d/*\n!d/a\n", b"*\n!.gitignore\n"])
+RULED_WORK = st.lists(
+    st.one_of(
+        st.builds(lambda n, d: lambda root: write(root, n, d, 0o644), RULED, RULES),
+        st.builds(lambda n: lambda root: link(root, n, "a"), RULED),
+        st.builds(lambda n: lambda root: remove(root, n), RULED),
+        st.builds(lambda n, to: lambda root: rename(root, n, to), RULED, RULED),
+    ),
+    min_size=1,
+    max_size=3,
+)
+NAMED = st.one_of(st.none(), st.lists(RULED, min_size=1, max_size=2))
+
+
+@given(st.lists(st.tuples(RULED_WORK, NAMED, RULED_WORK, NAMED, RULED_WORK, st.booleans()), max_size=3))
+@settings(max_examples=examples(10, 300), deadline=None, phases=_PHASES)
+def test_no_file_looks_new_that_was_there_whatever_rules_change_beside(
+    rounds: list[tuple[Work, list[str] | None, Work, list[str] | None, Work, bool]],
+) -> None:
+    """B1 × B3: of two calls that overlap, in one turn or two, while ignore files come, change and go; and the
+    kernel's reports tell what a walk does."""
+    told: list[object] = []
+    for watch_from in (0, WATCH_FROM):
+        found: list[object] = []
+        with tempfile.TemporaryDirectory() as top:
+            root = Path(top) / "work"
+            root.mkdir()
+            history = history_of(root, watch_from=watch_from)
+            for beside, first, work, second, more, same_turn in rounds:
+                _do(root, beside)
+                turns = ("t", "t" if same_turn else "u")
+                at_first = picture(root)
+                history.begin(conversation="c", turn=turns[0], step=1, call="one", paths=first)
+                _do(root, work)
+                then = picture(root)
+                history.begin(conversation="c", turn=turns[1], step=1, call="two", paths=second)
+                _do(root, more)
+                for record in (history.end(turns[0], "one"), history.end(turns[1], "two")):
+                    changes = record.changes if record is not None else ()
+                    for change in changes:
+                        old = [seen[change.path][0] for seen in (at_first, then) if change.path in seen]
+                        # A rule for folders may have hidden one, and not the file in its place.
+                        is_file = change.after is not None and change.after.kind != "folder"
+                        assert change.before is not None or len(old) < 2 or (is_file and "folder" in old)
+                    found.append(changes)
+            history.close()
+        told.append(found)
+    assert told[0] == told[1]
+
+
+def _do(root: Path, work: Work) -> None:
+    for action in work:
+        with suppress(OSError):  # what stands in its way is a link
+            action(root)

@@ -170,6 +170,36 @@ def test_ignore_rules_that_change_hold_from_the_next_call_on(root: Path) -> None
     assert [change.path for change in told.changes] == ["new/seen", "src/seen"]
 
 
+def test_what_is_looked_at_although_it_is_ignored_is_not_told_as_new(root: Path) -> None:
+    """B1 × B3: a call that named it is over, and it was hidden meanwhile."""
+    history = history_of(root, watch_from=0)
+    history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=["a.txt"])
+    (root / ".gitignore").write_text("a.txt\n")
+    history.begin(conversation="conv_1", turn="turn_2", step=1, call="two", paths=None)
+    history.end("turn_1", "one")
+    (root / "src" / "b.py").write_text("print(2)\n")
+    told = history.end("turn_2", "two")
+    assert told is not None
+    assert [change.path for change in told.changes] == ["src/b.py"]
+
+
+@pytest.mark.parametrize("watch_from", [0, 2_000])
+def test_what_another_rule_showed_for_a_while_is_hidden_again_whatever_it_is_by_then(
+    root: Path, watch_from: int
+) -> None:
+    """B1 × B3: a folder that was hidden, and is a file when the call ends that began with it hidden."""
+    (root / ".ignore").write_text("src\n")
+    history = history_of(root, watch_from=watch_from)
+    history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=None)
+    (root / ".ignore").write_text("\n")
+    history.begin(conversation="conv_1", turn="turn_2", step=1, call="two", paths=["src/new.py"])
+    shutil.rmtree(root / "src")
+    (root / "src").write_text("a file")
+    told = history.end("turn_1", "one")
+    assert told is not None
+    assert [change.path for change in told.changes] == [".ignore"]
+
+
 def test_what_a_person_excludes_in_their_clone_holds_at_once(root: Path) -> None:
     """B1: the folder of the version control is not watched; its list is read at each look."""
     (root / ".git" / "info").mkdir(parents=True)

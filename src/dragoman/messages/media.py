@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from typing import Literal, TypeAlias
 
 from dragoman.messages.data_urls import data_in, parse_data_url
@@ -107,7 +108,13 @@ def text_inside(url: str) -> str | None:
         data = data_in(url)
     except ValueError:
         return None
-    return data.decode(errors="replace") if data is not None else None
+    return text_of(data) if data is not None else None
+
+
+def text_of(data: bytes) -> str:
+    """The text of a file: UTF-8, or UTF-16 where its first bytes say so, as much of what Windows writes."""
+    wide = data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    return data.decode("utf-16" if wide else "utf-8", "replace")
 
 
 def in_words(file: File, why: str = "cannot be shown here") -> str:

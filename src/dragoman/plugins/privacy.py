@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -12,9 +11,10 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from dragoman.errors import ConfigError
-from dragoman.messages.media import is_text, text_inside
+from dragoman.messages.media import is_text, text_inside, text_of
 from dragoman.messages.parts import File, Part, Reasoning, Summary, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
+from dragoman.redaction import spellings
 from dragoman.turn.plugin import PlannedCall, Plugin
 from dragoman.turn.view import TurnView
 
@@ -82,7 +82,7 @@ class Mask:
         if not all(isinstance(one, str) and one.strip() for one in texts):
             raise ConfigError("privacy: each field needs a name and a value")
         self._values = {f"[[{name}]]": value for name, value in fields.items()}
-        self._words = {spelled: word for word, value in self._values.items() for spelled in _spellings(value)}
+        self._words = {spelled: word for word, value in self._values.items() for spelled in spellings(value)}
         self._hidden, self._shown = _any_of(self._words), _any_of(self._values)
 
     @property
@@ -124,7 +124,7 @@ async def _private_text(mask: Mask, file: File, turn: TurnView) -> str | None:
     if not is_text(file):
         return None
     if file.blob is not None:
-        text = (await turn.read_file(file.blob)).decode("utf-8", "replace")
+        text = text_of(await turn.read_file(file.blob))
     else:
         text = text_inside(file.url or "") or ""
     return None if mask.hide(text) == text else f"{file.name or 'A file'}:\n{text}"
@@ -185,14 +185,6 @@ def _deep(value: J, change: Callable[[str], str]) -> J:
     if isinstance(value, list):
         return [_deep(item, change) for item in value]  # type: ignore[return-value]
     return value
-
-
-def _spellings(value: str) -> set[str]:
-    """The value as it is, and as it stands in JSON, and in JSON inside of JSON: results are often that."""
-    spelled = {value}
-    for _ in range(2):
-        spelled |= {json.dumps(one, ensure_ascii=ascii)[1:-1] for one in spelled for ascii in (True, False)}
-    return spelled
 
 
 def _any_of(words: Iterable[str]) -> re.Pattern[str]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from urllib.parse import quote
 
 from pydantic import JsonValue, ValidationError
 
@@ -37,7 +38,9 @@ from dragoman.store.access import blobs_of, may_see
 from dragoman.store.store import Store
 
 _FORMAT = "dragoman.conversation/1"
-_HARMLESS = ("system", "options")  # settings a stranger may bring; what may be called is not among them
+# Settings a stranger may bring; what may be called is not among them.
+_HARMLESS: dict[str, type] = {"system": str, "options": dict, "private": dict}
+_FENCE = re.compile(r"^(?P<indent> {0,3})(?P<mark>`{3,}|~{3,})(?P<said>.*)$", re.MULTILINE)
 _MARGIN = MARGIN // 2  # the values of an export are some levels down already
 
 
@@ -138,7 +141,7 @@ def _renamed(exported: Sequence[_Whole], user: str | None, now: float) -> list[_
             title=info.title,
             leaf=copies[info.leaf].id if info.leaf else None,
             user=user,
-            settings={key: value for key, value in info.settings.items() if key in _HARMLESS},
+            settings=_settings(info),
             usage=info.usage,
             created=time_or(info.created, now),
             updated=now,
@@ -152,6 +155,19 @@ def _renamed(exported: Sequence[_Whole], user: str | None, now: float) -> list[_
             calls |= {before.id: after.id for before, after in zip(old.calls, new.calls, strict=True)}
         made.append(_Whole(copy, messages))
     return made
+
+
+def _settings(info: Conversation) -> dict[str, JsonValue]:
+    """What is masked for the model stays so: the messages hold it as it is."""
+    brought = {key: info.settings[key] for key in _HARMLESS if info.settings.get(key) is not None}
+    private = brought.get("private")
+    texts = [*private, *private.values()] if isinstance(private, dict) else []
+    for key, value in brought.items():
+        if not isinstance(value, _HARMLESS[key]):
+            raise BadRequest(f"the export is damaged: its setting {key} cannot be {value!r}")
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise BadRequest("the export is damaged: its setting private gives no names to texts")
+    return brought
 
 
 def _without_blobs(message: Message, missing: Collection[str]) -> Message:
@@ -201,7 +217,7 @@ def markdown(info: Conversation, path: Sequence[Message]) -> str:
             lines += [f"## {'Person' if message.role == 'user' else message.model or 'Model'}", ""]
         goes_on = False
         for text in _paragraphs(message):
-            lines += [text, ""]
+            lines += [text, *_open_fence(text), ""]
         if message.role == "assistant" and (ending := ending_of(message, following)) is not None:
             lines += [f"*{ending}*", ""]
     return "\n".join(lines)
@@ -225,8 +241,9 @@ def _paragraphs(message: Message) -> Iterator[str]:
                 ticks = "`" * (_backticks(arguments) + 1)
                 yield f"**{part.tool}** {ticks}{arguments}{ticks} · {part.state}"
                 yield f"{fence}\n{result}\n{fence}"
+                yield from map(_linked_file, part.result.attachments if part.result else ())
             case File():
-                yield f"[{part.name or part.media_type}]({part.url or part.blob})"
+                yield _linked_file(part)
             case Summary(text=text):
                 yield f"*Summary of what came before:* {text}"
             case Error(message=text):
@@ -237,8 +254,32 @@ def _sources(text: Text) -> str:
     """The sources of a text as a list, each once."""
     named = {(one.url, one.title): one for one in text.citations if one.url or one.title}
     return "\n".join(
-        f"- [{one.title or one.url}]({one.url})" if one.url else f"- {one.title}" for one in named.values()
+        f"- {_link(one.title or one.url, one.url)}" if one.url else f"- {one.title}" for one in named.values()
     )
+
+
+def _linked_file(file: File) -> str:
+    return _link(file.name or file.media_type, file.url or file.blob or "")
+
+
+def _link(words: str, address: str) -> str:
+    """Neither is cut short by what is in it."""
+    said = re.sub(r"[][\\]", r"\\\g<0>", words)
+    target = re.sub(r"[\s()<>]", lambda found: quote(found[0]), address)
+    return f"[{said}]({target})"
+
+
+def _open_fence(text: str) -> list[str]:
+    """What closes the code that a text leaves open, as one that was stopped does: else all that follows would
+    be code, too."""
+    opened, indent = "", ""
+    for found in _FENCE.finditer(text):
+        mark, said = found["mark"], found["said"].strip()
+        if not opened and not (mark[0] == "`" and "`" in said):
+            opened, indent = mark, found["indent"]
+        elif opened and not said and mark.startswith(opened):
+            opened = ""
+    return [indent + opened] if opened else []
 
 
 def _backticks(text: str) -> int:

@@ -10,14 +10,16 @@ from pydantic import JsonValue
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, ToolCall
 from dragoman.messages.request import RequestMessage
-from dragoman.redaction import redact_text, redact_value
+from dragoman.redaction import redact_text, redact_value, spellings
 
 
 class Contents:
     """Writes contents as the conventions want them. `secrets` are texts that nobody may see."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets = tuple(filter(None, secrets))
+        # Three levels: of a result that is JSON itself, what it holds is written as JSON once more.
+        spelled = {one for secret in filter(None, secrets) for one in spellings(secret, 3)}
+        self._secrets = sorted(spelled, key=len, reverse=True)
 
     def messages(self, messages: Sequence[Message | RequestMessage]) -> str:
         return self._text([{"role": one.role, "parts": _parts(one.parts)} for one in messages])
@@ -40,9 +42,9 @@ class Contents:
         return self._hidden(json.dumps(redact_value(value), ensure_ascii=False))
 
     def _hidden(self, text: str) -> str:
-        for secret in self._secrets:  # as it stands inside JSON, too
-            text = text.replace(json.dumps(secret, ensure_ascii=False)[1:-1], "‹private›")
-        return redact_text(text, self._secrets)
+        for secret in self._secrets:  # the longest first: one may be inside another
+            text = text.replace(secret, "‹private›")
+        return redact_text(text)
 
 
 def _parts(parts: Sequence[Part]) -> list[JsonValue]:

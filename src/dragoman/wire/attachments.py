@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from dragoman.errors import ConfigError, NotFound
-from dragoman.messages.media import is_text, modality
+from dragoman.messages.media import is_text, modality, text_of
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments, files_of
@@ -133,8 +133,8 @@ class AttachmentReader:
         if not as_text:
             return _coded(data)
         if len(data) > SMALL:
-            return await asyncio.to_thread(data.decode, errors="replace")
-        return data.decode(errors="replace")
+            return await asyncio.to_thread(text_of, data)
+        return text_of(data)
 
     def _remember(self, used: dict[Key, Coded | None]) -> None:
         """What was used now stays; what was used longest ago goes first where there is no room."""

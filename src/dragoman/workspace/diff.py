@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
 
@@ -56,6 +56,10 @@ class Side:
         bits = {"link": 0o120000, "folder": 0o040000}.get(self.state.kind, 0o100000)
         return f"{bits | self.state.mode:06o}"
 
+    @property
+    def is_link(self) -> bool:
+        return self.state.kind == "link"
+
 
 def diff_of(changes: Sequence[FileChange], contents: Callable[[FileState], bytes | None]) -> list[FileDiff]:
     """Files only: folders come and go with them."""
@@ -104,6 +108,8 @@ def is_whole(diffs: Sequence[FileDiff], longest: int) -> bool:
 
 
 def _file_diff(path: str, before: Side | None, after: Side | None, old_path: str | None) -> FileDiff:
+    if before is not None and after is not None and before.is_link != after.is_link:
+        return _exchange(_file_diff(path, before, None, None), _file_diff(path, None, after, None))
     status: Status = "renamed" if old_path else "modified"
     if before is None or after is None:
         status = "added" if before is None else "deleted"
@@ -136,6 +142,18 @@ def _file_diff(path: str, before: Side | None, after: Side | None, old_path: str
     if truncated:
         text = text[:_LONGEST].rpartition("\n")[0] + "\n"
     return FileDiff(path, status, text, added, removed, False, old_path, truncated)
+
+
+def _exchange(gone: FileDiff, came: FileDiff) -> FileDiff:
+    """A link in place of a file, or a file in place of a link: git takes no change of one into the other."""
+    return replace(
+        came,
+        status="modified",
+        text=gone.text + came.text,
+        removed=gone.removed,
+        binary=gone.binary or came.binary,
+        truncated=gone.truncated or came.truncated,
+    )
 
 
 def _hunks(old: Sequence[str], new: Sequence[str], opcodes: Sequence[Opcode]) -> Iterator[str]:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -91,26 +91,30 @@ class WorkspaceHistory:
     ) -> list[str]:
         """A call is about to run that may write to `paths`, or to anything (None, or `everything`). → what
         will not be recorded, and why"""
+        if paths is not None:
+            paths = [self._spelled(path) for path in paths]
         with self._exclusive() as (file, records):
             wide, notes = everything or paths is None, list[str]()
             rules: IgnoreReader | None = None
-            stopped = ""
-            try:
+            ignored: set[str] = set()
+            if wide:
+                try:
+                    with file.transaction():
+                        look = self._looks.look(file, records, None)
+                    rules, stopped = look.rules, look.stopped
+                except LookStopped as error:
+                    self._looks.refresh(file)
+                    stopped = str(error)
+                if stopped:
+                    beside = " beside what it names" if paths else ""
+                    wide, notes = False, [f"{stopped}: what this call changes{beside} is not recorded"]
+            running = self._running.get(turn)
+            if paths:
                 with file.transaction():
-                    look = self._looks.look(file, records, None if wide else paths)
-                    rules = look.rules if wide else None
-                    notes = [] if wide else look.notes
-                    stopped = look.stopped
-            except LookStopped as error:
-                self._looks.refresh(file)
-                stopped = str(error)
-            if stopped:
-                beside = " beside what it names" if paths else ""
-                wide, notes = False, [f"{stopped}: what this call changes{beside} is not recorded"]
-                with file.transaction():
-                    self._looks.look(file, records, paths or ())
+                    look = self._looks.look(file, records, paths, earlier=running.rules if running else rules)
+                notes += look.notes
+                ignored = look.ignored
             with file.transaction():
-                running = self._running.get(turn)
                 if running is None:
                     self._settle(file, records, turn)
                     running = RunningCalls(records.open(conversation, turn, step, self.clock()))
@@ -118,12 +122,21 @@ class WorkspaceHistory:
                 record = running.record
                 if wide and record.wide is None:
                     record.wide, running.rules = file.position(), rules
-                record.paths += [path for path in paths or () if path not in record.paths]
+                for path in paths or ():
+                    if path not in ignored:
+                        record.paths.setdefault(path, file.position())
                 record.calls.append(call)
                 record.notes += [note for note in notes if note not in record.notes]
                 running.calls.add(call)
                 records.save_open(record)
             return notes
+
+    def _spelled(self, path: str) -> str:
+        """`./a`, a whole path, or one through a link, as it is recorded."""
+        whole = self.root / path
+        with suppress(ValueError):  # no path at all
+            path = os.path.relpath(Path(os.path.realpath(whole.parent), whole.name), self.root)
+        return Path(path).as_posix()
 
     def end(self, turn: str, call: str) -> ChangeRecord | None:
         """It ran. When no other call of the turn runs beside it, what they changed is recorded."""
@@ -152,6 +165,8 @@ class WorkspaceHistory:
             record.notes.append(INTERRUPTED)
             try:
                 self._look_again(file, records, record, None)
+                gone = [change.path for change in records.since(record) if change.after is None]
+                self._looks.look(file, records, gone, all_ignored=True)  # it may be hidden by now
             except LookStopped as stopped:
                 self._looks.refresh(file)
                 record.notes.append(f"{stopped}: what was changed is not recorded")
@@ -179,8 +194,8 @@ class WorkspaceHistory:
             if look.stopped:
                 look.notes.append(f"{look.stopped}: not everything that was changed is recorded")
             record.notes += [note for note in look.notes if note not in record.notes]
-        if record.paths:
-            self._looks.look(file, records, record.paths)
+        if record.paths:  # whatever the rules say by now: what they hid before is not among them
+            self._looks.look(file, records, list(record.paths), all_ignored=True)
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 

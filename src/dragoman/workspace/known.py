@@ -63,7 +63,10 @@ class Look:
     changes: list[FileChange] = field(default_factory=list)
     seen: list[tuple[str, FileState, Status]] = field(default_factory=list)  # to be remembered
     dropped: list[str] = field(default_factory=list)  # to be forgotten
+    hidden: list[FileChange] = field(default_factory=list)  # what is ignored by now, as if it went
     notes: list[str] = field(default_factory=list)
+    shown: bool = False  # some of what the last look at everything hid is known now
+    ignored: set[str] = field(default_factory=set)  # of the paths that it was to look at
     blind: bool = False  # some folders could not be looked into
     stopped: str = ""  # why not everything was seen: what was seen is right all the same
     rules: IgnoreReader = field(default_factory=IgnoreReader)

@@ -66,12 +66,16 @@ class Looks:
                 file.set("complete", "yes")
         else:
             looker = Looker(self._root, self._known, self._limits, file.put, self._skip)
-            look = looker.named(paths, all_ignored=all_ignored)
+            look = looker.named(paths, earlier, all_ignored=all_ignored)
+            if look.shown:
+                self._whole.walk_next()  # nobody will report what is hidden again
         changes = look.changes if complete else records.told_from_new(look.changes)
         file.forget_files(look.dropped)
         file.save_files(look.seen)
         if records.opened():
-            file.add_deltas(changes)
+            # A record ends with the rules that it began with: what other looks hid, or showed, meanwhile is
+            # shown, or hidden, again, and comes to nothing.
+            file.add_deltas([*look.hidden, *changes])
         if look.dropped or look.seen:
             self._generation = str(int(file.get("generation") or "0") + 1)
             file.set("generation", self._generation)

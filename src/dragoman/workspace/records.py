@@ -16,17 +16,21 @@ _COLUMNS = "id, kind, conversation, turn, step, calls, reverts, notes, leaf_befo
 
 @dataclass(slots=True)
 class OpenRecord:
-    """Calls that are running. `wide` is where in the history everything began to be looked at."""
+    """Calls that are running. `wide` is where in the history everything began to be looked at, `paths` where
+    each path was named: what a look found before that is somebody else's."""
 
     id: int
     start: int
     wide: int | None
-    paths: list[str]
+    paths: dict[str, int]
     calls: list[str]
     notes: list[str]
 
     def covers(self, position: int, path: str) -> bool:
-        named = any(one == path or one.startswith(f"{path}/") for one in self.paths)
+        named = any(
+            position > since and (one == path or one.startswith(f"{path}/"))
+            for one, since in self.paths.items()
+        )
         return named or (self.wide is not None and position > self.wide)
 
 
@@ -55,7 +59,7 @@ class Records:
             (conversation, turn, step, start, at),
         )
         assert cursor.lastrowid is not None
-        return OpenRecord(cursor.lastrowid, start, None, [], [], [])
+        return OpenRecord(cursor.lastrowid, start, None, {}, [], [])
 
     def save_open(self, record: OpenRecord) -> None:
         self._db.execute(
@@ -75,7 +79,12 @@ class Records:
             " WHERE state = 'open' AND (? IS NULL OR turn = ?) ORDER BY id",
             (turn, turn),
         )
-        return [OpenRecord(id, start, wide, *map(json.loads, lists)) for id, start, wide, *lists in rows]
+        return [
+            OpenRecord(
+                id, start, wide, _since(json.loads(paths), start), json.loads(calls), json.loads(notes)
+            )
+            for id, start, wide, paths, calls, notes in rows
+        ]
 
     def told_from_new(self, changes: Sequence[FileChange]) -> list[FileChange]:
         """Before everything was looked at once, a file that was never seen is not a new one, unless somebody
@@ -84,12 +93,16 @@ class Records:
         named = {"/".join(path.split("/")[:end]) for path in watched for end in range(1, path.count("/") + 2)}
         return [change for change in changes if change.before is not None or change.path in named]
 
+    def since(self, record: OpenRecord) -> list[FileChange]:
+        """What was found since it was opened."""
+        deltas = self._file.deltas(record.start)
+        return compose([change for position, change in deltas if record.covers(position, change.path)])
+
     def close(self, record: OpenRecord, *, interrupted: bool = False) -> ChangeRecord | None:
         """What happened since it was opened. None, and no row, where there is nothing to tell."""
         if not self._db.execute("SELECT 1 FROM records WHERE id = ?", (record.id,)).fetchone():
             return None  # its conversation was deleted meanwhile
-        deltas = self._file.deltas(record.start)
-        changes = compose([change for position, change in deltas if record.covers(position, change.path)])
+        changes = self.since(record)
         if interrupted and any(change.path.rpartition("/")[2] in IGNORE_FILES for change in changes):
             # Which rules held before is not known any more: an old file that they hid would look new, and
             # going back would delete it.
@@ -194,3 +207,8 @@ class Records:
 
     def forget_before(self, time: float) -> int:
         return self._db.execute("DELETE FROM records WHERE created < ?", (time,)).rowcount
+
+
+def _since(paths: Any, start: int) -> dict[str, int]:
+    """Older versions wrote a list."""
+    return dict(paths) if isinstance(paths, dict) else dict.fromkeys(paths, start)

@@ -75,13 +75,18 @@ class Looker:
             self._look.stopped = self._too_slow
         return self._look
 
-    def named(self, paths: Sequence[str], *, all_ignored: bool = False) -> Look:
+    def named(
+        self, paths: Sequence[str], earlier: IgnoreReader | None = None, *, all_ignored: bool = False
+    ) -> Look:
         """These paths and the folders they are in. With `all_ignored` also what the rules leave out."""
-        self._begin(IgnoreReader(None, self._known.parsed))
+        self._begin(IgnoreReader(earlier, self._known.parsed))
         for path in dict.fromkeys(paths):
             steps = [step for step in path.split("/") if step not in ("", ".")]
-            if ".." not in steps and "\0" not in path and len(steps) <= DEEPEST:  # else no path of ours
-                self._path(steps, all_ignored)
+            if ".." in steps or "\0" in path or len(steps) > DEEPEST:
+                continue  # no path of ours
+            if self._path(steps, all_ignored):
+                self._look.notes.append(f"{'/'.join(steps)}: it is ignored, and not recorded")
+                self._look.ignored.add(path)
         return self._look
 
     @property
@@ -213,8 +218,9 @@ class Looker:
 
     # ── a path ────────────────────────────────────────────────────────────────────────────────────
 
-    def _path(self, steps: list[str], all_ignored: bool) -> None:
-        """Step by step: the folders on the way are looked at too, and their rules are read."""
+    def _path(self, steps: list[str], all_ignored: bool) -> bool:
+        """Step by step: the folders on the way are looked at too, and their rules are read. → whether these
+        leave it out, also where it is not there yet"""
         opened = [open_root(self._root)]
         rules: IgnoreRules | None = None
         path = ""
@@ -234,16 +240,21 @@ class Looker:
                     found = folder.status(step)
                 except OSError:
                     self._gone(path + step)
-                    return
+                    ends = range(place + 1, len(steps) + 1)
+                    return rules is not None and any(
+                        self._hidden(rules, "/".join(steps[:end]), end < len(steps)) for end in ends
+                    )
                 is_folder = stat.S_ISDIR(found.st_mode)
                 if rules is not None and self._hidden(rules, path + step, is_folder):
-                    self._look.notes.append(f"{'/'.join(steps)}: it is ignored, and not recorded")
-                    return
+                    return True
                 if not self._nameable(path + step) or not self._see(folder, path, step, found):
                     self._gone(path + step)
-                    return
+                    return False
+                if _hidden_as(step, is_folder) in self._known.hidden.get(path, ()):
+                    self._known.rules.pop(path, None)  # by those it would not be known
+                    self._look.shown = True
                 if not is_folder or place == len(steps) - 1:
-                    return
+                    return False
                 opened.append(folder.below(step))
                 path = f"{path}{step}/"
         except OSError as error:
@@ -251,6 +262,7 @@ class Looker:
         finally:
             for one in opened:
                 one.close()
+        return False
 
     # ── one entry ─────────────────────────────────────────────────────────────────────────────────
 
@@ -324,8 +336,7 @@ class Looker:
         self._known.set(path, None)
         self._forget_folder(f"{path}/")
         self._look.dropped.append(path)
-        if not hidden:
-            self._look.changes.append(FileChange(path, before, None))
+        (self._look.hidden if hidden else self._look.changes).append(FileChange(path, before, None))
 
     def _forget_folder(self, path: str) -> None:
         for of_folders in (self._known.folders, self._known.rules, self._known.hidden):

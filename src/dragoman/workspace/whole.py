@@ -48,6 +48,10 @@ class WholeLooks:
             self._watch.close()
             self._watch = None
 
+    def walk_next(self) -> None:
+        """What is known is not what the last look left: the next one goes through everything."""
+        self._last = None
+
     def look(self, known: Known, keep: Callable[[bytes], str], earlier: IgnoreReader | None) -> Look:
         """Everything that is not ignored, compared with what is known. LookStopped where that is too much."""
         if self._too_big is not None and time.monotonic() < self._too_big[0]:
