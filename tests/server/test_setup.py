@@ -233,6 +233,9 @@ async def test_a_provider_of_ones_own_is_there_at_once_and_can_be_removed(folder
         assert (await site.ask("DELETE", "/api/setup/providers/mine")).status == 204
         assert folder.file.read_text() == before
         assert (await site.ask("DELETE", "/api/setup/providers/openai")).status == 404
+        needed = await site.ask("DELETE", "/api/setup/providers/acme")  # without it there is no next start
+        assert (needed.status, "names acme/one, which acme serves" in needed.body["detail"]) == (422, True)
+        assert folder.file.read_text() == before
     assert json.loads(folder.keys.read_text()) == {}
 
 

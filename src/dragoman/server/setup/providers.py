@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
 from typing import Any
 
 from dragoman.errors import ConfigError, DragomanError, NotFound, ProviderError
-from dragoman.providers.catalog import Provider
+from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.listing import list_models
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import describe_auth, reach
@@ -127,6 +128,7 @@ async def remove_provider(runtime: Runtime, own: OwnSettings, name: str) -> None
     provider = _provider(models, name)
 
     def write() -> None:
+        _check_unneeded(models, own, name)
         own.remove("providers", name)
         models.use_catalog(own.catalog())
         shared = {one for each in models.catalog.providers.values() for one in each.keys}
@@ -135,6 +137,17 @@ async def remove_provider(runtime: Runtime, own: OwnSettings, name: str) -> None
                 forget_key(variable)
 
     await asyncio.to_thread(write)
+
+
+def _check_unneeded(models: Models, own: OwnSettings, name: str) -> None:
+    """A server does not start where its settings name a model that nobody serves."""
+    model = own.settings.values.get("model")
+    if not model or name in load_catalog().providers:  # which is there without a file, too
+        return
+    with suppress(NotFound):
+        if models.catalog.find(model)[0].name == name:
+            where = own.origin("model") or "the program"
+            raise ConfigError(f"{where} names {model}, which {name} serves: name another model there first")
 
 
 def _models(runtime: Runtime) -> Models:

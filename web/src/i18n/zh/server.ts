@@ -237,6 +237,7 @@ const TABLE: [RegExp, string][] = [
   [/^(.*) takes no key: (.*)$/s, "$1 不需要密钥：$2"],
   [/^(.*) is set in the environment of the server, which comes first: .*$/, "$1 已在服务器的环境变量中设置，它优先：请在那里更改。"],
   [/^(.*) is set in the environment of the server: take it out there$/, "$1 在服务器的环境变量中设置：请在那里移除。"],
+  [/^(.*) names (.*), which (.*) serves: name another model there first$/, "$1 指定了 $2，它由 $3 提供：请先在那里换一个模型。"],
   [/^the key of (.*) would be named (.*), which is taken: .*$/, "$1 的密钥会命名为 $2，而这个名称已被使用：请换一个名称。"],
   [/^the key cannot be stored: (.*)$/s, "无法保存密钥：$1"],
   [/^the key cannot be taken out: (.*)$/s, "无法移除密钥：$1"],
