@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.terminal.text import format_json, head, one_line, parse_json, plain
+from dragoman.cli.terminal.text import format_json, head, near_home, one_line, parse_json, plain
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,10 @@ def test_json_that_is_too_deep_to_be_read_is_none() -> None:
 def test_long_texts_are_cut_and_say_so() -> None:
     assert head("a\nb\nc", 2) == "a\nb\n… 1 more line"
     assert head("a\nb", 2) == "a\nb"
+
+
+def test_paths_are_shown_from_the_folder_of_the_person() -> None:
+    home = Path.home().resolve()
+    assert near_home(home) == "~"
+    assert near_home(home / "a" / "b.db") == "~/a/b.db"
+    assert near_home(home.parent / "elsewhere.db") == str(home.parent / "elsewhere.db")

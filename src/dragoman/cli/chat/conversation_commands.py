@@ -9,10 +9,9 @@ from rich.text import Text
 
 from dragoman.cli.attachments import attach_file
 from dragoman.cli.chat.session import Session
-from dragoman.cli.chat.status import near_home
 from dragoman.cli.model_choice import note_about
 from dragoman.cli.terminal.cards import describe_file
-from dragoman.cli.terminal.text import one_line, plain, write_file
+from dragoman.cli.terminal.text import near_home, one_line, plain, write_file
 from dragoman.errors import BadRequest
 from dragoman.messages.questions import MODES
 from dragoman.turn.layers import conversation_switches

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from dragoman.cli.terminal.text import one_line
+from dragoman.cli.terminal.text import near_home, one_line
 from dragoman.errors import DragomanError
 from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
@@ -78,11 +78,6 @@ def _context_of(runtime: Runtime, model: str) -> int | None:
         return runtime.services.model(model).context
     except DragomanError:
         return None  # a model that is not there any more: whoever sends to it is told
-
-
-def near_home(folder: Path) -> str:
-    path, home = folder.resolve(), Path.home()
-    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
 
 
 def _short(tokens: int) -> str:

@@ -19,6 +19,7 @@ from dragoman.cli.listening import HOST, PORT, files_of, listen_on, log_warnings
 from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead
 from dragoman.cli.terminal.browser import open_privately
 from dragoman.cli.terminal.enter import on_enter
+from dragoman.cli.terminal.text import near_home
 from dragoman.config.build import Built, build_runtime, store_of, turns_of
 from dragoman.config.settings import Settings
 from dragoman.config.workspaces import workspace_of
@@ -172,7 +173,7 @@ def show_setup(console: Console, settings: Settings, chosen: ChosenModel, built:
     console.print(f"  model      {escape(chosen.name)} [dim]({escape(chosen.reason)})[/dim]")
     if chosen.note:
         console.print(f"             [yellow]{escape(chosen.note)}[/yellow]")
-    console.print(f"  workspace  {escape(_short(workspace_of(settings)))}")
+    console.print(f"  workspace  {escape(near_home(workspace_of(settings)))}")
     console.print(f"  store      {escape(_shown(store_of(settings)))}")
     if built.prompt is not None:
         console.print(f"  prompt     {escape(built.prompt.file.name)} of the workspace is part of it")
@@ -181,9 +182,4 @@ def show_setup(console: Console, settings: Settings, chosen: ChosenModel, built:
 
 
 def _shown(store: StoreAddress) -> str:
-    return _short(store.path) if isinstance(store, StoreFile) else str(store)
-
-
-def _short(path: Path) -> str:
-    path = path.resolve()
-    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)
+    return near_home(store.path) if isinstance(store, StoreFile) else str(store)

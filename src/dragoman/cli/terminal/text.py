@@ -42,6 +42,12 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def near_home(path: Path) -> str:
+    """As people write it: `~` is their own folder."""
+    whole, home = path.resolve(), Path.home()
+    return (Path("~") / whole.relative_to(home)).as_posix() if whole.is_relative_to(home) else str(whole)
+
+
 def head(text: str, lines: int) -> str:
     """The first lines, and how many more there are."""
     all_lines = text.split("\n")
