@@ -16,7 +16,9 @@ from dragoman.errors import ConfigError
 from dragoman.stored_keys import in_file, store_key
 from dragoman.tools.mcp.references import secret_name
 from dragoman.tools.mcp.tokens import TokenStore
-from tests.cli.program import invoke, program
+from dragoman.wire.scripted import says
+from tests.cli.program import invoke, program, started
+from tests.loopback import loopback
 from tests.patience import PATIENCE
 from tests.tools.mcp.servers import RAW
 
@@ -212,6 +214,29 @@ async def test_a_server_is_tried_out(tmp_path: Path) -> None:
     assert "The server says that it only reads." in ended.out
     report = json.loads((await program("mcp", "test", "raw", "--json", folder=tmp_path)).out)
     assert report["tools"][0]["permission"] == "mcp.raw.echo"
+
+
+@pytest.mark.slow
+async def test_one_message_waits_for_a_server_that_is_slow_to_start(tmp_path: Path) -> None:
+    """There may be no other request in which its tools would be."""
+    gate = tmp_path / "open"
+    late = f"""\
+import pathlib, runpy, time
+while not pathlib.Path({str(gate)!r}).exists():
+    time.sleep(0.01)
+runpy.run_path({RAW!r}, run_name="__main__")
+"""
+    await program("mcp", "add", "raw", "--", sys.executable, "-c", late, folder=tmp_path)
+    async with loopback(says("hello")) as server, asyncio.timeout(PATIENCE):
+        at = ("--model", "mine/m", "--base-url", server.url, "--api-key", "k")
+        process = await started("run", "Hi", *at, folder=tmp_path)
+        assert process.stderr is not None
+        assert await process.stderr.readline() == b"\xc2\xb7 waiting for raw to start\n"
+        assert server.bodies == []
+        gate.touch()
+        out, _ = await process.communicate()
+    assert out == b"hello\n"
+    assert [tool["function"]["name"] for tool in server.bodies[0]["tools"]].count("raw_echo") == 1
 
 
 @pytest.mark.slow

@@ -45,12 +45,14 @@ from dragoman.messages.parts import Part, Text
 from dragoman.messages.questions import Mode
 from dragoman.runtime import Runtime
 from dragoman.tools.custom import load_tools
+from dragoman.tools.toolbox import Toolbox
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.output import SchemaOutput
 from dragoman.turn.send import SendOptions
 
 CANCELLED, CUT_OFF, NO_ANSWER = 130, 4, 5
+_MOMENT = 1.0  # seconds before a person is told what is waited for
 _NO_TEXT = ("image/", "audio/", "video/")
 STATUS = {"completed": 0, "error": 1, "cancelled": CANCELLED}
 FINISHED = {
@@ -111,6 +113,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
             print(f"· {built.prompt.file.name} of this folder is part of the prompt", file=sys.stderr)
         async with chosen.models, built.runtime as runtime:
             _check_agent(flags, runtime)
+            await _start_servers(runtime.services.toolbox)
             turn: TurnHandle[Any] | None = await _begin(flags, runtime, message, output_type, chosen)
             while turn is not None:
                 interrupts.watch(turn)
@@ -145,6 +148,22 @@ def _check_agent(flags: RunFlags, runtime: Runtime) -> None:
     if flags.agent is not None and flags.agent not in runtime.services.agents:
         known = ", ".join(runtime.services.agents) or "none"
         raise ConfigError(f"--agent: there is no agent {flags.agent!r}: there are {known}")
+
+
+async def _start_servers(toolbox: Toolbox) -> None:
+    """A message that is sent once needs all its tools at once: what is slow to start is waited for."""
+
+    def tell() -> None:
+        late = [one.name for one in toolbox.sources if getattr(one, "state", "") == "starting"]
+        if late:
+            print(f"· waiting for {', '.join(late)} to start", file=sys.stderr, flush=True)
+
+    telling = asyncio.get_running_loop().call_later(_MOMENT, tell)
+    try:
+        await toolbox.ready()
+        await toolbox.started()
+    finally:
+        telling.cancel()
 
 
 async def _begin(
