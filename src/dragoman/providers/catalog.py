@@ -272,8 +272,7 @@ def _provider(name: str, table: ProviderTable, built_in: dict[str, TraitsTable])
 
 
 def _nearest(name: str, names: Iterable[str], unused: str) -> str:
-    known = list(names)
-    near = get_close_matches(name.lower(), known, n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}."
+    near = get_close_matches(name.lower(), list(names), n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`dragoman models` lists those there are."
     own = unused or f"Your own goes into dragoman.toml as [providers.{name}], or comes with a base URL"
     return f"{hint} {own}"
