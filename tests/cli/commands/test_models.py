@@ -125,6 +125,12 @@ def test_a_list_that_cannot_be_had_is_a_line_and_no_failure(tmp_path: Path) -> N
     assert "retired" in printed.output
 
 
+def test_a_server_that_is_not_there_is_an_error_where_it_alone_is_asked() -> None:
+    printed = invoke("models", "--base-url", "http://127.0.0.1:9/v1")
+    assert printed.exit_code != 0
+    assert "no connection to 127.0.0.1:9" in f"{printed.output}{printed.exception}"
+
+
 def test_a_provider_that_is_not_there_is_an_error() -> None:
     printed = invoke("models", "--check", "grok")
     assert printed.exit_code != 0

@@ -68,6 +68,8 @@ def check_models(
         keys = Keys({who: api_key} if api_key else None, environment={}, use_keyring=False)
     check_names(names, catalog)
     checked = asyncio.run(_check_all(catalog, keys, names or [*catalog.providers]))
+    if base_url is not None and (problem := checked[0].problem) is not None:
+        raise ConfigError(problem)  # nothing else was asked for
     if as_json:
         print_json({"as_of": as_of(), "providers": [_report(one) for one in checked]}, indent=2)
     else:
