@@ -126,7 +126,7 @@ def test_a_model_may_have_slashes_in_its_name(catalog: Catalog) -> None:
     ("name", "says"),
     [
         ("opnai/gpt-4o", r"no provider 'opnai': did you mean openai"),
-        ("nobody/x", r"`dragoman models` lists those there are.* \[providers\.nobody\], or comes with a base URL"),
+        ("nobody/x", r"`dragoman models` lists those.* \[providers\.nobody\], or comes with a base URL"),
         ("gpt-4o", r"no model 'gpt-4o': did you mean openai/gpt-4o or azure/gpt-4o\?"),
         ("never-received-of-it", r"write it as PROVIDER/MODEL"),
         ("openai/", r"no model 'openai/'"),
