@@ -142,7 +142,7 @@ async def test_one_of_several_addresses_is_meant_by_its_name(tmp_path: Path) -> 
             with pytest.raises(NotFound, match="there is no model 'far/m'"):
                 await runtime.send("Hi", model="far/m")
         async with Runtime(tmp_path / "a.db", model=[near, far]) as runtime:
-            with pytest.raises(BadRequest, match=r"give it to Runtime\(model=\[…\]\)"):
+            with pytest.raises(BadRequest, match=r"Runtime\(model=…\) takes a list of addresses"):
                 await runtime.send("Hi", model=given)
             replies = [await (await runtime.send("Hi", model=name)).result() for name in ("far/m", "near/m")]
     assert [reply.messages[-1].model for reply in replies] == ["far/m", "near/m"]

@@ -85,7 +85,7 @@ def _check_kinds(said: Mapping[str, Any]) -> None:
     """What is stored with a turn, and is of another kind, could not be read again."""
     model, disable = said.get("model"), said.get("disable", ())
     if not isinstance(model, str | None):
-        hint = "give it to Runtime(model=[…]) beside the others, and name it here"
+        hint = "Runtime(model=…) takes a list of addresses, or a function from names to models; name one here"
         raise BadRequest(f"the model of a send is a name, not {model!r}: {hint}")
     listed = isinstance(disable, Iterable) and not isinstance(disable, str)
     if not listed or not all(isinstance(name, str) for name in disable):
