@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.errors import RevertConflict
 from tests.fork_server import python
 from tests.workspace.folders import go_back, history_of, picture, record
 
@@ -25,7 +26,8 @@ def paths_of(found: object) -> list[str]:
 
 
 def test_a_call_that_outlived_its_program_is_recorded_when_the_turn_goes_on(root: Path) -> None:
-    """B1: what it did before the end is told, with the remark that nobody watched."""
+    """B1, B3: what it did before the end is told, with the remark that nobody watched; it is taken back
+    only by force, since nobody knows what of it somebody else did."""
     history = history_of(root)
     history.begin(conversation="conv_1", turn="turn_1", step=1, call="c", paths=None)
     (root / "a.txt").write_text("half done")
@@ -35,7 +37,10 @@ def test_a_call_that_outlived_its_program_is_recorded_when_the_turn_goes_on(root
     (told,) = later.of_turns(["turn_1"])
     assert paths_of(told) == ["a.txt"]
     assert "stopped" in told.notes[0]
-    go_back(later, told)
+    with pytest.raises(RevertConflict, match=r"a\.txt: the program stopped"):
+        go_back(later, told)
+    assert (root / "a.txt").read_text() == "half done"
+    go_back(later, told, force=True)
     assert (root / "a.txt").read_text() == "one\ntwo\n"
 
 

@@ -24,6 +24,7 @@ from dragoman.workspace.records import OpenRecord, Records, RunningCalls
 from dragoman.workspace.revert import CHANGED, carry_out, inverse, plan_revert, remove_left_overs
 from dragoman.workspace.states import (
     DEFAULT_LIMITS,
+    INTERRUPTED,
     ChangeRecord,
     Conflict,
     FileState,
@@ -31,8 +32,6 @@ from dragoman.workspace.states import (
     SnapshotLimits,
 )
 from dragoman.workspace.whole import WATCH_FROM
-
-INTERRUPTED = "the program stopped while this ran: what others changed meanwhile is told here, too"
 
 
 class WorkspaceHistory:

@@ -17,6 +17,7 @@ from dragoman.errors import RevertConflict
 from dragoman.workspace.folder import BESIDE, OpenFolder, open_folder
 from dragoman.workspace.known import Known
 from dragoman.workspace.states import (
+    INTERRUPTED,
     ChangeRecord,
     Conflict,
     FileChange,
@@ -31,6 +32,7 @@ Step: TypeAlias = Callable[[], Conflict | None]  # → what is left as it is, an
 
 CHANGED = "it was changed since"
 BETWEEN = "somebody else changed it in between"
+UNKNOWN = "the program stopped in the call that it was changed in, and nobody knows by whom"
 NOT_KEPT = "its bytes were not recorded"
 _LEFT_OVER = re.compile(re.escape(BESIDE) + r"[0-9a-f]{16}")
 
@@ -42,8 +44,11 @@ def plan_revert(
     first: dict[str, FileState | None] = {}
     last: dict[str, FileState | None] = {}
     broken: set[str] = set()
+    unknown: set[str] = set()
     told: set[FileChange] = set()
     for record in records:
+        if INTERRUPTED in record.notes:
+            unknown.update(change.path for change in record.changes)
         for change in record.changes:
             if change.path in last and last[change.path] != change.before:
                 if change in told:
@@ -66,6 +71,8 @@ def plan_revert(
             plan.changes.append(FileChange(path, found, target))
         if path in broken or found != last[path]:
             plan.conflicts.append(Conflict(path, BETWEEN if path in broken else CHANGED))
+        elif path in unknown:
+            plan.conflicts.append(Conflict(path, UNKNOWN))
     return plan
 
 

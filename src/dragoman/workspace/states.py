@@ -11,6 +11,8 @@ status alone, and cannot be brought back."""
 
 RecordKind: TypeAlias = Literal["calls", "revert"]
 
+INTERRUPTED = "the program stopped while this ran: what others changed meanwhile is told here, too"
+
 
 @dataclass(slots=True, frozen=True)
 class FileState:
