@@ -74,6 +74,10 @@ class DialectReader:
             return self._show(self._scanner.feed(event.text))
         return self._between(event)
 
+    def break_off(self) -> Iterable[Event]:
+        """What was held back of a reply that broke off. No call in it counts."""
+        return self._show(self._scanner.end(cut=True))
+
     def _between(self, event: Event) -> Iterator[Event]:
         """Everything but text."""
         match event:

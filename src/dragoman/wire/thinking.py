@@ -115,6 +115,10 @@ class Thinking:
             return (event,)  # most pieces of most answers
         return self._read(event)
 
+    def break_off(self) -> Iterable[Event]:
+        """What was held back of a reply that broke off."""
+        return self._end()
+
     def _read(self, event: Event) -> Iterator[Event]:
         match event:
             case TextDelta() if not self._apart:
