@@ -6,6 +6,7 @@ end a reply, and a last call that breaks off.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,22 @@ def test_d3_code_that_shows_the_format_is_text(name: str) -> None:
         shown += [f"You write `{draft}` then.", f"You write `so: {draft}` then."]
     for text in shown:
         check(name, text, [], text)
+
+
+@quoting
+def test_d3_a_sentence_about_a_tag_is_text_also_where_the_reply_ends_with_it(name: str) -> None:
+    for tag in [one for one in dialect(name).opens if re.fullmatch(r"<\w+>", one)]:
+        check(name, f"Calls begin with {tag} and JSON.", [], f"Calls begin with {tag} and JSON.")
+        check(name, f"In front of it stands {tag}.", [], f"In front of it stands {tag}.")
+
+
+@every_dialect
+def test_d2_no_tag_of_a_call_is_seen_that_breaks_off_within_the_next_one(name: str) -> None:
+    written = dialect(name).call("get_time", {"a": 1})
+    for tag in [one for one in dialect(name).opens if written.startswith(one)]:
+        for cut in range(len(tag), len(written)):
+            parsed = dialect(name).parse(f"I look.\n{written[:cut]}", tools_of([TextCall("get_time", {})]))
+            assert tag not in parsed.text, written[:cut]
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ PARAMETER, PARAMETER_END = "<parameter=", "</parameter>"
 
 def read_function(dialect: Dialect, cursor: Cursor, tools: Tools | None, *, wrapped: bool) -> Reading:
     """`<function=` was read. `wrapped` says that it stands in another tag, and so is certainly meant."""
-    alone = cursor.fresh
+    alone, start = cursor.fresh, cursor.taken
     name, mark = yield from cursor.until(">", "<", "\n", "{")
     if mark not in (">", "{") or (mark == "{" and tool_named(name, tools) is None):
-        return (yield from dialect.stray(cursor, FUNCTION, FUNCTION_END))
+        return (yield from dialect.stray(cursor, FUNCTION, FUNCTION_END, start))
     cursor.at += mark == ">"  # Llama forgets it now and then
     yield from cursor.space()
     tool = tool_named(name, tools)
@@ -32,7 +32,7 @@ def read_function(dialect: Dialect, cursor: Cursor, tools: Tools | None, *, wrap
         return (yield from dialect.named(cursor, name, "", (FUNCTION_END,), (FUNCTION, OPEN)))
     begins = yield from cursor.sees(PARAMETER, FUNCTION_END)
     if not begins or not meant:
-        return (yield from dialect.stray(cursor, FUNCTION, FUNCTION_END)) if meant else None
+        return (yield from dialect.stray(cursor, FUNCTION, FUNCTION_END, start)) if meant else None
     texts: dict[str, str] = {}
     while (yield from cursor.accept(PARAMETER)):
         key, _ = yield from cursor.until(">", "\n")

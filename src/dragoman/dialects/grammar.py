@@ -151,12 +151,15 @@ class Dialect(ABC):
             return [self.bad("something else stands behind its arguments", name)]
         return [self.called(name, payload.text, id)]
 
-    def stray(self, cursor: Cursor, opener: str, closer: str) -> Reading:
-        """A tag with no call in it: malformed if it is closed in the same paragraph, else text about it."""
+    def stray(self, cursor: Cursor, opener: str, closer: str, start: int | None = None) -> Reading:
+        """A tag with no call in it: malformed if it is closed in the same paragraph, or if the reply ends
+        as a call may break off; else text about it. `start` is where the tag ended.
+        """
+        cursor.back(cursor.taken - start if start is not None else 0)
         junk, mark = yield from cursor.until(closer, opener, "\n\n")
         if (yield from cursor.accept(closer)):
             return [self.bad(f"what stands between {opener} and {closer} is not what belongs there")]
-        if not mark and not junk.strip():
+        if not mark and ("|" in opener or _BEGINS_CALL.fullmatch(junk.strip())):  # no text is about tokens
             return [self.bad("the reply ends where it begins")]
         return None
 
@@ -234,6 +237,9 @@ class Dialect(ABC):
         return BadCall(f"{subject} did not run: {why}. Write it like this:\n{example}", name)
 
 
+_BEGINS_CALL = re.compile(  # a name, a tag or nothing, or it ends within a tag: no sentence ends like this
+    r"\S*(?<![.,;!?)*'])|.*<(?:[^\s<>]+(?: [^<>]{0,40})?)?", re.DOTALL
+)
 _LONGEST_NAME = 200  # what is longer is no name
 
 
