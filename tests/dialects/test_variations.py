@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from dragoman.dialects.dialect import NAMES, TextCall, dialect
 from dragoman.messages.parts import Arguments
-from dragoman.wire.thinking import END_TOKENS, THOUGHTS
+from dragoman.wire.thinking import BEGIN_TOKENS, END_TOKENS, THOUGHTS
 from tests.dialects.calls import in_pieces, tools_of
 from tests.sweeps import some
 
@@ -133,6 +133,15 @@ def test_d3_code_that_shows_the_format_is_text(name: str) -> None:
         shown += [f"You write `{draft}` then.", f"You write `so: {draft}` then."]
     for text in shown:
         check(name, text, [], text)
+
+
+@every_dialect
+def test_d2_what_a_prompt_ends_with_is_left_out_where_a_reply_begins_with_it(name: str) -> None:
+    calls = calls_of({"path": "a"})
+    for token in BEGIN_TOKENS:
+        check(name, f"{token}\n\nI look.", [], "I look.")
+        check(name, f"{token}{dialect(name).calls(calls)}", calls, "")
+        check(name, f"{token}{token}<think>\nHm.\n</think>\nNo need.", [], "No need.")
 
 
 @quoting

@@ -26,6 +26,7 @@ from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
 from dragoman.wire.thinking import (
     ANSWERS,
+    BEGIN_TOKENS,
     CLOSING,
     END_TOKENS,
     HEADERS,
@@ -147,6 +148,9 @@ class Scanner:
 
     def _run(self, inside: bool) -> Steps[None]:
         cursor, grammar = self._cursor, self._grammar
+        while (yield from cursor.accept(*BEGIN_TOKENS)):
+            yield from cursor.space()
+            self._drop("")
         if inside:
             yield from self._thought("")
         elif self._headers and (header := (yield from cursor.sees(*self._headers))):
