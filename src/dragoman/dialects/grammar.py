@@ -26,7 +26,12 @@ ARGUMENT_KEYS = (
     *("tool_input", "tool_args", "tool_arguments", "action_input", "function_args"),
 )
 """Under which models put the arguments of a call, in the order in which they are told to."""
-KEYS_BESIDE = frozenset({"id", "type", "tool_call_id", "call_id", "thought", "reasoning", "reason", "index"})
+KEYS_BESIDE = frozenset(
+    {
+        *("id", "type", "tool_call_id", "toolCallId", "call_id", "index"),
+        *("thought", "reasoning", "reason"),
+    }
+)
 """What may stand in a call and is none of its arguments."""
 
 

@@ -15,6 +15,7 @@ from dragoman.dialects.function_tag import FUNCTION, FUNCTION_END, read_function
 from dragoman.dialects.grammar import Dialect, name_in
 from dragoman.dialects.json_text import Members, read_json
 from dragoman.dialects.loose_json import loose_calls
+from dragoman.dialects.python_calls import CALL, read_python_calls
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.tool_call_tag import LONGCAT, PLAIN, read_tool_call
 from dragoman.dialects.wording import compact
@@ -42,6 +43,7 @@ HEADERS = ("function call<|role_sep|>", "-> tool/function_call")  # where the pr
 
 _BY_KEYS = {tags.open: tags for tags in (PLAIN, LONGCAT)}  # where each argument may have a tag of its own
 _GAP = (r"\s{0,64}",)
+_LISTED_CALL: Form = (r"\[", *_GAP, *CALL)
 LISTED: Form = (*FUNCTOOLS, *_GAP, r"[{\[]")
 
 
@@ -69,6 +71,8 @@ class LlamaJson(Dialect):
         yield from cursor.space()
         if (yield from cursor.accept(PLUGIN)):
             yield from cursor.space()
+        if opener in TAGS and (yield from cursor.sees(CALL, _LISTED_CALL)):
+            return (yield from self._python(cursor, opener, tools))
         if not (yield from cursor.sees("{", "[")):
             return (yield from self._without_json(cursor, opener, tools))
         found: list[FoundCall] = []
@@ -89,8 +93,20 @@ class LlamaJson(Dialect):
                 return found or None
             if payload.flaw:
                 yield from cursor.until(*ENDS, *self.opens, *TAGS.values(), "\n\n", "```")
+                yield from cursor.accept(*filter(None, (TAGS.get(opener),)))
                 return [*found, self.bad(payload.flaw, name_in(payload.text))]
             found += self.entries(payload) if loose is None else loose
+
+    def _python(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        """Calls as Python has them between the tags: Nemotron, which was trained on both."""
+        listed = yield from cursor.accept("[")
+        yield from cursor.space()
+        found = yield from read_python_calls(self, cursor, tools, certain=True)
+        yield from cursor.space()
+        if listed and (yield from cursor.accept("]")):
+            yield from cursor.space()
+        yield from cursor.accept(TAGS[opener])
+        return found
 
     def _without_json(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         """Something else stands behind what opens a call."""

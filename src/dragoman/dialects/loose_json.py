@@ -16,8 +16,14 @@ from dragoman.dialects.scanner import TextCall, Tools
 from dragoman.messages.parts import Arguments
 from dragoman.wire.arguments import parse_arguments
 
-NAMES = ("name", "tool_name", "tool", "function_name", "function", "action", "recipient_name")
-AROUND = ("tool_calls", "tool_call", "function_call", "function_calls", "tool_uses", "calls", "function")
+NAMES = (
+    *("name", "tool_name", "tool", "function_name", "function", "action", "recipient_name"),
+    *("toolName", "functionName"),
+)
+AROUND = (
+    *("tool_calls", "tool_call", "function_call", "function_calls", "tool_uses", "calls", "function"),
+    *("toolCalls", "toolCall", "functionCalls", "functionCall"),
+)
 
 _COUNT = re.compile(r":\d{1,3}$")  # Kimi
 _SPACES = ("functions.", "tools.", "default_api.", "multi_tool_use.")
