@@ -524,6 +524,11 @@ QWEN_CODER = [
         )
     ),
     Reply(
+        "names in quotes",
+        '<function="read_file"><parameter="path">a</parameter></function>',
+        (_read("a"),),
+    ),
+    Reply(
         "lines of Windows",
         "<tool_call>\r\n<function=write_file>\r\n<parameter=path>\r\na\r\n</parameter>\r\n<parameter=content>\r\nx\r\ny\r\n</parameter>\r\n</function>\r\n</tool_call>",
         (("write_file", {"path": "a", "content": "x\r\ny"}),),
@@ -709,6 +714,18 @@ LLAMA_JSON = [
         "several with semicolons",
         '<|python_tag|>{"name": "get_time", "parameters": {}}; {"name": "read_file", "parameters": {"path": "b"}}',
         (TIME, _read("b")),
+    ),
+    Reply(
+        "several bare ones with commas",
+        '{"name": "get_time", "parameters": {}}, {"name": "read_file", "parameters": {"path": "a"}}, and so on',
+        (TIME, _read("a")),
+        ", and so on",
+    ),
+    Reply(
+        "tools that are listed",
+        'So:\n{"name": "get_time", "description": "The time.", "parameters": {"type": "object", "properties": {}}}',
+        (),
+        'So:\n{"name": "get_time", "description": "The time.", "parameters": {"type": "object", "properties": {}}}',
     ),
     Reply(
         "several bare ones, with and without semicolons",
@@ -1757,6 +1774,32 @@ LOOSE = [
     ),
     Reply(
         "Gorilla", '<<function>>read_file(path="a")<<function>>[get_time()]\nOk.', (_read("a"), TIME), "Ok."
+    ),
+    Reply(
+        "DeepSeek, in tokens that were typed",
+        '<|DSML|function_calls>\n<|DSML|invoke name="read_file">\n<|DSML|parameter name="path" string="true">1</|DSML|parameter>\n</|DSML|invoke>\n</|DSML|function_calls>',
+        (_read("1"),),
+    ),
+    Reply(
+        "the elements of one dialect in another's",
+        '<function name="read_file">\n<parameter name="path">a</parameter>\n</function>\nOk.',
+        (_read("a"),),
+        "Ok.",
+    ),
+    *(
+        Reply(f"tools that are listed: {listed}", listed, (), listed)
+        for listed in (
+            '{"name": "get_time", "parameters": {"type": "object", "properties": {}}}',
+            '{"name": "get_time", "description": "The time.", "parameters": {"type": "object", "properties": {}}}',
+            '[{"type": "function", "function": {"name": "get_time", "parameters": {"type": "object", "properties": {}}}}]',
+            'These:\n{"name": "get_time", "parameters": {"type": "object", "properties": {}}}',
+        )
+    ),
+    Reply(
+        "a link to a tool",
+        "[read_file(path)](http://x.y) is one.",
+        (),
+        "[read_file(path)](http://x.y) is one.",
     ),
     Reply("Gorilla, of a tool there is not", "So <<function>>f(a=1)", (), "So <<function>>f(a=1)"),
     Reply(

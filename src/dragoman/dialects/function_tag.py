@@ -25,8 +25,7 @@ def read_function(dialect: Dialect, cursor: Cursor, tools: Tools | None, *, wrap
     """`<function=` was read. `wrapped` says that it stands in another tag, and so is certainly meant."""
     alone, start = cursor.fresh, cursor.taken
     name, mark = yield from cursor.until(">", "<", "\n", "{")
-    if mark == "{":
-        name = name.rstrip(_BEHIND_NAME)
+    name = (name.rstrip(_BEHIND_NAME) if mark == "{" else name).strip("\"'")
     if mark not in (">", "{") or (mark == "{" and tool_named(name, tools) is None):
         return (yield from dialect.stray(cursor, FUNCTION, FUNCTION_END, start))
     cursor.at += mark == ">"
@@ -41,6 +40,7 @@ def read_function(dialect: Dialect, cursor: Cursor, tools: Tools | None, *, wrap
     texts: dict[str, str] = {}
     while (yield from cursor.accept(PARAMETER)):
         key, _ = yield from cursor.until(">", "\n")
+        key = key.strip("\"'")
         yield from cursor.accept(">")
         value = yield from read_value(
             cursor,

@@ -43,6 +43,11 @@ def loose_calls(text: str, tools: Tools | None) -> list[TextCall] | None:
     return [one for one in found if one is not None] if found and all(found) else None
 
 
+def is_schema(arguments: Arguments) -> bool:
+    """Whether this is what a tool says of its arguments: whoever lists the tools there are calls none."""
+    return arguments.get("type") == "object" and isinstance(arguments.get("properties"), dict)
+
+
 def _calls(value: JsonValue, tools: Tools | None, depth: int = 0) -> Iterator[TextCall | None]:
     """Each call in it; None for what is none."""
     if isinstance(value, list) and depth < 3:
@@ -72,7 +77,7 @@ def _call(entry: dict[str, JsonValue], tools: Tools | None) -> TextCall | None:
         return None
     name = plain_name(str(entry[named[0]]))
     arguments = _arguments(entry[given[0]] if given else None)
-    if arguments is None or tool_named(name, tools) is None:
+    if arguments is None or tool_named(name, tools) is None or is_schema(arguments):
         return None
     id = entry.get("id") or entry.get("tool_call_id")
     return TextCall(name, arguments, id if isinstance(id, str) else "")

@@ -76,7 +76,8 @@ END_TOKENS = (
     *("</s>", "<eos>", "<|eos|>", "<end_of_turn>", "<turn|>", "<|im_end|>", "<|endoftext|>"),
     *("<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>"),
     *("<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "<|endofturn|>", "<|stop|>", "[EOS]"),
-    "[END FINAL RESPONSE]",
+    *("<|observation|>", "<|user|>", "[|endofturn|]", "[e~[", "<seed:eos>", "<|assistant_end|>"),
+    *("<｜User｜>", "[END FINAL RESPONSE]"),
 )
 """What some server leaves at the end of a reply, whatever the model."""
 ANSWERS: Mapping[str, str] = MappingProxyType(
