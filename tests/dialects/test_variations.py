@@ -135,6 +135,14 @@ def test_d3_code_that_shows_the_format_is_text(name: str) -> None:
         check(name, text, [], text)
 
 
+@pytest.mark.parametrize("name", ["harmony", "any"])
+def test_w4_a_call_in_any_format_in_the_thoughts_of_gpt_oss_never_runs(name: str) -> None:
+    drafts = [dialect(one).calls([TextCall("get_time", {"a": 1})]) for one in NAMES if one != "harmony"]
+    for draft in (*drafts, "get_time(a=1)", 'get_time {"a": 1}', '```json\n{"name": "get_time"}\n```'):
+        thought = f"<|channel|>analysis<|message|>Maybe\n{draft}\nor not.<|end|>"
+        check(name, f"{thought}<|start|>assistant<|channel|>final<|message|>No need.", [], "No need.")
+
+
 @every_dialect
 def test_d2_what_a_prompt_ends_with_is_left_out_where_a_reply_begins_with_it(name: str) -> None:
     calls = calls_of({"path": "a"})

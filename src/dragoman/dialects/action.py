@@ -29,7 +29,7 @@ class Action(Dialect):
         f"To call a tool, write {ACTION} in a line of its own and the call behind it, as in Python. Name "
         "every argument; values are strings, numbers, True, False, None, lists and dicts."
     )
-    opens = (THOUGHT, ACTION)
+    opens = turns = (THOUGHT, ACTION)
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if not cursor.fresh:

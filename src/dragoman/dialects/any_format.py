@@ -79,6 +79,7 @@ class AnyFormat(Dialect):
             if begin not in _LEFT_OUT
         }
         self.opens = (*self._owners, *self.thoughts)
+        self.turns = (*dict.fromkeys((*written.turns, *self._channels.turns)),)
         drops = dict.fromkeys(mark for one in known.values() for mark in one.drops)
         self.drops = (*(mark for mark in drops if mark not in self.opens and _TOKEN_LIKE.search(mark)),)
         self.begins = (

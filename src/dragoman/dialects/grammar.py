@@ -72,6 +72,7 @@ class Dialect(ABC):
     call_blocks: tuple[str, ...] = ()
     reserved: bool = False
     thoughts: Mapping[str, str] = MappingProxyType({})
+    turns: tuple[str, ...] = ()
     ids: IdShape = "ours"
 
     @abstractmethod
