@@ -1801,6 +1801,7 @@ LOOSE = [
         (),
         "[read_file(path)](http://x.y) is one.",
     ),
+    Reply("an action that is code", 'So:\nAction:\n```"a": 1}``` Ok.', (), 'So:\nAction:\n```"a": 1}``` Ok.'),
     Reply("Gorilla, of a tool there is not", "So <<function>>f(a=1)", (), "So <<function>>f(a=1)"),
     Reply(
         "Nemotron in Python",

@@ -67,6 +67,8 @@ def read_action(dialect: Dialect, cursor: Cursor, tools: Tools | None, *, known:
 
 def _json_behind(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
     fenced = yield from open_fence(cursor)
+    if not (yield from cursor.sees("{", "[")):
+        return None
     payload = yield from read_json(cursor, lambda members: False)
     found = None if payload.flaw else loose_calls(payload.text, tools)
     if found is None:
