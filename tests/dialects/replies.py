@@ -506,6 +506,33 @@ QWEN_CODER = [
         '<function=read_file>{"path": "a"}</function>',
         (_read("a"),),
     ),
+    *(
+        Reply(
+            f"what Llama puts around the JSON: {before} {behind}",
+            f'<function=read_file{before}{{"path": "a"}}{behind}</function> Ok.',
+            (_read("a"),),
+            "Ok.",
+        )
+        for before, behind in (
+            (">", ""),
+            ("", ""),
+            ("", ">"),
+            ("=", ">"),
+            (", ", ""),
+            ("(", ")"),
+            ("(", ")>"),
+        )
+    ),
+    Reply(
+        "names in quotes",
+        '<function="read_file"><parameter="path">a</parameter></function>',
+        (_read("a"),),
+    ),
+    Reply(
+        "lines of Windows",
+        "<tool_call>\r\n<function=write_file>\r\n<parameter=path>\r\na\r\n</parameter>\r\n<parameter=content>\r\nx\r\ny\r\n</parameter>\r\n</function>\r\n</tool_call>",
+        (("write_file", {"path": "a", "content": "x\r\ny"}),),
+    ),
     Reply(
         "a parameter that is not closed ends in front of the next one",
         "<tool_call><function=read_file><parameter=path>a<parameter=lines>3</parameter></function></tool_call> ok",
@@ -687,6 +714,18 @@ LLAMA_JSON = [
         "several with semicolons",
         '<|python_tag|>{"name": "get_time", "parameters": {}}; {"name": "read_file", "parameters": {"path": "b"}}',
         (TIME, _read("b")),
+    ),
+    Reply(
+        "several bare ones with commas",
+        '{"name": "get_time", "parameters": {}}, {"name": "read_file", "parameters": {"path": "a"}}, and so on',
+        (TIME, _read("a")),
+        ", and so on",
+    ),
+    Reply(
+        "tools that are listed",
+        'So:\n{"name": "get_time", "description": "The time.", "parameters": {"type": "object", "properties": {}}}',
+        (),
+        'So:\n{"name": "get_time", "description": "The time.", "parameters": {"type": "object", "properties": {}}}',
     ),
     Reply(
         "several bare ones, with and without semicolons",
@@ -1732,6 +1771,59 @@ LOOSE = [
         f"Like so:\n```json\n{_PARIS}\n```",
         (),
         f"Like so:\n```json\n{_PARIS}\n```",
+    ),
+    Reply(
+        "Gorilla", '<<function>>read_file(path="a")<<function>>[get_time()]\nOk.', (_read("a"), TIME), "Ok."
+    ),
+    Reply(
+        "DeepSeek, in tokens that were typed",
+        '<|DSML|function_calls>\n<|DSML|invoke name="read_file">\n<|DSML|parameter name="path" string="true">1</|DSML|parameter>\n</|DSML|invoke>\n</|DSML|function_calls>',
+        (_read("1"),),
+    ),
+    Reply(
+        "the elements of one dialect in another's",
+        '<function name="read_file">\n<parameter name="path">a</parameter>\n</function>\nOk.',
+        (_read("a"),),
+        "Ok.",
+    ),
+    *(
+        Reply(f"tools that are listed: {listed}", listed, (), listed)
+        for listed in (
+            '{"name": "get_time", "parameters": {"type": "object", "properties": {}}}',
+            '{"name": "get_time", "description": "The time.", "parameters": {"type": "object", "properties": {}}}',
+            '[{"type": "function", "function": {"name": "get_time", "parameters": {"type": "object", "properties": {}}}}]',
+            'These:\n{"name": "get_time", "parameters": {"type": "object", "properties": {}}}',
+        )
+    ),
+    Reply(
+        "a link to a tool",
+        "[read_file(path)](http://x.y) is one.",
+        (),
+        "[read_file(path)](http://x.y) is one.",
+    ),
+    Reply("an action that is code", 'So:\nAction:\n```"a": 1}``` Ok.', (), 'So:\nAction:\n```"a": 1}``` Ok.'),
+    Reply("Gorilla, of a tool there is not", "So <<function>>f(a=1)", (), "So <<function>>f(a=1)"),
+    Reply(
+        "Nemotron in Python",
+        'Now. <TOOLCALL>[get_time(), read_file(path="a")]</TOOLCALL> Ok.',
+        (TIME, _read("a")),
+        "Now. Ok.",
+    ),
+    Reply(
+        "Nemotron in neither", '<TOOLCALL>[{"name": read_file}]</TOOLCALL> Ok.', (), "Ok.", ("did not run",)
+    ),
+    Reply(
+        "as Gemini sends it", '{"functionCall": {"name": "read_file", "args": {"path": "a"}}}', (_read("a"),)
+    ),
+    Reply(
+        "as the AI SDK has it",
+        '{"toolCallId": "c", "toolName": "read_file", "args": {"path": "a"}}',
+        (_read("a"),),
+    ),
+    Reply(
+        "elements in lines of Windows",
+        "<write_file>\r\n<path>a</path>\r\n<content>\r\nx\r\ny\r\n</content>\r\n</write_file>",
+        (("write_file", {"path": "a", "content": "x\r\ny"}),),
     ),
     Reply("one list behind the other", '[get_time()]\n[read_file(path="a")]', (TIME, _read("a"))),
     Reply("a box", "It is <|begin_of_box|>3<|end_of_box|>.", (), "It is 3."),

@@ -6,6 +6,7 @@ end a reply, and a last call that breaks off.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from pydantic import JsonValue
 
 from dragoman.dialects.dialect import NAMES, TextCall, dialect
 from dragoman.messages.parts import Arguments
-from dragoman.wire.thinking import END_TOKENS, THOUGHTS
+from dragoman.wire.thinking import BEGIN_TOKENS, END_TOKENS, THOUGHTS
 from tests.dialects.calls import in_pieces, tools_of
 from tests.sweeps import some
 
@@ -132,6 +133,39 @@ def test_d3_code_that_shows_the_format_is_text(name: str) -> None:
         shown += [f"You write `{draft}` then.", f"You write `so: {draft}` then."]
     for text in shown:
         check(name, text, [], text)
+
+
+@pytest.mark.parametrize("name", ["harmony", "any"])
+def test_w4_a_call_in_any_format_in_the_thoughts_of_gpt_oss_never_runs(name: str) -> None:
+    drafts = [dialect(one).calls([TextCall("get_time", {"a": 1})]) for one in NAMES if one != "harmony"]
+    for draft in (*drafts, "get_time(a=1)", 'get_time {"a": 1}', '```json\n{"name": "get_time"}\n```'):
+        thought = f"<|channel|>analysis<|message|>Maybe\n{draft}\nor not.<|end|>"
+        check(name, f"{thought}<|start|>assistant<|channel|>final<|message|>No need.", [], "No need.")
+
+
+@every_dialect
+def test_d2_what_a_prompt_ends_with_is_left_out_where_a_reply_begins_with_it(name: str) -> None:
+    calls = calls_of({"path": "a"})
+    for token in BEGIN_TOKENS:
+        check(name, f"{token}\n\nI look.", [], "I look.")
+        check(name, f"{token}{dialect(name).calls(calls)}", calls, "")
+        check(name, f"{token}{token}<think>\nHm.\n</think>\nNo need.", [], "No need.")
+
+
+@quoting
+def test_d3_a_sentence_about_a_tag_is_text_also_where_the_reply_ends_with_it(name: str) -> None:
+    for tag in [one for one in dialect(name).opens if re.fullmatch(r"<\w+>", one)]:
+        check(name, f"Calls begin with {tag} and JSON.", [], f"Calls begin with {tag} and JSON.")
+        check(name, f"In front of it stands {tag}.", [], f"In front of it stands {tag}.")
+
+
+@every_dialect
+def test_d2_no_tag_of_a_call_is_seen_that_breaks_off_within_the_next_one(name: str) -> None:
+    written = dialect(name).call("get_time", {"a": 1})
+    for tag in [one for one in dialect(name).opens if written.startswith(one)]:
+        for cut in range(len(tag), len(written)):
+            parsed = dialect(name).parse(f"I look.\n{written[:cut]}", tools_of([TextCall("get_time", {})]))
+            assert tag not in parsed.text, written[:cut]
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,9 @@ TAGGED: dict[str, tuple[Part, ...]] = {
     "/think\nhm<|im_end|>\n<|im_start|>assistant\nyes<|im_end|><|endofturn|>": (thought("hm"), Text("yes")),
     "/think\nnever closed": (thought("never closed"),),
     "/think\nnever closed<|im_end|>": (thought("never closed"),),
+    "<|start_header_id|>assistant<|end_header_id|>\n\nyes": (Text("yes"),),
+    "<bos><start_of_turn>model\n<think>hm</think>yes": (thought("hm"), Text("yes")),
+    "<|assistant|>\n": (),
     "yes<eos>": (Text("yes"),),
     "<think>hm</think>yes<|im_end|>\n<|endoftext|>\n": (thought("hm"), Text("yes")),
     "<think>hm</think><answer>yes</answer>": (thought("hm"), Text("yes")),
@@ -88,6 +91,9 @@ TAGGED: dict[str, tuple[Part, ...]] = {
 
 LEFT_ALONE = [
     "plain",
+    "the token <|assistant|> begins a reply",
+    "<|im_start|>user",
+    "<|assistant",
     "/think harder",
     "/thin",
     "Write\n/think\nto think.",

@@ -29,7 +29,7 @@ class Action(Dialect):
         f"To call a tool, write {ACTION} in a line of its own and the call behind it, as in Python. Name "
         "every argument; values are strings, numbers, True, False, None, lists and dicts."
     )
-    opens = (THOUGHT, ACTION)
+    opens = turns = (THOUGHT, ACTION)
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if not cursor.fresh:
@@ -67,6 +67,8 @@ def read_action(dialect: Dialect, cursor: Cursor, tools: Tools | None, *, known:
 
 def _json_behind(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
     fenced = yield from open_fence(cursor)
+    if not (yield from cursor.sees("{", "[")):
+        return None
     payload = yield from read_json(cursor, lambda members: False)
     found = None if payload.flaw else loose_calls(payload.text, tools)
     if found is None:

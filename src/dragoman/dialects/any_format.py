@@ -23,7 +23,7 @@ _LEFT_OUT = (  # too much else begins like these, or it is read without them
 )
 _TOKEN_LIKE = re.compile(r"[|｜:\[]|tool_call")  # what is never text: other closing tags may be
 _PYTHON_TAGS = ("<|python_tag|>", "<|python_start|>", "<|tool_call_start|>")
-_FUNCTION_CALLS, _INVOKE = "<function_calls>", "<invoke name="
+_FUNCTION_CALLS, _INVOKE, _FUNCTION_NAME = "<function_calls>", "<invoke name=", '<function name="'
 _LISTED_LINE: Form = ("\n", r"[ \t]{0,8}", *LISTED)
 _VARIANTS: tuple[Form, ...] = (
     (
@@ -34,10 +34,18 @@ _VARIANTS: tuple[Form, ...] = (
         r"[\w-]{1,32}",
         ">",
     ),  # Hunyuan 4: each of its models has a suffix of its own
-    ("<", "｜", r"[A-Z]{2,12}", "｜", r"[a-z]", r"[a-z_]{2,20}", ">"),  # GigaChat 3.5, as DeepSeek has it
+    (
+        "<",
+        "[｜|]",
+        r"[A-Z]{2,12}",
+        "[｜|]",
+        r"[a-z]",
+        r"[a-z_]{2,20}",
+        ">",
+    ),  # GigaChat 3.5, and as DeepSeek has it
     ("<", r"[a-z0-9]{2,20}", *"_tool_call", ">"),  # iQuest Coder
 )
-_AFFIX = re.compile(r":[\w-]+|｜[A-Z]+｜|[a-z0-9]+_(?=tool_call>)")
+_AFFIX = re.compile(r":[\w-]+|[｜|][A-Z]+[｜|]|[a-z0-9]+_(?=tool_call>)")
 _VARIANT = marks(*_VARIANTS)
 _ELEMENT = marks(*ELEMENTS)
 _JSON = ("{", (r"\[", r"\s{0,64}", r'[{"\]]'))
@@ -71,6 +79,7 @@ class AnyFormat(Dialect):
             if begin not in _LEFT_OUT
         }
         self.opens = (*self._owners, *self.thoughts)
+        self.turns = (*dict.fromkeys((*written.turns, *self._channels.turns)),)
         drops = dict.fromkeys(mark for one in known.values() for mark in one.drops)
         self.drops = (*(mark for mark in drops if mark not in self.opens and _TOKEN_LIKE.search(mark)),)
         self.begins = (
@@ -96,6 +105,8 @@ class AnyFormat(Dialect):
             yield from cursor.space()
             one = self._owners[opener] if (yield from cursor.sees(_INVOKE)) else self._olmo
             return (yield from one.read(cursor, opener, tools))
+        if opener == _FUNCTION_NAME:
+            return (yield from self._by_name(cursor, opener, tools))
         if opener:
             return (yield from self._owners[opener].read(cursor, opener, tools))
         if (yield from cursor.sees(*self._unmarked)):
@@ -120,6 +131,19 @@ class AnyFormat(Dialect):
         if bare and not isinstance(found, str):
             known = found and all(tool_named(call.name, tools) for call in found)
             return found if known else None
+        return found
+
+    def _by_name(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        """An element that one dialect claims, and that may hold elements which this does not have."""
+        start = cursor.taken
+        found = yield from self._owners[opener].read(cursor, opener, tools)
+        if found and all(isinstance(one, TextCall) for one in found):
+            return found
+        size = cursor.taken - start
+        cursor.back(size + len(opener))
+        if (other := (yield from read_elements(self, cursor, tools))) is not None:
+            return other
+        cursor.at += len(opener) + size
         return found
 
     def _variant(self, cursor: Cursor, tools: Tools | None) -> Reading:

@@ -20,7 +20,15 @@ from dragoman.dialects.grammar import ARGUMENT_KEYS, Dialect, tool_named
 from dragoman.dialects.json_text import read_json
 from dragoman.dialects.loose_json import plain_name
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
-from dragoman.dialects.values import allows_list, argument_names, has_argument, kinds_in, schema_in, value_in
+from dragoman.dialects.values import (
+    allows_list,
+    argument_names,
+    has_argument,
+    kinds_in,
+    schema_in,
+    value_in,
+    within_lines,
+)
 from dragoman.messages.request import ToolSpec
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.thinking import ANSWERS
@@ -216,8 +224,7 @@ def _value_of(given: Sequence[str], key: str, tool: ToolSpec) -> JsonValue:
 
 
 def _value(text: str, schema: JsonValue, tool: ToolSpec, depth: int = 0) -> JsonValue:
-    if text.startswith("\n"):  # the value stands in lines of its own
-        text = text[1:].removesuffix("\n")
+    text = within_lines(text)
     if text.startswith(_CDATA) and text.endswith(_CDATA_END):
         return text[len(_CDATA) : -len(_CDATA_END)]
     kinds = kinds_in(schema, tool)

@@ -26,7 +26,12 @@ ARGUMENT_KEYS = (
     *("tool_input", "tool_args", "tool_arguments", "action_input", "function_args"),
 )
 """Under which models put the arguments of a call, in the order in which they are told to."""
-KEYS_BESIDE = frozenset({"id", "type", "tool_call_id", "call_id", "thought", "reasoning", "reason", "index"})
+KEYS_BESIDE = frozenset(
+    {
+        *("id", "type", "tool_call_id", "toolCallId", "call_id", "index"),
+        *("thought", "reasoning", "reason"),
+    }
+)
 """What may stand in a call and is none of its arguments."""
 
 
@@ -67,6 +72,7 @@ class Dialect(ABC):
     call_blocks: tuple[str, ...] = ()
     reserved: bool = False
     thoughts: Mapping[str, str] = MappingProxyType({})
+    turns: tuple[str, ...] = ()
     ids: IdShape = "ours"
 
     @abstractmethod
@@ -151,12 +157,15 @@ class Dialect(ABC):
             return [self.bad("something else stands behind its arguments", name)]
         return [self.called(name, payload.text, id)]
 
-    def stray(self, cursor: Cursor, opener: str, closer: str) -> Reading:
-        """A tag with no call in it: malformed if it is closed in the same paragraph, else text about it."""
+    def stray(self, cursor: Cursor, opener: str, closer: str, start: int | None = None) -> Reading:
+        """A tag with no call in it: malformed if it is closed in the same paragraph, or if the reply ends
+        as a call may break off; else text about it. `start` is where the tag ended.
+        """
+        cursor.back(cursor.taken - start if start is not None else 0)
         junk, mark = yield from cursor.until(closer, opener, "\n\n")
         if (yield from cursor.accept(closer)):
             return [self.bad(f"what stands between {opener} and {closer} is not what belongs there")]
-        if not mark and not junk.strip():
+        if not mark and ("|" in opener or _BEGINS_CALL.fullmatch(junk.strip())):  # no text is about tokens
             return [self.bad("the reply ends where it begins")]
         return None
 
@@ -234,6 +243,9 @@ class Dialect(ABC):
         return BadCall(f"{subject} did not run: {why}. Write it like this:\n{example}", name)
 
 
+_BEGINS_CALL = re.compile(  # a name, a tag or nothing, or it ends within a tag: no sentence ends like this
+    r"\S*(?<![.,;!?)*'])|.*<(?:[^\s<>]+(?: [^<>]{0,40})?)?", re.DOTALL
+)
 _LONGEST_NAME = 200  # what is longer is no name
 
 

@@ -28,7 +28,7 @@ class Harmony(Dialect):
         "`functions.` and the name of the tool in the channel `commentary`: its arguments as a JSON object."
     )
     begins = (("t", "o", "=", r"[\w.-]{1,99}", r"[^<\n]{0,40}", "<", r"\|"),)
-    opens = (START, CHANNEL, MESSAGE, *ENDS)
+    opens = turns = (START, CHANNEL, MESSAGE, *ENDS)
     reserved = True
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:

@@ -95,9 +95,10 @@ class Invoke(Dialect):
                 if (yield from cursor.accept(self._around[opener])):
                     return []
                 return (yield from self.stray(cursor, opener, self._around[opener]))
+        start = cursor.taken
         head = yield from self._head(cursor)
         if head is None:
-            return (yield from self.stray(cursor, tags.call, tags.call_end))
+            return (yield from self.stray(cursor, tags.call, tags.call_end, start))
         name, _ = head
         yield from cursor.space()
         if (yield from cursor.sees("{")):
@@ -109,7 +110,7 @@ class Invoke(Dialect):
                 return None
             found = [call]
         else:
-            return (yield from self.stray(cursor, tags.call, tags.call_end))
+            return (yield from self.stray(cursor, tags.call, tags.call_end, start))
         space = yield from cursor.space()
         if not self._around or not (yield from cursor.accept(*self._around.values())):
             cursor.back(len(space))

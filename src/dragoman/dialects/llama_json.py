@@ -14,7 +14,8 @@ from dragoman.dialects.elements import read_inside
 from dragoman.dialects.function_tag import FUNCTION, FUNCTION_END, read_function
 from dragoman.dialects.grammar import Dialect, name_in
 from dragoman.dialects.json_text import Members, read_json
-from dragoman.dialects.loose_json import loose_calls
+from dragoman.dialects.loose_json import is_schema, loose_calls
+from dragoman.dialects.python_calls import CALL, read_python_calls
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.tool_call_tag import LONGCAT, PLAIN, read_tool_call
 from dragoman.dialects.wording import compact
@@ -42,6 +43,7 @@ HEADERS = ("function call<|role_sep|>", "-> tool/function_call")  # where the pr
 
 _BY_KEYS = {tags.open: tags for tags in (PLAIN, LONGCAT)}  # where each argument may have a tag of its own
 _GAP = (r"\s{0,64}",)
+_LISTED_CALL: Form = (r"\[", *_GAP, *CALL)
 LISTED: Form = (*FUNCTOOLS, *_GAP, r"[{\[]")
 
 
@@ -69,6 +71,8 @@ class LlamaJson(Dialect):
         yield from cursor.space()
         if (yield from cursor.accept(PLUGIN)):
             yield from cursor.space()
+        if opener in TAGS and (yield from cursor.sees(CALL, _LISTED_CALL)):
+            return (yield from self._python(cursor, opener, tools))
         if not (yield from cursor.sees("{", "[")):
             return (yield from self._without_json(cursor, opener, tools))
         found: list[FoundCall] = []
@@ -76,7 +80,7 @@ class LlamaJson(Dialect):
             before = cursor.taken
             if found:
                 yield from cursor.space()
-                yield from cursor.accept(";")
+                yield from cursor.accept(";", ",")
                 yield from cursor.space()
                 if not (yield from cursor.sees("{", "[")):
                     if not (opener in TAGS and (yield from cursor.accept(TAGS[opener]))):
@@ -89,8 +93,23 @@ class LlamaJson(Dialect):
                 return found or None
             if payload.flaw:
                 yield from cursor.until(*ENDS, *self.opens, *TAGS.values(), "\n\n", "```")
+                yield from cursor.accept(*filter(None, (TAGS.get(opener),)))
                 return [*found, self.bad(payload.flaw, name_in(payload.text))]
-            found += self.entries(payload) if loose is None else loose
+            calls = self.entries(payload) if loose is None else loose
+            if not marked and any(isinstance(one, TextCall) and is_schema(one.arguments) for one in calls):
+                return found or None
+            found += calls
+
+    def _python(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        """Calls as Python has them between the tags: Nemotron, which was trained on both."""
+        listed = yield from cursor.accept("[")
+        yield from cursor.space()
+        found = yield from read_python_calls(self, cursor, tools, certain=True)
+        yield from cursor.space()
+        if listed and (yield from cursor.accept("]")):
+            yield from cursor.space()
+        yield from cursor.accept(TAGS[opener])
+        return found
 
     def _without_json(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         """Something else stands behind what opens a call."""

@@ -55,6 +55,8 @@ class LlamaPythonic(Dialect):
                 return [self.bad(why, first[1] if first else "")]
             return None
         calls = listed_calls(text)
+        if not opener and (yield from cursor.sees("(")):  # a link, as Markdown has them
+            return None
         if calls is None:
             return [self.bad("it is no list of calls", first[1] if first else "")] if known else None
         found = self.checked(calls)

@@ -33,13 +33,14 @@ _COMMENTARY: tuple[Form, ...] = (
     (*"commentary", *_TO_FUNCTION),
     (*"assistantcommentary", *_TO_FUNCTION),
 )
+_GORILLA: Form = (*"<<function>>", r"\[?", *CALL)
 _ACTION: Form = tuple(ACTION)
 _ACTION_LINE: Form = ("\n", r"[ \t]{0,8}", *ACTION)
 
 _LAST_LINE: Form = ("\n", r"[ \t]{0,8}", r"[\[{]", _GAP, r'[{"A-Za-z_]')
 
 LOOSE_BEGINS: tuple[Form, ...] = (_ACTION, _NAMED, _WITH_MARK, _PROMPTED, CALL, *_COMMENTARY, _PYTHON_DICTS)
-LOOSE_SUSPECTS: tuple[Form, ...] = (_TAG, _BRACKETS, _ACTION_LINE, _LAST_LINE)
+LOOSE_SUSPECTS: tuple[Form, ...] = (_TAG, _BRACKETS, _GORILLA, _ACTION_LINE, _LAST_LINE)
 LOOSE_BLOCKS = (
     *("tool_code", "tool_call", "tool_calls", "tool_use", "tool", "function_call", "function_calls"),
     "typescript",
@@ -63,6 +64,8 @@ def read_loose(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading
         yield from cursor.space()
         yield from cursor.accept(ACTION)
         return (yield from read_action(dialect, cursor, tools, known=True))
+    if (yield from cursor.sees(_GORILLA)):
+        return (yield from _gorilla(dialect, cursor, tools))
     if (yield from cursor.sees(_TAG, _BRACKETS)):
         return (yield from _wrapped(cursor, tools))
     if (yield from cursor.sees(_LAST_LINE)):
@@ -107,6 +110,16 @@ def _wrapped(cursor: Cursor, tools: Tools | None) -> Reading:
     if not (yield from cursor.accept(*closers)):
         cursor.back(len(space))
     return found
+
+
+def _gorilla(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
+    """Calls as Python has them, or a list of them, behind `<<function>>`."""
+    yield from cursor.accept("<<function>>")
+    listed = yield from cursor.accept("[")
+    found = yield from read_python_calls(dialect, cursor, tools)
+    if found and listed:
+        yield from cursor.accept("]")
+    return found or None
 
 
 def _last(cursor: Cursor, tools: Tools | None) -> Reading:

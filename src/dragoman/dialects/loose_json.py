@@ -16,8 +16,14 @@ from dragoman.dialects.scanner import TextCall, Tools
 from dragoman.messages.parts import Arguments
 from dragoman.wire.arguments import parse_arguments
 
-NAMES = ("name", "tool_name", "tool", "function_name", "function", "action", "recipient_name")
-AROUND = ("tool_calls", "tool_call", "function_call", "function_calls", "tool_uses", "calls", "function")
+NAMES = (
+    *("name", "tool_name", "tool", "function_name", "function", "action", "recipient_name"),
+    *("toolName", "functionName"),
+)
+AROUND = (
+    *("tool_calls", "tool_call", "function_call", "function_calls", "tool_uses", "calls", "function"),
+    *("toolCalls", "toolCall", "functionCalls", "functionCall"),
+)
 
 _COUNT = re.compile(r":\d{1,3}$")  # Kimi
 _SPACES = ("functions.", "tools.", "default_api.", "multi_tool_use.")
@@ -35,6 +41,11 @@ def loose_calls(text: str, tools: Tools | None) -> list[TextCall] | None:
     value = wrapped.get("calls") if wrapped else None
     found = [*_calls(value, tools)]
     return [one for one in found if one is not None] if found and all(found) else None
+
+
+def is_schema(arguments: Arguments) -> bool:
+    """Whether this is what a tool says of its arguments: whoever lists the tools there are calls none."""
+    return arguments.get("type") == "object" and isinstance(arguments.get("properties"), dict)
 
 
 def _calls(value: JsonValue, tools: Tools | None, depth: int = 0) -> Iterator[TextCall | None]:
@@ -66,7 +77,7 @@ def _call(entry: dict[str, JsonValue], tools: Tools | None) -> TextCall | None:
         return None
     name = plain_name(str(entry[named[0]]))
     arguments = _arguments(entry[given[0]] if given else None)
-    if arguments is None or tool_named(name, tools) is None:
+    if arguments is None or tool_named(name, tools) is None or is_schema(arguments):
         return None
     id = entry.get("id") or entry.get("tool_call_id")
     return TextCall(name, arguments, id if isinstance(id, str) else "")

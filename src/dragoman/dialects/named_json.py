@@ -42,15 +42,18 @@ class NamedJson(Dialect):
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         marks = self._marks
         closers = tuple(filter(None, (marks.ends_arguments, marks.close)))
+        start = cursor.taken
         if marks.name:
             _, mark = yield from cursor.until(marks.name, *closers, marks.open, "\n\n")
             if mark != marks.name:
-                return (yield from self.stray(cursor, marks.open, marks.close))
+                return (yield from self.stray(cursor, marks.open, marks.close, start))
             yield from cursor.accept(marks.name)
+        elif (yield from cursor.run(_COLON)):
+            start = cursor.taken
         yield from cursor.run(_COLON)
         name, mark = yield from cursor.until(marks.ends_name, marks.arguments, *closers, marks.open)
         if not _NAME.fullmatch(name.strip()) or mark not in (marks.ends_name, marks.arguments):
-            return (yield from self.stray(cursor, marks.open, marks.close))
+            return (yield from self.stray(cursor, marks.open, marks.close, start))
         if mark != marks.arguments:
             yield from cursor.until(marks.arguments, *closers, marks.open)
         yield from cursor.accept(marks.arguments)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from dragoman.dialects.grammar import Dialect
-from dragoman.dialects.scanner import BadCall, FoundCall, Scanner, Tools
+from dragoman.dialects.scanner import BadCall, FoundCall, Scanner, TextCall, Tools
 from dragoman.dialects.visible import Piece
 from dragoman.messages.endings import BROKEN_OFF
 from dragoman.messages.events import (
@@ -29,6 +29,8 @@ from dragoman.messages.events import (
     TextEnd,
     TextStart,
 )
+from dragoman.messages.parts import canonical
+from dragoman.messages.request import name_key
 from dragoman.wire.thinking import TAGS
 from dragoman.wire.wire import Prose, call_id
 
@@ -63,13 +65,18 @@ class DialectReader:
         self._thought: list[str] = []  # the last one that came as tags
         self._thoughts: list[str] = []  # those that the wire told apart
         self._found: list[FoundCall] = []  # before something else came in between
-        self._native = 0
+        self._native = 0  # calls that the server made
+        self._made: list[tuple[str, str]] = []  # their names and arguments
 
     def feed(self, event: Event) -> Iterable[Event]:
         if isinstance(event, TextDelta):
             self._began = True
             return self._show(self._scanner.feed(event.text))
         return self._between(event)
+
+    def break_off(self) -> Iterable[Event]:
+        """What was held back of a reply that broke off. No call in it counts."""
+        return self._show(self._scanner.end(cut=True))
 
     def _between(self, event: Event) -> Iterator[Event]:
         """Everything but text."""
@@ -94,6 +101,10 @@ class DialectReader:
                 self._native += 1
                 yield from self._break_off()
                 yield from self._prose.close()
+                yield event
+            case CallInputEnd():
+                if event.arguments is not None:
+                    self._made.append((name_key(event.tool), canonical(event.arguments)))
                 yield event
             case MessageEnd():
                 yield from self._end(event)
@@ -142,11 +153,19 @@ class DialectReader:
             yield from self._repeat_as_text()
         yield from self._prose.close()
         found = self._found or (() if cut else self._thought_of())
-        for place, one in enumerate(found, self._native):
+        for place, one in enumerate(filter(self._is_another, found), self._native):
             yield from _announce(call_id(self._reply, place), one)
         if found and not cut:
             event = replace(event, finish="tool_calls", reason="")
         yield event
+
+    def _is_another(self, one: FoundCall) -> bool:
+        """Whether the server has not made a call of it already: some leave it in the text all the same."""
+        same = (name_key(one.name), canonical(one.arguments)) if isinstance(one, TextCall) else None
+        if same not in self._made:
+            return True
+        self._made.remove(same)
+        return False
 
     def _repeat_as_text(self) -> Iterator[Event]:
         """A reply that was wrongly taken to begin inside a thought was the answer."""

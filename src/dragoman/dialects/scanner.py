@@ -26,6 +26,7 @@ from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
 from dragoman.wire.thinking import (
     ANSWERS,
+    BEGIN_TOKENS,
     CLOSING,
     END_TOKENS,
     HEADERS,
@@ -84,6 +85,9 @@ class Grammar(Protocol):
     thoughts: Mapping[str, str]
     """Markers, among `opens`, that begin a thought, each with what ends it. No call in it counts."""
 
+    turns: tuple[str, ...]
+    """Markers, among `opens`, with which another voice begins: in a thought nothing else counts."""
+
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         """Read one call, or several that belong together. `opener` was read; it is "" for a bare call."""
 
@@ -122,6 +126,7 @@ class Scanner:
         calls_or_thoughts = (*self._openers, *self._elements, *self._thoughts)
         self._known = (*calls_or_thoughts, *self._thought_ends, *grammar.drops, *endings)
         self._marks = marks(*self._known, *(() if grammar.reserved else _RUNS))
+        self._turns = marks(*grammar.turns) if grammar.turns else self._marks
         self._in_code = (*self._marked, *((grammar.sure,) if grammar.sure else ()))
         self._shown = VisibleText()
         self._answer_end = ""  # what ends the answer, where its beginning was marked
@@ -147,6 +152,9 @@ class Scanner:
 
     def _run(self, inside: bool) -> Steps[None]:
         cursor, grammar = self._cursor, self._grammar
+        while (yield from cursor.accept(*BEGIN_TOKENS)):
+            yield from cursor.space()
+            self._drop("")
         if inside:
             yield from self._thought("")
         elif self._headers and (header := (yield from cursor.sees(*self._headers))):
@@ -155,17 +163,18 @@ class Scanner:
         while True:
             if self.tagged and self._shown.unsaid and not self._answer_end:
                 yield from self._marked_answer()
-            if grammar.begins and self._shown.unsaid:
+            if grammar.begins and self._shown.unsaid and not self._shown.thinks:
                 yield from cursor.space()
                 begun = yield from cursor.sees(*grammar.begins)
                 if begun and (yield from self._call(begun)):
                     continue
-            mark = cursor.seek(self._marks)
+            wanted = self._turns if self._shown.thinks else self._marks
+            mark = cursor.seek(wanted)
             self._shown.add(cursor.cut())
             if not mark and cursor.over:
                 return
             if not mark:
-                yield from self._wait(self._marks)
+                yield from self._wait(wanted)
             elif mark == _FENCE and self._shown.in_ticks:  # closes code that one like it opened in this line
                 yield from cursor.run(TICKS)
             elif mark == _TILDES and not self._shown.fresh:  # these do nothing within a line

@@ -19,7 +19,7 @@ from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.values import may_have, read_value, value_of
 from dragoman.messages.parts import Arguments
 
-_NAME = re.compile(r"[\w.:/-]+")
+_NAME = re.compile(r"[\w.:/-]*[\w-]")
 _KIND = "function"
 
 
@@ -58,7 +58,7 @@ def read_tool_call(
     dialect: Dialect, cursor: Cursor, tags: GlmTags, tools: Tools | None, *, lone_name: bool = True
 ) -> Reading:
     """The opening tag was read. `lone_name` says that a name alone is a call, also of a tool nobody knows."""
-    alone = cursor.fresh or "|" in tags.open  # no text is about tokens
+    alone, start = cursor.fresh or "|" in tags.open, cursor.taken  # no text is about tokens
     yield from cursor.space()
     if (yield from cursor.sees("{", "[", "```")):
         return (yield from dialect.tagged(cursor, tags.open, tags.closes[0]))
@@ -79,11 +79,11 @@ def read_tool_call(
     begins = yield from cursor.sees(tags.key[0], *tags.closes, "{", "```")
     counts = lone_name or begins == tags.key[0] or tool_named(name, tools) is not None
     if not _NAME.fullmatch(name.strip()) or not begins or not counts:
-        return (yield from dialect.stray(cursor, tags.open, tags.closes[0]))
+        return (yield from dialect.stray(cursor, tags.open, tags.closes[0], start))
     if begins in ("{", "```") and (separated or tool_named(name, tools)):
         return (yield from dialect.named(cursor, name, "", tags.closes, (tags.open,)))
     if begins in ("{", "```"):
-        return (yield from dialect.stray(cursor, tags.open, tags.closes[0]))
+        return (yield from dialect.stray(cursor, tags.open, tags.closes[0], start))
     found = yield from _arguments(dialect, cursor, tags, name, tools)
     is_example = isinstance(found, TextCall) and not found.arguments and not alone
     return None if is_example and not (yield from ends_line(cursor)) else [found]

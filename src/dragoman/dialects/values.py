@@ -47,9 +47,17 @@ def read_value(
     ends = re.search(rf"(?:{'|'.join(map(re.escape, follows))})\s*(?:<|\Z)", value)
     if ends:
         cursor.back(len(value) - ends.start())
-        return value[: ends.start()].strip("\n")
+        return value[: ends.start()].strip("\r\n")
     key = (yield from cursor.sees((re.escape(next), *_KEY))) if mark else ""
-    return value.strip("\n") if key and is_new(key[len(next) : -1]) else None
+    return value.strip("\r\n") if key and is_new(key[len(next) : -1]) else None
+
+
+def within_lines(text: str) -> str:
+    """A value without the line breaks around it, if it stands in lines of its own."""
+    for end in ("\n", "\r\n"):
+        if text.startswith(end):
+            return text.removeprefix(end).removesuffix(end)
+    return text
 
 
 def value_of(text: str, key: str, tool: ToolSpec | None, *, is_text: bool = False) -> JsonValue:

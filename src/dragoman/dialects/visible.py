@@ -41,6 +41,11 @@ class VisibleText:
         return "text" not in self._heard
 
     @property
+    def thinks(self) -> bool:
+        """Whether what comes is a thought."""
+        return self._voice == "reasoning"
+
+    @property
     def quotes(self) -> bool:
         """Whether the last character was a backtick that opens inline code."""
         return self.in_ticks and self.last == "`"

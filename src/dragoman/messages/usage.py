@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 _MOST = 2**53  # larger numbers are no longer whole in every reader
@@ -39,11 +40,11 @@ class Usage:
         """What a provider says: of what is no count, nothing is believed."""
         known = cost if isinstance(cost, int | float) and not isinstance(cost, bool) else None
         return cls(
-            _count(input),
-            _count(output),
-            _count(cached),
-            _count(cache_written),
-            _count(reasoning),
+            count(input),
+            count(output),
+            count(cached),
+            count(cache_written),
+            count(reasoning),
             float(known) if known is not None and 0 <= known < _MOST else None,
         )
 
@@ -71,10 +72,16 @@ class Usage:
         )
 
 
-def _count(claim: object) -> int:
+def count(claim: object) -> int:
+    """A number that a provider claims: what is no count is nothing."""
     if isinstance(claim, bool) or not isinstance(claim, int | float) or not 0 <= claim < _MOST:
         return 0
     return int(claim)
+
+
+def counts(claim: object) -> Mapping[str, object]:
+    """The same of several, by name."""
+    return claim if isinstance(claim, Mapping) else {}
 
 
 def _sum_of_costs(one: Usage, other: Usage) -> float | None:

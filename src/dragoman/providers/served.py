@@ -43,6 +43,9 @@ class Reader(Protocol):
 
     def feed(self, event: Event) -> Iterable[Event]: ...
 
+    def break_off(self) -> Iterable[Event]:
+        """What was held back of a reply that broke off."""
+
 
 @dataclass(slots=True)
 class Habits:
@@ -194,6 +197,10 @@ class ServedModel:
                     if events:
                         ends = isinstance(events[-1], MessageEnd)
                         yield await self._with_price(events, request) if ends else events
+        except ProviderError:
+            if reader is not None and (held := [*reader.break_off()]):
+                yield held
+            raise
         finally:
             await self._price_lost(asked, request)
         if reader is not None:

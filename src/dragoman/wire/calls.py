@@ -84,7 +84,7 @@ class Calls:
             yield from self._announce()
             call = self._new(index, id)
         elif id:
-            call.provider_id = id
+            call.provider_id = call.provider_id or id
         if signature:
             call.signature = signature
         if name:
@@ -107,7 +107,8 @@ class Calls:
         call = here[-1]
         if id and call.provider_id != id:
             earlier = next((old for old in reversed(here) if old.provider_id == id), None)
-            if earlier is None and call.provider_id is not None:
+            goes_on = arguments and not name and not call.is_whole  # some make up an id for every piece
+            if earlier is None and call.provider_id is not None and not goes_on:
                 return None  # a new id at an occupied index is a new call
             call = earlier or call
         if name and call.is_over(name, arguments, id=id, loose=index is None and id is None):
@@ -145,6 +146,11 @@ class _ArrivingCall:
     @property
     def text(self) -> str:
         return "".join(self.pieces)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its arguments have come, and are complete."""
+        return bool(self.pieces) and parse_arguments(self.text) is not None
 
     def take_name(self, name: str) -> None:
         """A name comes whole, in pieces, or again and again: what is held already is not added once more."""

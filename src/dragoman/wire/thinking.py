@@ -64,11 +64,20 @@ HEADERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """What else begins a thought at the beginning of a reply: anywhere else it means nothing."""
+BEGIN_TOKENS = (
+    *("<|im_start|>assistant<|im_sep|>", "<|im_start|>assistant\n", "<|im_assistant|>assistant<|im_middle|>"),
+    *("<|start_header_id|>assistant<|end_header_id|>", "<|header_start|>assistant<|header_end|>"),
+    *("<|start_of_role|>assistant<|end_of_role|>", "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>"),
+    *("<start_of_turn>model\n", "<|turn>model\n", "<|assistant|>", "[|assistant|]", "<｜Assistant｜>"),
+    *("<|begin_of_text|>", "<bos>", "<｜begin▁of▁sentence｜>"),
+)
+"""What some model writes once more at the beginning of a reply, though the prompt ended with it."""
 END_TOKENS = (
     *("</s>", "<eos>", "<|eos|>", "<end_of_turn>", "<turn|>", "<|im_end|>", "<|endoftext|>"),
     *("<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>"),
     *("<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "<|endofturn|>", "<|stop|>", "[EOS]"),
-    "[END FINAL RESPONSE]",
+    *("<|observation|>", "<|user|>", "[|endofturn|]", "[e~[", "<seed:eos>", "<|assistant_end|>"),
+    *("<｜User｜>", "[END FINAL RESPONSE]"),
 )
 """What some server leaves at the end of a reply, whatever the model."""
 ANSWERS: Mapping[str, str] = MappingProxyType(
@@ -115,6 +124,10 @@ class Thinking:
             return (event,)  # most pieces of most answers
         return self._read(event)
 
+    def break_off(self) -> Iterable[Event]:
+        """What was held back of a reply that broke off."""
+        return self._end()
+
     def _read(self, event: Event) -> Iterator[Event]:
         match event:
             case TextDelta() if not self._apart:
@@ -144,8 +157,10 @@ class Thinking:
             text = yield from self._read_thought(text) if self._thinking else self._read_text(text)
 
     def _begin_with_header(self, text: str) -> str:
-        header = _tag(text, 0, tuple(HEADERS))
-        if header is None:
+        if begun := _BEGINNING.match(text):
+            text = text[begun.end() :] or text  # blank lines belong to the token: they may yet come
+        header = _tag(text, 0, (*HEADERS, *BEGIN_TOKENS))
+        if header is None or header in BEGIN_TOKENS:
             self._held = text
             return ""
         self._fresh = False
@@ -220,6 +235,8 @@ class Thinking:
     def _end(self) -> Iterator[Event]:
         """The text is over, and so is whatever was open in it: what was held back is no tag."""
         held, self._held = self._held, ""
+        if self._fresh and _BEGINNING.fullmatch(held):
+            held = ""
         if self._thinking or self._inside:
             is_mark = held in CLOSING or _ENDING.fullmatch(held.strip())
             yield from self._thought("" if is_mark else held)
@@ -296,11 +313,12 @@ def thought_ends(opening: str) -> tuple[str, ...]:
 
 
 _HEADER_ENDS = tuple(end for ends in HEADERS.values() for end in ends)
-_LONGEST = max(map(len, (*OPENING, *CLOSING, *HEADERS, *_HEADER_ENDS)))
+_LONGEST = max(map(len, (*OPENING, *CLOSING, *HEADERS, *_HEADER_ENDS, *BEGIN_TOKENS)))
 _FIRST = re.compile(f"[{re.escape(''.join({tag[0] for tag in (*OPENING, *CLOSING, *_HEADER_ENDS)}))}]")
 
 
 _MOST_ENDING = 500  # characters
+_BEGINNING = re.compile(rf"(?:(?:{'|'.join(map(re.escape, BEGIN_TOKENS))})\s*)+")
 _ENDING = re.compile(rf"(?:(?:{'|'.join(map(re.escape, END_TOKENS))})\s*)+")
 
 

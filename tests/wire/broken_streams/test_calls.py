@@ -69,6 +69,17 @@ MEANT: dict[str, Reply] = {
     "blank lines before it": stream(
         delta(content="\n\n"), call_piece("add", WHOLE, index=0, id="call_1"), finish="tool_calls"
     ),
+    "an id of its own for every piece": stream(
+        call_piece("add", "", index=0, id="call_1"),
+        call_piece(None, '{"a": 1,', index=0, id="call_2"),
+        call_piece(None, ' "b": 2}', index=0, id="call_3"),
+        finish="tool_calls",
+    ),
+    "over the wire, and left in the text": stream(
+        delta(content='<tool_call>{"name": "add", "arguments": {"b": 2, "a": 1}}</tool_call>'),
+        call_piece("add", WHOLE, index=0, id="call_1"),
+        finish="tool_calls",
+    ),
     "in the text, as Hermes would": stream(
         delta(content='<tool_call>\n{"name": "add", "argu'),
         delta(content='ments": {"a": 1, "b": 2}}\n</tool_call>'),

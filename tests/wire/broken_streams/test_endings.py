@@ -163,6 +163,29 @@ async def test_r6_a_stream_that_ends_before_the_first_word_is_asked_again(wire: 
     assert (played.state, played.ran) == ("completed", [("add", {"a": 1, "b": 2})])
 
 
+@pytest.mark.parametrize("wire", ["anthropic_messages", "openai_responses", "gemini"])
+async def test_w3_the_word_with_which_gateways_end_every_stream_is_no_part_of_it(
+    wire: str, tmp_path: Path
+) -> None:
+    whole = Stream((*framed(wire, *SAID[wire]), b"data: [DONE]\n\n"))
+    played = await play(
+        tmp_path, whole, provider=lambda url: Provider("acme", "Acme", url, wire=wire), max_rounds=1
+    )
+    assert (played.state, played.ran) == ("completed", [("add", {"a": 1, "b": 2})])
+
+
+@pytest.mark.parametrize("tools", ["native", "hermes"])
+async def test_t8_text_that_could_still_have_become_a_call_or_a_thought_is_kept_when_a_reply_breaks_off(
+    tools: str, tmp_path: Path
+) -> None:
+    for place, said in enumerate(("Well", "So <", "```\nx <tool_call> is a tag")):
+        broken = stream(delta(content=said), {"error": {"message": "no room"}}, finish=None)
+        (tmp_path / str(place)).mkdir()
+        played = await play(tmp_path / str(place), broken, dialect=tools)
+        assert (played.state, played.shown) == ("error", said)
+        assert [message.text for message in played.stored if message.role == "assistant"] == [said]
+
+
 UNSAID: dict[str, tuple[Reply, bool]] = {
     "neither finish nor [DONE] nor counts": (
         stream(delta(content="It is 3."), finish=None, done=False),

@@ -9,9 +9,10 @@ from pydantic import JsonValue
 
 from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, MessageEnd, ProviderData, TextCited
-from dragoman.messages.usage import Usage
+from dragoman.messages.usage import Usage, count, counts
 from dragoman.wire.anthropic_messages.items import citation_of, line_of
 from dragoman.wire.anthropic_messages.shapes import (
+    DONE,
     END_FIELDS,
     FINISH,
     NAME,
@@ -57,6 +58,8 @@ class MessagesDecoder:
         return _usage(self._usage)
 
     def feed(self, frame: bytes) -> Iterable[Event]:
+        if frame.startswith(DONE):
+            return ()
         event: MessagesEvent = read_json(frame)
         if event.get("type") == "content_block_delta":
             return self._delta(event.get("index", 0), event.get("delta") or {})
@@ -193,9 +196,9 @@ class MessagesDecoder:
 
     def _count(self, usage: MessagesTokens | None) -> None:
         """Counts are totals so far. They come at the start, at the end, or some of them at each."""
-        for name, count in (usage or {}).items():
-            if count is not None:
-                self._usage[name] = count  # type: ignore[literal-required]  # the names are those of MessagesTokens
+        for name, total in (usage or {}).items():
+            if total is not None:
+                self._usage[name] = total  # type: ignore[literal-required]  # the names are those of MessagesTokens
 
 
 def _extra(fields: Mapping[str, Any], known: frozenset[str]) -> Iterator[Event]:
@@ -209,10 +212,11 @@ def _whole(block: Block, pieces: str) -> Block:
 
 
 def _usage(tokens: MessagesTokens) -> Usage:
-    read, written = tokens.get("cache_read_input_tokens") or 0, tokens.get("cache_creation_input_tokens") or 0
-    of_output = tokens.get("output_tokens_details") or {}
+    read = count(tokens.get("cache_read_input_tokens"))
+    written = count(tokens.get("cache_creation_input_tokens"))
+    of_output = counts(tokens.get("output_tokens_details"))
     return Usage.claimed(
-        (tokens.get("input_tokens") or 0) + read + written,  # they count the cached ones beside the others
+        count(tokens.get("input_tokens")) + read + written,  # they count the cached ones beside the others
         tokens.get("output_tokens") or 0,
         cached=read,
         cache_written=written,

@@ -11,6 +11,8 @@ NAME = "anthropic_messages"
 
 # ── words ─────────────────────────────────────────────────────────────────────────────────────────
 
+DONE = b"[DONE]"  # a habit of gateways
+
 FINISH = {
     "end_turn": "stop",
     "stop_sequence": "stop",

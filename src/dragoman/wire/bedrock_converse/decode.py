@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, FileAdded, MessageEnd, ProviderData, TextCited
 from dragoman.messages.parts import File
-from dragoman.messages.usage import Usage
+from dragoman.messages.usage import Usage, count
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.bedrock_converse.items import blocking_rules, citation_of, line_of
 from dragoman.wire.bedrock_converse.shapes import (
@@ -203,9 +203,9 @@ def _joined(pieces: list[str]) -> str:
 
 
 def _usage(tokens: ConverseTokens) -> Usage:
-    read, written = tokens.get("cacheReadInputTokens") or 0, tokens.get("cacheWriteInputTokens") or 0
+    read, written = count(tokens.get("cacheReadInputTokens")), count(tokens.get("cacheWriteInputTokens"))
     return Usage.claimed(
-        (tokens.get("inputTokens") or 0) + read + written,  # they count the cached ones beside the others
+        count(tokens.get("inputTokens")) + read + written,  # they count the cached ones beside the others
         tokens.get("outputTokens") or 0,
         cached=read,
         cache_written=written,

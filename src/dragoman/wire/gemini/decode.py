@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd, ProviderData, TextCited
 from dragoman.messages.parts import File
-from dragoman.messages.usage import Usage
+from dragoman.messages.usage import Usage, count
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import ExtraFields, extra_fields
 from dragoman.wire.gemini.items import (
@@ -29,6 +29,7 @@ from dragoman.wire.gemini.shapes import (
     CANDIDATE_FIELDS,
     CHANCES,
     CHUNK_FIELDS,
+    DONE,
     FINISH,
     MALFORMED_CALL,
     NAME,
@@ -74,7 +75,7 @@ class GeminiDecoder:
         return _usage(self._usage)
 
     def feed(self, frame: bytes) -> Iterable[Event]:
-        return self._chunk(read_json(frame))
+        return () if frame.startswith(DONE) else self._chunk(read_json(frame))
 
     def _chunk(self, chunk: GeminiChunk) -> Iterable[Event]:
         if error := chunk.get("error"):
@@ -244,10 +245,10 @@ class GeminiDecoder:
 
 
 def _usage(tokens: GeminiTokens) -> Usage:
-    thought = tokens.get("thoughtsTokenCount") or 0
+    thought = count(tokens.get("thoughtsTokenCount"))
     return Usage.claimed(
         tokens.get("promptTokenCount") or 0,
-        (tokens.get("candidatesTokenCount") or 0) + thought,  # they count thoughts beside the answer
+        count(tokens.get("candidatesTokenCount")) + thought,  # they count thoughts beside the answer
         cached=tokens.get("cachedContentTokenCount") or 0,
         reasoning=thought,
     )

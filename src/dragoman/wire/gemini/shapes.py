@@ -10,6 +10,8 @@ NAME = "gemini"
 
 # ── words ─────────────────────────────────────────────────────────────────────────────────────────
 
+DONE = b"[DONE]"  # a habit of gateways
+
 FINISH = {
     "STOP": "stop",
     "MAX_TOKENS": "length",

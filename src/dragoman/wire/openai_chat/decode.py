@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from dragoman.errors import ProviderError
 from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, FileAdded, MessageEnd, ProviderData, TextCited
-from dragoman.messages.usage import Usage
+from dragoman.messages.usage import Usage, count, counts
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import ExtraFields, extra_fields
 from dragoman.wire.files import file_at
@@ -270,10 +270,10 @@ def _signature(piece: ChatCallPiece) -> str | None:
 
 
 def _usage(tokens: ChatTokens) -> Usage:
-    input, output = tokens.get("prompt_tokens") or 0, tokens.get("completion_tokens") or 0
-    of_input = tokens.get("prompt_tokens_details") or {}
-    of_output = tokens.get("completion_tokens_details") or {}
-    thought = of_output.get("reasoning_tokens") or 0
+    input, output = count(tokens.get("prompt_tokens")), count(tokens.get("completion_tokens"))
+    of_input = counts(tokens.get("prompt_tokens_details"))
+    of_output = counts(tokens.get("completion_tokens_details"))
+    thought = count(of_output.get("reasoning_tokens"))
     if tokens.get("total_tokens") == input + output + thought:
         output += thought  # xAI counts thoughts beside the answer, the others in it
     return Usage.claimed(

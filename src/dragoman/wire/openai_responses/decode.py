@@ -18,7 +18,7 @@ from dragoman.messages.events import (
     TextCited,
 )
 from dragoman.messages.parts import File
-from dragoman.messages.usage import Usage
+from dragoman.messages.usage import Usage, counts
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import extra_fields
 from dragoman.wire.openai_responses.items import citation, describe
@@ -290,8 +290,8 @@ def _text_of(contents: list[ResponsesContent] | None) -> str:
 
 
 def _usage(tokens: ResponsesTokens) -> Usage:
-    of_input = tokens.get("input_tokens_details") or {}
-    of_output = tokens.get("output_tokens_details") or {}
+    of_input = counts(tokens.get("input_tokens_details"))
+    of_output = counts(tokens.get("output_tokens_details"))
     return Usage.claimed(
         tokens.get("input_tokens") or 0,
         tokens.get("output_tokens") or 0,
