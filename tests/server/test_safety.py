@@ -16,12 +16,14 @@ from dragoman.cli.commands.serve import serve
 from dragoman.config.settings import load
 from dragoman.errors import ConfigError
 from dragoman.server import problems
-from dragoman.server.auth import key_hash, load_secret
-from dragoman.server.middleware import hostname
+from dragoman.server.app import server
+from dragoman.server.auth import Auth, key_hash, load_secret
+from dragoman.server.middleware import Middleware, hostname
 from dragoman.server.problems import without_paths
 from dragoman.wire.network import is_loopback
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
+from tests.runtimes import runtime_with
 from tests.server.site import SMALL, Site, listening, served
 
 pytestmark = pytest.mark.slow
@@ -343,6 +345,31 @@ async def test_who_is_removed_or_whose_password_changed_is_out(tmp_path: Path) -
         assert await status(site, "GET", "/api/me", authorization="", cookie=cookies[0]) == 401
     async with served(tmp_path, [says("x")], password="new") as site:
         assert await status(site, "GET", "/api/me", authorization="", cookie=cookies[1]) == 401
+
+
+async def test_a_live_stream_ends_when_the_key_it_was_opened_with_is_taken_back(tmp_path: Path) -> None:
+    """U2: it lasts, and whoever found the key would go on reading."""
+    async with runtime_with(tmp_path, [says("to the old key"), says("to the new key")]) as runtime:
+        auth = Auth(runtime.store, load_secret(tmp_path / "secret"), key="key of local")
+        whole = server(runtime, auth, upload_limit=SMALL)
+        app = Middleware(whole, auth=auth, upload_limit=SMALL, look_again=0)
+        await runtime.store.add_person("ada", key_hash("old"), 1.0)
+        async with listening(app) as url, aiohttp.ClientSession() as http, asyncio.timeout(PATIENCE):
+            found, ada = (Site(url, runtime, auth, http, key=key) for key in ("old", "new"))
+            id = await found.conversation()
+            async with found.events(f"/api/conversations/{id}/events") as events:
+                await found.say("hello", id)
+                heard = [await anext(events)]
+                while heard[-1].type != "turn.end":
+                    heard.append(await anext(events))
+                await runtime.store.remove_person("ada")
+                await runtime.store.add_person("ada", key_hash("new"), 2.0)
+                await ada.say("hello again", id)
+                rest = [event async for event in events]
+            assert "to the old key" in str(heard)
+            assert "again" not in str(rest)
+            assert (await ada.ask("GET", f"/api/conversations/{id}/tree")).status == 200
+        whole.state.context.publisher.close()
 
 
 async def test_guessing_many_at_once_keeps_nobody_else_out(tmp_path: Path) -> None:

@@ -51,3 +51,16 @@ async def test_a_snapshot_never_shows_a_turn_as_running_whose_end_was_told_befor
         for _ in range(_ROUNDS):
             turn = await site.say("go", id)
             await asyncio.gather(*(_come_again_and_again(site, id, turn) for _ in range(_READERS)))
+
+
+async def test_who_is_told_that_a_turn_waits_finds_its_question(tmp_path: Path) -> None:
+    """S2: what a caller was told is on disk."""
+    store = SlowStore(tmp_path / "chat.db")
+    script = [calls("add", a=1, b=2), says("3")]
+    async with served(tmp_path, script, tools=[add], store=store, allow=()) as site:
+        async with asyncio.timeout(PATIENCE):
+            turn = await site.say("go")
+            while await site.state(turn) != "waiting":
+                pass
+            (question,) = (await site.get("/api/questions"))["items"]
+            assert question["turn"] == turn

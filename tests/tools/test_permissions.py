@@ -156,6 +156,51 @@ def test_p1_a_denial_is_about_the_same_place_however_it_is_written(denied: str, 
     assert decide("files.read", [path], rules).action == "deny"
 
 
+@pytest.mark.parametrize(
+    ("allowed", "page", "runs"),
+    [
+        *(("*.example.org/*", "docs.example.org/a", True), ("*.example.org/*", "docs.example.org/", True)),
+        ("*.example.org/*", "evil.test/.example.org/what?was=read", False),
+        ("*.example.org/*", "evil.test/a.example.org/b", False),
+        *(
+            ("*.example.org:8080/*", "a.example.org:8080/b", True),
+            ("*/robots.txt", "a.test/b/robots.txt", True),
+        ),
+        *(("*.pdf", "a.test/b.pdf", True), ("a.test/*", "a.test/b.test/c", True), ("*", "a.test/b", True)),
+    ],
+)
+def test_p1_a_site_that_is_allowed_is_not_the_path_of_another(allowed: str, page: str, runs: bool) -> None:
+    """P1: who may ask any host for `/.example.org/` tells it whatever they have read."""
+    rules = [parse_rule(f"web.fetch:{allowed}", "allow")]
+    assert decide("web.fetch", [page], rules).action == ("allow" if runs else "ask")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        *(
+            "example.org/private/a",
+            "example.org//private/a",
+            "example.org/private%2Fa",
+            "example.org/PRIVATE/a",
+        ),
+        *(
+            "example.org/b/..%2Fprivate/a",
+            "example.org//private/",
+            "example.org/private//",
+            "example.org/./private/a",
+        ),
+    ],
+)
+def test_p1_a_denial_of_pages_holds_for_every_spelling_of_the_path(page: str) -> None:
+    """P1: some site shows the same page under each of these."""
+    for denied in ("example.org/private/*", "Example.org/Private/*"):
+        rules = [parse_rule("web.fetch", "allow"), parse_rule(f"web.fetch:{denied}", "deny")]
+        assert decide("web.fetch", [page], rules).action == "deny"
+        assert decide("web.fetch", ["example.org/privately/a"], rules).action == "allow"
+        assert decide("web.fetch", ["example.org:8080/private/a"], rules).action == "allow"
+
+
 def test_no_text_takes_long_to_refuse() -> None:
     """P1: the text is the model's, and must not be able to stop the house."""
     rule = Rule("shell", "*a" * 20 + "b", "allow")

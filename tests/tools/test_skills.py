@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -97,6 +99,18 @@ async def test_files_of_a_skill_are_read_and_nothing_beside_them(tmp_path: Path)
     assert [call.state for call in made[2:]] == [CallState.FAILED, CallState.FAILED]
     assert "secret" not in texts[2].replace("secret.txt", "")
     assert "there are bake" in texts[3]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes there")
+async def test_a_pipe_in_the_folder_of_a_skill_is_not_waited_for(tmp_path: Path) -> None:
+    """C12: each call held a thread for good."""
+    skill(tmp_path / "s", "bake")
+    os.mkfifo(tmp_path / "s" / "bake" / "pipe")
+    script = [calls("load_skill", name="bake", file="pipe"), says("done")]
+    async with runtime_with(tmp_path, script, tools=[Skills([tmp_path / "s"])]) as runtime:
+        call = only_call(await (await runtime.send("go")).result())
+    assert call.result is not None
+    assert "it is no file" in call.result.text
 
 
 def test_the_first_folder_wins_and_what_is_broken_is_told(tmp_path: Path) -> None:

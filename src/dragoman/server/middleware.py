@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -30,6 +30,7 @@ _SLOWEST = 30.0  # seconds between two pieces of a body
 _SIGN_IN = "/api/login"
 _SIGN_IN_LIMIT = 10_000  # bytes
 _SIGN_IN_TIME = 10.0  # seconds until a stranger's body is there, whole
+_LOOK_AGAIN = 15.0  # seconds after which it is looked again whether who reads a live stream may
 _PORTS = {"http": 80, "https": 443}
 _HEADERS = {
     "x-content-type-options": "nosniff",
@@ -58,6 +59,7 @@ class Middleware:
         proxies: Proxies | None = None,
         origins: Collection[str] = (),
         path: str = "",
+        look_again: float = _LOOK_AGAIN,
     ) -> None:
         """`origins` are pages of others that may ask, too: with a key, never with a cookie. `path` is below
         what a proxy shows us, where it does not say so itself."""
@@ -68,6 +70,7 @@ class Middleware:
         self._auth = auth
         self._proxies = proxies or Proxies()
         self._below = path
+        self._look_again = look_again
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -96,13 +99,23 @@ class Middleware:
         limit = self._limit(path)
         if int(headers.get("content-length") or 0) > limit:
             return await refuse(413, f"at most {limit} bytes are taken here")(scope, receive, send)
-        answer = _Answer(send)
+        answer = _Answer(send, lambda: self._is_still_in(scope), self._look_again)
         try:
             await self._app(scope, _bounded(receive, limit, path), answer)
         except asyncio.CancelledError:  # the server stops, and has waited for us long enough
             if answer.begun:
                 raise
             await refuse(503, _STOPPING, headers={"retry-after": "1"})(scope, receive, send)
+
+    async def _is_still_in(self, scope: Scope) -> bool:
+        """Whether who began to read an answer would still get it. Nobody is cut off because the store is out
+        of reach for a moment."""
+        if self._auth is None or (person := person_in(scope)) is None:
+            return True
+        try:
+            return await self._auth.person(HTTPConnection(scope)) == person
+        except DragomanError:
+            return True
 
     def _refusal(self, scope: Scope, path: str, headers: Headers) -> tuple[int, str] | None:
         host = headers.get("host", "")
@@ -206,10 +219,16 @@ def _bounded(receive: Receive, limit: int, path: str) -> Receive:
 
 
 class _Answer:
-    """Sends an answer, with our headers."""
+    """Sends an answer, with our headers. One that lasts ends when who reads it is out: their key was taken
+    back, or their sign-in is void."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, is_still_in: Callable[[], Awaitable[bool]], look_again: float) -> None:
         self._send = send
+        self._is_still_in = is_still_in
+        self._look_again = look_again
+        self._clock = asyncio.get_running_loop().time
+        self._looked = self._clock()
+        self._ended = False
         self.begun = False
 
     async def __call__(self, message: Message) -> None:
@@ -218,4 +237,10 @@ class _Answer:
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
-        await self._send(message)
+        elif message.get("more_body") and self._clock() - self._looked >= self._look_again:
+            self._looked = self._clock()
+            if not self._ended and not await self._is_still_in():
+                self._ended = True
+                await self._send({"type": "http.response.body", "body": b""})
+        if not self._ended:
+            await self._send(message)

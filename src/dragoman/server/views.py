@@ -53,7 +53,8 @@ async def state_of(runtime: Runtime, row: TurnRow) -> str:
     A turn that only waits for a person needs nobody to run it: the answer wakes it.
     """
     if (live := runtime.bus.here(row.id)) is not None:
-        return live.log.turn.state
+        await live.log.stored()  # S2: who is told `waiting` looks for the question next
+        return (await runtime.store.turn(row.id)).state
     if not row.live or not await runtime.store.is_abandoned(row.id):
         return row.state
     if row.state == "waiting":

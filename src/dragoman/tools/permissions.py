@@ -7,10 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
+from posixpath import normpath
+from urllib.parse import unquote
 
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Action, Rule
 from dragoman.tools.protected import spellings
+
+_FETCH = "web.fetch"  # its patterns are pages: the site, then the path
 
 
 @dataclass(slots=True, frozen=True)
@@ -72,14 +76,34 @@ def concerns(rule: Rule, permission: str) -> bool:
 
 
 def _last_match(permission: str, pattern: str, rules: Sequence[Rule]) -> Ruling:
-    other = spellings(pattern) if permission.startswith("files.") else ()
+    other = _other_spellings(permission, pattern)
     for rule in reversed(rules):
         if matches(rule.permission, permission) and (
-            matches(rule.pattern, pattern)
+            (matches(rule.pattern, pattern) and _is_of_its_site(rule, permission, pattern))
             or (other and rule.action != "allow" and _means(rule, pattern, other))
         ):
             return Ruling(rule.action, rule)
     return Ruling("ask")
+
+
+def _other_spellings(permission: str, pattern: str) -> tuple[str, ...]:
+    """Of a file, what some file system takes for the same name; of a page, what some site does: encoded
+    signs, doubled slashes, other case."""
+    if permission.startswith("files."):
+        return spellings(pattern)
+    if permission != _FETCH:
+        return ()
+    address = unquote(pattern)
+    plain = spellings(normpath(address))[0]
+    return (f"{plain}/" if address.endswith("/") else plain,)
+
+
+def _is_of_its_site(rule: Rule, permission: str, page: str) -> bool:
+    """What `*.example.org/*` allows is on such a site: the path of another may look like one."""
+    site, slash, _ = rule.pattern.partition("/")
+    return (
+        rule.action != "allow" or permission != _FETCH or not slash or matches(site, page.partition("/")[0])
+    )
 
 
 def _means(rule: Rule, path: str, others: tuple[str, ...]) -> bool:

@@ -188,7 +188,9 @@ def _others(skill: Skill) -> list[str]:
 
 
 def _read(file: Path, accepts: Callable[[Path, bytes], bool] | None = None) -> bytes:
-    """ValueError says why not. A file without end costs no more than another."""
+    """ValueError says why not. A file without end costs no more than another, and nobody waits at a pipe."""
+    if file.exists() and not file.is_file():
+        raise ValueError("it is no file, but a folder, a pipe or the like")
     try:
         with file.open("rb") as opened:
             data = opened.read(BIGGEST + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -88,23 +88,27 @@ class IgnoreReader:
 
 
 def _parse(text: bytes) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec
-
     lines = text.decode(errors="replace").splitlines()
     try:
-        return GitIgnoreSpec.from_lines(lines)
+        return _spec_of(lines)
     except ValueError:  # one line that cannot be understood must not take the others with it
-        return GitIgnoreSpec.from_lines([line for line in lines if _understood(line)])
+        return _spec_of([line for line in lines if _understood(line)])
 
 
 def _understood(line: str) -> bool:
-    from pathspec import GitIgnoreSpec
-
     try:
-        GitIgnoreSpec.from_lines([line])
+        _spec_of([line])
     except ValueError:
         return False
     return True
+
+
+def _spec_of(lines: Sequence[str]) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
+    from dragoman.workspace.ignore_patterns import IgnorePattern
+
+    return GitIgnoreSpec.from_lines(lines, IgnorePattern, backend="simple")
 
 
 def _read(folder: OpenFolder, name: str) -> bytes | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,6 +16,16 @@ from dragoman.errors import BadRequest
 
 _CONTROL = re.compile(  # control characters but tab and newline, and marks of writing direction
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+_UNSEEN = re.compile(  # and joiners, fillers, selectors of forms, tags, private ones: as in the page
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"
+    r"\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff"
+    r"\uffa0\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    r"\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
+)
+# Words of these scripts are not written right without the signs that join their letters, or part them.
+_JOINED = frozenset(
+    "ARABIC BENGALI DEVANAGARI GUJARATI GURMUKHI KANNADA MALAYALAM SINHALA TAMIL TELUGU".split()  # noqa: SIM905
 )
 _DEEPEST = 500  # levels of JSON: what is done with it goes down as deep
 _TOO_DEEP = "it is nested too deeply"
@@ -27,8 +38,32 @@ def plain(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Safe to print, and nothing in it can hide: what would control a terminal is written as its number."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    """Safe to print, and nothing in it can hide: what would control a terminal, or is not seen, is written as
+    its number. What is approved is what is read."""
+    return _UNSEEN.sub(lambda found: found[0] if _belongs(text, found.start()) else _written(found[0]), text)
+
+
+def _belongs(text: str, place: int) -> bool:
+    """Whether a picture, or a word of some script, is written with this sign."""
+    sign, after = text[place], text[place + 1 : place + 2]
+    before = text[max(0, place - 2) : place].rstrip("\ufe0f")[-1:]
+    if sign == "\ufe0f" or (sign == "\u200d" and _is_picture(after)):
+        return _is_picture(before)
+    return sign in "\u200c\u200d" and _is_joined(before) and _is_joined(after)
+
+
+def _is_picture(sign: str) -> bool:
+    """Also a tone of skin, which follows one."""
+    return sign != "" and (unicodedata.category(sign) == "So" or "\U0001f3fb" <= sign <= "\U0001f3ff")
+
+
+def _is_joined(sign: str) -> bool:
+    return sign != "" and unicodedata.name(sign, "").partition(" ")[0] in _JOINED
+
+
+def _written(sign: str) -> str:
+    """As JSON has it."""
+    return json.dumps(sign)[1:-1] if ord(sign) > 0x7F else f"\\u{ord(sign):04x}"
 
 
 def one_line(text: str, most: int = 200) -> str:
