@@ -27,7 +27,7 @@ class RoundLimit(Plugin):
 
     async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
         if turn.turn.rounds > (limit := self._limit(turn)):
-            calls.skip(f"{limit} round{'' if limit == 1 else 's'} of tool calls")
+            calls.skip(f"{_counted(limit, 'round')} of tool calls")
 
     def _limit(self, turn: TurnView) -> int:
         """Of the conversation, else of the agent, else of the settings."""
@@ -86,14 +86,18 @@ class Budget(Plugin):
             calls.skip(reached)
         if limits.max_calls is not None:
             made = len(turn.calls) - len(calls.calls)
-            calls.skip(f"{limits.max_calls} calls", calls.calls[max(0, limits.max_calls - made) :])
+            calls.skip(_counted(limits.max_calls, "call"), calls.calls[max(0, limits.max_calls - made) :])
 
 
 def _reached(limits: Limits, usage: Usage, cost: float, seconds: float) -> str | None:
     if limits.max_tokens is not None and usage.total >= limits.max_tokens:
-        return f"{limits.max_tokens} tokens"
+        return _counted(limits.max_tokens, "token")
     if limits.max_cost is not None and cost >= limits.max_cost:
         return f"${limits.max_cost:g}"
     if limits.max_seconds is not None and seconds >= limits.max_seconds:
         return f"{limits.max_seconds:g} seconds"
     return None
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
