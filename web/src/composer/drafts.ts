@@ -3,6 +3,8 @@
 import type { FilePart } from "../api/types";
 
 const PREFIX = "dragoman.draft.";
+/** Set where somebody signs out: other tabs hear of it. */
+export const LEFT = "dragoman.left";
 
 /** What the storage did not take, because it is off or full: it stands here until the page is closed, which is asked about. */
 const unstored = new Map<string, string>();

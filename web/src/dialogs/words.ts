@@ -1,4 +1,4 @@
-/** The words of the settings, which are loaded with them. Another language that lacks one does not compile. */
+/** The words of the settings and of the browser's files, which are loaded with them. Another language that lacks one does not compile. */
 
 import { many } from "../i18n/en/calls";
 import { t } from "../i18n/words.svelte";
@@ -41,6 +41,12 @@ const en = {
   addPrompt: "Add prompt",
   removePromptSure: (name: string) => `Delete the prompt /${name}?`,
   removeFileSure: (path: string) => `Delete ${path} from this browser?`,
+  filesText: "Tools that run in the browser read and write these files. They stay on this device.",
+  filesNone: "There are no files yet.",
+  filesUsed: (used: string, quota: string) => `${used} of ${quota} used`,
+  uploadHere: "Add files",
+  removeAll: "Delete all",
+  confirmRemoveAll: "Delete all files in this browser?",
   usageTotal: "In all",
   usageUnpriced: (count: number) => many(count, "reply without a price", "replies without a price"),
   usageDay: "Day",
@@ -89,6 +95,12 @@ export const zh: DialogWords = {
   addPrompt: "添加提示词",
   removePromptSure: (name) => `删除提示词 /${name} 吗？`,
   removeFileSure: (path) => `从此浏览器中删除 ${path} 吗？`,
+  filesText: "在浏览器中运行的工具读写这些文件。它们只保存在此设备上。",
+  filesNone: "还没有文件。",
+  filesUsed: (used, quota) => `已用 ${used}，共 ${quota}`,
+  uploadHere: "添加文件",
+  removeAll: "全部删除",
+  confirmRemoveAll: "删除此浏览器中的全部文件吗？",
   usageTotal: "总计",
   usageUnpriced: (count) => `${count} 条回复价格未知`,
   usageDay: "日期",

@@ -285,13 +285,6 @@ export const en = {
   declineHere: "Decline",
   declined: "The person declined to run this in their browser.",
   hereText: "This call runs in your browser, apart from this page, and cannot reach the network.",
-  // files of this browser
-  filesText: "Tools that run in the browser read and write these files. They stay on this device.",
-  filesNone: "There are no files yet.",
-  filesUsed: (used: string, quota: string) => `${used} of ${quota} used`,
-  uploadHere: "Add files",
-  removeAll: "Delete all",
-  confirmRemoveAll: "Delete all files in this browser?",
   // settings
   general: "General",
   setup: "Set-up",

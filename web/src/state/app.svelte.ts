@@ -48,6 +48,9 @@ class App {
   traced = $state<string | null>(null);
   compared = $state.raw<Compared | null>(null);
   drawer = $state(false);
+  /** Whether pieces of the page could not be loaded; how often they are asked for again. */
+  lacking = false;
+  returns = $state(0);
   /** Words for the message field that somebody clicked on. */
   suggested = $state<string | null>(null);
   /** Where something that could not be sent has been put back: the key of a draft. */
@@ -65,7 +68,7 @@ class App {
     onSignedOut(() => (this.signedIn = "no"));
     live.watchVisibility();
     window.addEventListener("popstate", () => ((this.dialog = "none"), this.show(this.fromAddress(), false)));
-    window.addEventListener("pagehide", () => this.deleteNow());
+    window.addEventListener("pagehide", () => void this.deleteNow());
     await this.enter();
   }
 
@@ -111,6 +114,8 @@ class App {
   }
 
   private reload(): void {
+    if (this.lacking) this.returns++;
+    this.lacking = false;
     void attempt(() => list.load());
     void inbox.load();
   }
@@ -312,24 +317,16 @@ class App {
   }
 
   private async deleteFor(id: string): Promise<void> {
+    clearTimeout(this.pending.get(id));
     this.pending.delete(id);
     const gone = await attempt(async () => (await api.drop(id), true));
     if (gone) list.drop(id);
     else list.hidden.delete(id);
   }
 
-  /** The page is being closed: what was deleted stays deleted. */
-  private deleteNow(): void {
-    for (const [id, timer] of this.pending) {
-      clearTimeout(timer);
-      void fetch(withBase(`/api/conversations/${encodeURIComponent(id)}`), {
-        method: "DELETE",
-        keepalive: true,
-        headers: { "Content-Type": "application/json" },
-        body: "{}",
-      });
-    }
-    this.pending.clear();
+  /** The page is being closed, or left: what was deleted stays deleted. */
+  async deleteNow(): Promise<void> {
+    await Promise.all([...this.pending.keys()].map((id) => this.deleteFor(id)));
   }
 
   open(dialog: DialogName): void {
