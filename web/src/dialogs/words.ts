@@ -1,4 +1,4 @@
-/** The words of the settings and of the browser's files, which are loaded with them. Another language that lacks one does not compile. */
+/** The words of the settings, the tools and the browser's files, which are loaded with them. Another language that lacks one does not compile. */
 
 import { many } from "../i18n/en/calls";
 import { t } from "../i18n/words.svelte";
@@ -47,6 +47,12 @@ const en = {
   uploadHere: "Add files",
   removeAll: "Delete all",
   confirmRemoveAll: "Delete all files in this browser?",
+  systemHint: "Told to the model before everything else, in this conversation",
+  toolsNone: "There are no tools.",
+  toolsText: "What is switched off here is not offered to the model in this conversation.",
+  fromServer: (server: string) => `from ${server}`,
+  toolsFilter: "Find a tool",
+  ruledFor: (action: string, pattern: string) => `${action} for “${pattern}”`,
   usageTotal: "In all",
   usageUnpriced: (count: number) => many(count, "reply without a price", "replies without a price"),
   usageDay: "Day",
@@ -101,6 +107,12 @@ export const zh: DialogWords = {
   uploadHere: "添加文件",
   removeAll: "全部删除",
   confirmRemoveAll: "删除此浏览器中的全部文件吗？",
+  systemHint: "在此对话中最先告诉模型",
+  toolsNone: "没有工具。",
+  toolsText: "在这里关闭的工具，在此对话中不会提供给模型。",
+  fromServer: (server) => `来自 ${server}`,
+  toolsFilter: "查找工具",
+  ruledFor: (action, pattern) => `“${pattern}”：${action}`,
   usageTotal: "总计",
   usageUnpriced: (count) => `${count} 条回复价格未知`,
   usageDay: "日期",

@@ -100,7 +100,7 @@ class App {
     if (push && location.pathname !== address) history.pushState(null, "", address);
     this.current = id === null ? null : new ConversationView(id);
     if (this.current) this.current.sought = found;
-    if (id === null) this.planned = this.usual();
+    if (id === null) this.planned = drafts.plan() ?? this.usual();
     else this.keep(id);
     void catalog.loadTools(id);
     inbox.soon(); // between two streams, something may go untold
@@ -184,10 +184,8 @@ class App {
     }
     list.drop(id);
     drafts.move(id, "new");
-    if (this.current === null || this.current.id === id) {
-      this.show(null);
-      this.planned = planned;
-    }
+    drafts.setPlan(planned);
+    if (this.current === null || this.current.id === id) this.show(null);
     return true;
   }
 
@@ -207,6 +205,7 @@ class App {
     const made = await api.create($state.snapshot(this.planned) as ConversationSettings);
     list.put(made);
     drafts.move("new", made.id); // what was typed since
+    drafts.setPlan(null);
     this.show(made.id);
     const view = this.current as ConversationView;
     view.summary = made;
@@ -244,7 +243,7 @@ class App {
       const planned = { ...this.planned, ...changes } as Record<string, unknown>;
       for (const key of Object.keys(planned)) if (planned[key] === null) delete planned[key];
       this.planned = planned as ConversationSettings;
-      return;
+      return drafts.setPlan(this.planned);
     }
     await this.change(view.id, { settings: changes });
     remember();
