@@ -215,6 +215,9 @@ async def test_rules_are_listed_with_their_place_and_tried(person: Person) -> No
     await person.by("try-permission").fill("notes.write")
     await person.by("try-rules").click()
     await expect(person.by("tried")).to_contain_text("no rule fits")
+    await expect(person.by("tried")).to_be_in_viewport(ratio=1)
+    await person.by("tab-help").click()  # is read from its beginning
+    await expect(person.page.get_by_role("tabpanel").get_by_role("heading").first).to_be_in_viewport()
 
 
 @pytest.mark.long
