@@ -99,7 +99,7 @@ async def test_what_is_to_steer_is_taken_back_into_the_field_and_what_waits_is_s
 
 
 async def test_what_is_not_sent_outlives_a_reload_and_goes_with_its_message(person: Person) -> None:
-    """S2, S4: words, files and what was chosen, here and in the conversation that one left; none comes back once sent."""
+    """S2, S4: words, files and choices, here and in the conversation that one left; none once sent."""
     file = {"name": "list.txt", "mimeType": "text/plain", "buffer": b"milk"}
     await person.by("mode").click()
     await person.by("mode-ask").click()
