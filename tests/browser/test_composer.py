@@ -99,19 +99,24 @@ async def test_what_is_to_steer_is_taken_back_into_the_field_and_what_waits_is_s
 
 
 async def test_what_is_not_sent_outlives_a_reload_and_goes_with_its_message(person: Person) -> None:
-    """S2, S4: words and files, here and in the conversation that one left; none comes back once sent."""
+    """S2, S4: words, files and choices, here and in the conversation that one left; none once sent."""
     file = {"name": "list.txt", "mimeType": "text/plain", "buffer": b"milk"}
+    await person.by("mode").click()
+    await person.by("mode-ask").click()
     await person.by("composer-text").fill("hello")
     await person.page.locator("input[type=file][multiple]").set_input_files(file)  # type: ignore[arg-type]
     await expect(person.by("send")).to_be_enabled()
     await person.page.reload()
+    await expect(person.by("mode")).to_contain_text("Ask")
     await expect(person.by("attachment")).to_contain_text("list.txt")
     await expect(person.by("composer-text")).to_have_value("hello")
     await person.by("composer-text").press("Enter")
     await person.sees("Hello! How can I help?")
     await expect(person.by("message").last).to_contain_text("list.txt")
+    await expect(person.by("mode")).to_contain_text("Ask")
     await person.by("new-conversation").click()
     await expect(person.by("welcome")).to_be_visible()
+    await expect(person.by("mode")).to_contain_text("Auto")
     await expect(person.by("attachment")).to_have_count(0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
@@ -37,6 +38,15 @@ HEIGHTS = """() => {
 }"""
 
 
+@asynccontextmanager
+async def unloadable(person: Person, piece: str) -> AsyncIterator[None]:
+    """A piece of the page that the browser has not kept."""
+    pattern = f"**/assets/{piece}*"
+    await person.page.route(pattern, lambda route: route.abort())
+    yield
+    await person.page.unroute(pattern)
+
+
 async def test_a_stream_goes_on_after_the_server_was_killed(person: Person) -> None:
     """S3: the torn step is asked again, and nothing of it stands twice."""
     await person.say("long")
@@ -45,12 +55,28 @@ async def test_a_stream_goes_on_after_the_server_was_killed(person: Person) -> N
     await person.server.kill()
     await expect(person.by("reconnecting")).to_be_visible(timeout=60_000)
     assert await person.page.evaluate("window.heights[0]") == 0  # what is back at once moves nothing
+    async with unloadable(person, "SaidEditor"):
+        await person.by("message").hover()
+        await person.by("edit").click()
+        await expect(person.by("toast")).to_contain_text("cannot be reached")
     await person.server.start()
+    await expect(person.by("edit-send")).to_be_visible()  # what could not be loaded is asked for again
     await expect(person.answer).to_contain_text("Paragraph 19", timeout=60_000)
     await expect(person.by("stop")).to_be_hidden(timeout=60_000)
     shown = await person.answer.inner_text()
     found = [int(n) for n in re.findall(r"Paragraph (\d+)", shown)]
     assert found == list(range(LONG.count("Paragraph")))
+
+
+async def test_a_dialog_that_could_not_be_loaded_is_opened_by_another_click(person: Person) -> None:
+    """U3"""
+    async with unloadable(person, "FilesDialog"):
+        for _ in range(2):
+            await person.by("open-files").click()
+        await expect(person.by("toast")).to_contain_text("newer version")
+        await expect(person.by("toast")).to_have_count(1)
+    await person.by("open-files").click()
+    await expect(person.by("files")).to_be_visible()
 
 
 async def test_a_question_is_still_there_after_the_server_was_killed(person: Person) -> None:
@@ -114,9 +140,21 @@ async def test_a_sign_in_holds_after_a_restart(browser: Browser, mortal: Server)
         await stranger.page.goto(mortal.url)
         await expect(stranger.by("sign-in")).to_be_visible()
         await stranger.page.context.close()
+        await person.say("hello")
+        await person.sees("How can I help?")
+        tab = Person(await person.page.context.new_page(), mortal)
+        await tab.page.goto(person.page.url)
+        await tab.by("composer-text").fill("nobody else's")
+        await person.by("header-menu").click()
+        await person.page.get_by_role("menuitem", name="Delete").click()
         await person.by("open-settings").first.click()
-        await person.by("sign-out").click()
-        await expect(person.by("sign-in")).to_be_visible()
+        async with person.page.expect_request_finished(lambda request: request.method == "DELETE") as deleted:
+            await person.by("sign-out").click()
+        assert (response := await (await deleted.value).response())
+        assert response.status == 204  # nor is left what was deleted a moment ago
+        for one in (person, tab):
+            await expect(one.by("sign-in")).to_be_visible()
+        assert "nobody else's" not in await tab.page.evaluate("JSON.stringify(sessionStorage)")
         await person.page.reload()
         await expect(person.by("sign-in")).to_be_visible()
 

@@ -226,7 +226,7 @@ async def test_a_picture_for_a_model_that_reads_only_is_offered_one_that_sees(pa
 
 async def test_sent_pictures_and_files_stand_at_the_right_in_rows(person: Person) -> None:
     """M5: pictures in one row, chips below them, all at the right edge."""
-    note: FilePayload = {"name": "a.txt", "mimeType": "text/plain", "buffer": b"hello"}
+    note: FilePayload = {"name": f"{'a' * 180}.txt", "mimeType": "text/plain", "buffer": b"hello"}
     wide: FilePayload = {"name": "wide.png", "mimeType": "image/png", "buffer": png(900, 500)}
     await person.by("attach-file").set_input_files(files=[wide, note])
     await expect(person.by("attachment")).to_have_count(2)
@@ -243,5 +243,6 @@ async def test_sent_pictures_and_files_stand_at_the_right_in_rows(person: Person
     assert frame
     assert frame["width"] - picture["width"] < 4
     assert chip["y"] > picture["y"] + picture["height"]
+    assert chip["height"] < 40  # one line, however long the name is
     for box in (picture, chip):
         assert abs(box["x"] + box["width"] - (column["x"] + column["width"])) < 4

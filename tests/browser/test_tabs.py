@@ -97,8 +97,12 @@ async def test_what_is_typed_and_attached_meanwhile_is_there_when_the_network_is
     await person.page.route("**/api/conversations", hold)
     await person.say("hello")
     await person.by("composer-text").press_sequentially("and then")
+    leave = "dispatchEvent(new Event('beforeunload', {cancelable: true}))"
+    assert not await person.page.evaluate(leave)  # who reloads now is asked
     go.set()
     await person.sees("How can I help?")
+    await expect(person.by("send")).to_be_enabled()
+    assert await person.page.evaluate(leave)
     await expect(person.by("composer-text")).to_have_value("and then")
     go.clear()
     await person.page.route("**/api/files?*", hold)

@@ -7,20 +7,26 @@ import "./style/markdown.css";
 
 import { mount } from "svelte";
 
+import { me } from "./api/calls";
 import App from "./App.svelte";
+import { drafts, LEFT } from "./composer/drafts";
 import { loadMessages } from "./conversation/messages.svelte";
 import { speak, t } from "./i18n/words.svelte";
 import { app } from "./state/app.svelte";
 import { readKept, showTheme } from "./state/settings.svelte";
-import { tell } from "./state/toasts.svelte";
+import { attempt, tell } from "./state/toasts.svelte";
+
+const reload = (): void => location.reload();
 
 // The server was replaced by a newer one, which has other files, or is away. What is loaded then is undefined.
-addEventListener("vite:preloadError", (event) => {
+addEventListener("vite:preloadError", async (event) => {
   event.preventDefault();
-  tell(t().newVersion, "note", { label: t().reload, run: () => location.reload() }, 60);
+  if (await attempt(me)) tell(t().newVersion, "note", { label: t().reload, run: reload }, 60);
+  else app.lacking = true;
 });
 
-addEventListener("storage", () => {
+addEventListener("storage", ({ key }) => {
+  if (key === LEFT) (drafts.clear(), reload()); // signed out in another tab
   readKept();
   void speak();
 });

@@ -65,7 +65,8 @@ export const get = <T>(path: string, signal?: AbortSignal): Promise<T> =>
 export const post = <T>(path: string, body?: unknown): Promise<T> => json<T>(path, withBody("POST", body));
 export const patch = <T>(path: string, body: unknown): Promise<T> => json<T>(path, withBody("PATCH", body));
 export const put = <T>(path: string, body: unknown): Promise<T> => json<T>(path, withBody("PUT", body));
-export const remove = (path: string): Promise<void> => json<void>(path, withBody("DELETE", {}));
+/** Also where the page is closed meanwhile. */
+export const remove = (path: string): Promise<void> => json<void>(path, { ...withBody("DELETE", {}), keepalive: true });
 
 export async function text(path: string): Promise<string> {
   return (await send(path, {})).text();

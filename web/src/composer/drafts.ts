@@ -1,14 +1,18 @@
 /** What was written and not sent, by conversation: kept while one looks elsewhere. */
 
-import type { FilePart } from "../api/types";
+import type { ConversationSettings, FilePart } from "../api/types";
 
 const PREFIX = "dragoman.draft.";
+/** Set where somebody signs out: other tabs hear of it. */
+export const LEFT = "dragoman.left";
 
 /** What the storage did not take, because it is off or full: it stands here until the page is closed, which is asked about. */
 const unstored = new Map<string, string>();
-addEventListener("beforeunload", (event) => void (unstored.size && event.preventDefault()));
+addEventListener("beforeunload", (event) => void ((unstored.size || drafts.sending) && event.preventDefault()));
 
 export const drafts = {
+  /** How many messages are on their way: who closes the page now may lose them. */
+  sending: 0,
   /** For whom files are on their way: their draft may go on elsewhere meanwhile. */
   fields: new Set<{ key: string }>(),
   get(key: string): string | null {
@@ -41,6 +45,13 @@ export const drafts = {
     } catch {
       return [];
     }
+  },
+  /** What was chosen for a conversation that has not begun. */
+  plan(): ConversationSettings | null {
+    return JSON.parse(drafts.get("plan") ?? "null") as ConversationSettings | null;
+  },
+  setPlan(plan: ConversationSettings | null): void {
+    drafts.set("plan", plan ? JSON.stringify(plan) : "");
   },
   /** What was begun in one place goes on in another. */
   move(from: string, to: string): void {

@@ -1,4 +1,4 @@
-/** The words of the settings, which are loaded with them. Another language that lacks one does not compile. */
+/** The words of the settings, the tools and the browser's files, which are loaded with them. Another language that lacks one does not compile. */
 
 import { many } from "../i18n/en/calls";
 import { t } from "../i18n/words.svelte";
@@ -41,6 +41,18 @@ const en = {
   addPrompt: "Add prompt",
   removePromptSure: (name: string) => `Delete the prompt /${name}?`,
   removeFileSure: (path: string) => `Delete ${path} from this browser?`,
+  filesText: "Tools that run in the browser read and write these files. They stay on this device.",
+  filesNone: "There are no files yet.",
+  filesUsed: (used: string, quota: string) => `${used} of ${quota} used`,
+  uploadHere: "Add files",
+  removeAll: "Delete all",
+  confirmRemoveAll: "Delete all files in this browser?",
+  systemHint: "Told to the model before everything else, in this conversation",
+  toolsNone: "There are no tools.",
+  toolsText: "What is switched off here is not offered to the model in this conversation.",
+  fromServer: (server: string) => `from ${server}`,
+  toolsFilter: "Find a tool",
+  ruledFor: (action: string, pattern: string) => `${action} for “${pattern}”`,
   usageTotal: "In all",
   usageUnpriced: (count: number) => many(count, "reply without a price", "replies without a price"),
   usageDay: "Day",
@@ -89,6 +101,18 @@ export const zh: DialogWords = {
   addPrompt: "添加提示词",
   removePromptSure: (name) => `删除提示词 /${name} 吗？`,
   removeFileSure: (path) => `从此浏览器中删除 ${path} 吗？`,
+  filesText: "在浏览器中运行的工具读写这些文件。它们只保存在此设备上。",
+  filesNone: "还没有文件。",
+  filesUsed: (used, quota) => `已用 ${used}，共 ${quota}`,
+  uploadHere: "添加文件",
+  removeAll: "全部删除",
+  confirmRemoveAll: "删除此浏览器中的全部文件吗？",
+  systemHint: "在此对话中最先告诉模型",
+  toolsNone: "没有工具。",
+  toolsText: "在这里关闭的工具，在此对话中不会提供给模型。",
+  fromServer: (server) => `来自 ${server}`,
+  toolsFilter: "查找工具",
+  ruledFor: (action, pattern) => `“${pattern}”：${action}`,
   usageTotal: "总计",
   usageUnpriced: (count) => `${count} 条回复价格未知`,
   usageDay: "日期",

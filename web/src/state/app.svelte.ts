@@ -48,6 +48,9 @@ class App {
   traced = $state<string | null>(null);
   compared = $state.raw<Compared | null>(null);
   drawer = $state(false);
+  /** Whether pieces of the page could not be loaded; how often they are asked for again. */
+  lacking = false;
+  returns = $state(0);
   /** Words for the message field that somebody clicked on. */
   suggested = $state<string | null>(null);
   /** Where something that could not be sent has been put back: the key of a draft. */
@@ -65,7 +68,7 @@ class App {
     onSignedOut(() => (this.signedIn = "no"));
     live.watchVisibility();
     window.addEventListener("popstate", () => ((this.dialog = "none"), this.show(this.fromAddress(), false)));
-    window.addEventListener("pagehide", () => this.deleteNow());
+    window.addEventListener("pagehide", () => void this.deleteNow());
     await this.enter();
   }
 
@@ -97,7 +100,7 @@ class App {
     if (push && location.pathname !== address) history.pushState(null, "", address);
     this.current = id === null ? null : new ConversationView(id);
     if (this.current) this.current.sought = found;
-    if (id === null) this.planned = this.usual();
+    if (id === null) this.planned = drafts.plan() ?? this.usual();
     else this.keep(id);
     void catalog.loadTools(id);
     inbox.soon(); // between two streams, something may go untold
@@ -111,6 +114,8 @@ class App {
   }
 
   private reload(): void {
+    if (this.lacking) this.returns++;
+    this.lacking = false;
     void attempt(() => list.load());
     void inbox.load();
   }
@@ -179,10 +184,8 @@ class App {
     }
     list.drop(id);
     drafts.move(id, "new");
-    if (this.current === null || this.current.id === id) {
-      this.show(null);
-      this.planned = planned;
-    }
+    drafts.setPlan(planned);
+    if (this.current === null || this.current.id === id) this.show(null);
     return true;
   }
 
@@ -202,6 +205,7 @@ class App {
     const made = await api.create($state.snapshot(this.planned) as ConversationSettings);
     list.put(made);
     drafts.move("new", made.id); // what was typed since
+    drafts.setPlan(null);
     this.show(made.id);
     const view = this.current as ConversationView;
     view.summary = made;
@@ -239,7 +243,7 @@ class App {
       const planned = { ...this.planned, ...changes } as Record<string, unknown>;
       for (const key of Object.keys(planned)) if (planned[key] === null) delete planned[key];
       this.planned = planned as ConversationSettings;
-      return;
+      return drafts.setPlan(this.planned);
     }
     await this.change(view.id, { settings: changes });
     remember();
@@ -312,24 +316,16 @@ class App {
   }
 
   private async deleteFor(id: string): Promise<void> {
+    clearTimeout(this.pending.get(id));
     this.pending.delete(id);
     const gone = await attempt(async () => (await api.drop(id), true));
     if (gone) list.drop(id);
     else list.hidden.delete(id);
   }
 
-  /** The page is being closed: what was deleted stays deleted. */
-  private deleteNow(): void {
-    for (const [id, timer] of this.pending) {
-      clearTimeout(timer);
-      void fetch(withBase(`/api/conversations/${encodeURIComponent(id)}`), {
-        method: "DELETE",
-        keepalive: true,
-        headers: { "Content-Type": "application/json" },
-        body: "{}",
-      });
-    }
-    this.pending.clear();
+  /** The page is being closed, or left: what was deleted stays deleted. */
+  async deleteNow(): Promise<void> {
+    await Promise.all([...this.pending.keys()].map((id) => this.deleteFor(id)));
   }
 
   open(dialog: DialogName): void {

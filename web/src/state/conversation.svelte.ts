@@ -251,7 +251,7 @@ export class ConversationView {
         this.changeTurn(turn, { retry: { at: Date.now() / 1000 + event.seconds, reason: event.reason } });
         break;
       case "step.model":
-        if (event.reason) this.notes = [...this.notes.slice(-20), { id: ++this.noteCount, turn, text: event.reason }];
+        if (event.reason) this.note(turn, event.reason);
         break;
       case "message.added":
         this.flush();

@@ -17,7 +17,7 @@ export function dismiss(id: number): void {
 
 export function tell(text: string, kind: Toast["kind"] = "note", action?: Toast["action"], seconds?: number): number {
   const id = ++count;
-  const again = toasts.find((toast) => toast.text === text && !toast.action && !action);
+  const again = toasts.find((toast) => toast.text === text && toast.action?.run === action?.run);
   if (again) dismiss(again.id); // said once, and longer
   toasts.push({ id, text, kind, action });
   if (toasts.length > 4) toasts.shift();
