@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
 
 from dragoman import tool
 from dragoman.cli.commands.serve import serve
@@ -370,6 +371,26 @@ async def test_a_live_stream_ends_when_the_key_it_was_opened_with_is_taken_back(
             assert "again" not in str(rest)
             assert (await ada.ask("GET", f"/api/conversations/{id}/tree")).status == 200
         whole.state.context.publisher.close()
+
+
+async def test_a_file_that_was_asked_for_comes_whole(tmp_path: Path) -> None:
+    """U2: it has an end of its own, and no server may promise a length and send less."""
+    async with runtime_with(tmp_path, []) as runtime:
+        auth = Auth(runtime.store, load_secret(tmp_path / "secret"), key="key of local")
+        await runtime.store.add_person("ada", key_hash("old"), 1.0)
+
+        async def file(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+            await send({"type": "http.response.body", "body": b"a", "more_body": True})
+            await runtime.store.remove_person("ada")
+            await send({"type": "http.response.body", "body": b"b", "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+
+        app = Middleware(file, auth=auth, upload_limit=SMALL, look_again=0)
+        async with listening(app) as url, aiohttp.ClientSession() as http:
+            key = {"authorization": "Bearer old"}
+            async with asyncio.timeout(PATIENCE), http.get(f"{url}/api/files/x", headers=key) as got:
+                assert await got.read() == b"ab"
 
 
 async def test_guessing_many_at_once_keeps_nobody_else_out(tmp_path: Path) -> None:

@@ -239,6 +239,17 @@ async def test_a_provider_of_ones_own_is_there_at_once_and_can_be_removed(folder
     assert json.loads(folder.keys.read_text()) == {}
 
 
+async def test_a_provider_that_the_settings_name_in_a_chain_is_not_removed(folder: Folder) -> None:
+    """A chain is asked only where all its models are known."""
+    folder.file.parent.mkdir(parents=True)
+    folder.file.write_text(
+        'model = "ollama/any, acme/one"\n[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\n'
+    )
+    async with set_up(folder) as site:
+        needed = await site.ask("DELETE", "/api/setup/providers/acme")
+        assert (needed.status, "names acme/one, which acme serves" in needed.body["detail"]) == (422, True)
+
+
 async def test_a_provider_that_cannot_be_is_not_written(folder: Folder) -> None:
     async with set_up(folder) as site:
         before = folder.file.read_bytes()

@@ -126,10 +126,13 @@ def test_named_paths_are_told_without_a_look_at_the_rest(root: Path) -> None:
 def test_a_path_is_recorded_however_a_call_spells_it(root: Path) -> None:
     """B1: tools of one's own name what their arguments say."""
     (root / "to-src").symlink_to("src")
+    (root / "linked.txt").write_text("mine")
+    (root / "to-linked").symlink_to("linked.txt")
     history = history_of(root)
     spelled = [
         "./a.txt",
         "src//b.py",
+        "to-linked",
         "to-src/../src/new.py",
         str(root / "whole.txt"),
         "to-src/deep/linked.txt",
@@ -141,9 +144,12 @@ def test_a_path_is_recorded_however_a_call_spells_it(root: Path) -> None:
 
     told = record(history, work, paths=[*spelled, "../outside.txt", "/etc/hosts", "\0", "."])
     assert told is not None
-    assert paths_of(told) == ["a.txt", "src/b.py", "src/deep/linked.txt", "src/new.py", "whole.txt"]
+    files = ["a.txt", "linked.txt", "src/b.py", "src/deep/linked.txt", "src/new.py", "whole.txt"]
+    assert paths_of(told) == files
     go_back(history, told)
     assert (root / "a.txt").read_text() == "one\ntwo\n"
+    assert (root / "to-linked").is_symlink()
+    assert (root / "linked.txt").read_text() == "mine"
     assert not (root / "whole.txt").exists()
 
 

@@ -219,8 +219,8 @@ def _bounded(receive: Receive, limit: int, path: str) -> Receive:
 
 
 class _Answer:
-    """Sends an answer, with our headers. One that lasts ends when who reads it is out: their key was taken
-    back, or their sign-in is void."""
+    """Sends an answer, with our headers. One without an end of its own ends when who reads it is out: their
+    key was taken back, or their sign-in is void."""
 
     def __init__(self, send: Send, is_still_in: Callable[[], Awaitable[bool]], look_again: float) -> None:
         self._send = send
@@ -228,6 +228,7 @@ class _Answer:
         self._look_again = look_again
         self._clock = asyncio.get_running_loop().time
         self._looked = self._clock()
+        self._lasts = False
         self._ended = False
         self.begun = False
 
@@ -237,7 +238,8 @@ class _Answer:
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
-        elif message.get("more_body") and self._clock() - self._looked >= self._look_again:
+            self._lasts = "content-length" not in headers
+        elif self._lasts and message.get("more_body") and self._clock() - self._looked >= self._look_again:
             self._looked = self._clock()
             if not self._ended and not await self._is_still_in():
                 self._ended = True

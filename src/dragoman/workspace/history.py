@@ -91,7 +91,7 @@ class WorkspaceHistory:
         """A call is about to run that may write to `paths`, or to anything (None, or `everything`). → what
         will not be recorded, and why"""
         if paths is not None:
-            paths = [self._spelled(path) for path in paths]
+            paths = [*dict.fromkeys(spelled for path in paths for spelled in self._spelled(path))]
         with self._exclusive() as (file, records):
             wide, notes = everything or paths is None, list[str]()
             rules: IgnoreReader | None = None
@@ -130,12 +130,12 @@ class WorkspaceHistory:
                 records.save_open(record)
             return notes
 
-    def _spelled(self, path: str) -> str:
-        """`./a`, a whole path, or one through a link, as it is recorded."""
+    def _spelled(self, path: str) -> Iterator[str]:
+        """`./a`, a whole path, or one through a link, as it is recorded; of a link also what it leads to."""
         whole = self.root / path
         with suppress(ValueError):  # no path at all
-            path = os.path.relpath(Path(os.path.realpath(whole.parent), whole.name), self.root)
-        return Path(path).as_posix()
+            for place in (Path(os.path.realpath(whole.parent), whole.name), os.path.realpath(whole)):
+                yield Path(os.path.relpath(place, self.root)).as_posix()
 
     def end(self, turn: str, call: str) -> ChangeRecord | None:
         """It ran. When no other call of the turn runs beside it, what they changed is recorded."""

@@ -157,6 +157,14 @@ def test_settings_of_a_conversation_are_changed_and_kept(stage: Path) -> None:
     assert settings_in(stage) == kept | {"mode": "ask", "model": "stage/third"}
 
 
+def test_flags_hold_with_an_agent_that_may_have_its_own(stage: Path) -> None:
+    somebody = person(stage, "--agent", "helper", "--model", "stage/third", "--mode", "off")
+    somebody.says("hello")
+    somebody.sees("How can I help?")
+    assert somebody.leaves() == 0
+    assert settings_in(stage) == {"agent": "helper", "model": "stage/third", "mode": "off"}
+
+
 def settings_in(stage: Path) -> object:
     """Of the only conversation."""
     with closing(sqlite3.connect(stage / "chat.db")) as db, db:

@@ -49,6 +49,17 @@ async def test_a_conversation_is_answered_by_its_own_model_or_by_the_one_that_is
     ]
 
 
+async def test_flags_hold_with_an_agent_that_has_its_own(tmp_path: Path) -> None:
+    """R1: in a new conversation as in one that goes on."""
+    settings = 'store = "chat.db"\nmodel = "acme/one"\n[providers.acme]\nbase_url = "{}"\nlocal = true\n'
+    agent = '[agents.coder]\ndescription = "Codes."\nprompt = "Code."\nmodel = "acme/its"\nmode = "off"\n'
+    async with loopback(says("One."), says("Two.")) as server:
+        (tmp_path / "dragoman.toml").write_text(settings.format(server.url) + agent, "utf-8")
+        for flags in ((), ("--model", "acme/second", "--mode", "auto")):
+            await program("run", "--agent", "coder", *flags, "Hi", folder=tmp_path)
+    assert [(body["model"], "tools" in body) for body in server.bodies] == [("its", False), ("second", True)]
+
+
 async def test_what_is_to_be_forgotten_is_kept_nowhere(stage: Path) -> None:
     ended = await program("run", "--forget", "hello", folder=stage)
     assert (ended.status, ended.out) == (0, "Hello! How can I help?\n")

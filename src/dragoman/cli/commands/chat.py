@@ -113,10 +113,11 @@ async def _begin(session: Session, built: Built, flags: ChatFlags) -> TurnHandle
     _greet(session, built, model or session.chosen.name)
     await _tell_of_others(session, known.id if known is not None else None)
     turn = await session.open(known.id) if known is not None else None
-    if flags.model is not None and own.get("model"):  # what is said now goes before what was set there
-        await session.change(model=flags.model)
-    if flags.mode is not None and own.get("mode"):
-        await session.change(mode=flags.mode)
+    if own or flags.agent is not None:  # what is said now goes before what was set there, or an agent says
+        if flags.model is not None:
+            await session.change(model=flags.model)
+        if flags.mode is not None:
+            await session.change(mode=flags.mode)
     if flags.agent is not None:
         session.runtime.services.agent(flags.agent)
         await session.change(agent=flags.agent)

@@ -218,10 +218,9 @@ async def _send(
     said: Sequence[Part],
     output_type: SchemaOutput | None,
 ) -> TurnHandle[Any]:
-    over: SendOptions = {"agent": flags.agent}
-    if flags.conversation is not None:  # what is said now goes before what was set there
-        over |= {"model": model_name(flags), "max_rounds": flags.max_rounds}
-        over["mode"] = cast(Mode | None, flags.mode)
+    # What is said now goes before what a conversation, or an agent, says.
+    over: SendOptions = {"agent": flags.agent, "model": model_name(flags), "max_rounds": flags.max_rounds}
+    over["mode"] = cast(Mode | None, flags.mode)
     over["options"] = read_options(flags, await _type_of_model(flags, conversation, runtime))
     if output_type is None:
         return await conversation.send(said, **over)

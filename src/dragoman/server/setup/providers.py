@@ -9,6 +9,7 @@ from typing import Any
 
 from dragoman.errors import ConfigError, DragomanError, NotFound, ProviderError
 from dragoman.providers.catalog import Provider, load_catalog
+from dragoman.providers.chain import names_in
 from dragoman.providers.listing import list_models
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import describe_auth, reach
@@ -140,14 +141,17 @@ async def remove_provider(runtime: Runtime, own: OwnSettings, name: str) -> None
 
 
 def _check_unneeded(models: Models, own: OwnSettings, name: str) -> None:
-    """A server does not start where its settings name a model that nobody serves."""
-    model = own.settings.values.get("model")
-    if not model or name in load_catalog().providers:  # which is there without a file, too
+    """Nobody answers where the settings name a model, or a chain with one, that nobody serves."""
+    named = own.settings.values.get("model")
+    if not named or name in load_catalog().providers:  # which is there without a file, too
         return
-    with suppress(NotFound):
-        if models.catalog.find(model)[0].name == name:
-            where = own.origin("model") or "the program"
-            raise ConfigError(f"{where} names {model}, which {name} serves: name another model there first")
+    for model in names_in(named):
+        with suppress(NotFound):
+            if models.catalog.find(model)[0].name == name:
+                where = own.origin("model") or "the program"
+                raise ConfigError(
+                    f"{where} names {model}, which {name} serves: name another model there first"
+                )
 
 
 def _models(runtime: Runtime) -> Models:
