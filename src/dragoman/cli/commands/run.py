@@ -113,7 +113,8 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
             print(f"· {built.prompt.file.name} of this folder is part of the prompt", file=sys.stderr)
         async with chosen.models, built.runtime as runtime:
             _check_agent(flags, runtime)
-            await _start_servers(runtime.services.toolbox)
+            if flags.mode != "off":
+                await _start_servers(runtime.services.toolbox)
             turn: TurnHandle[Any] | None = await _begin(flags, runtime, message, output_type, chosen)
             while turn is not None:
                 interrupts.watch(turn)
