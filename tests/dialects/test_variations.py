@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from dragoman.dialects.dialect import NAMES, TextCall, dialect
+from dragoman.dialects.dialect import NAMES, Dialect, TextCall, any_format_beside, dialect
 from dragoman.messages.parts import Arguments
 from dragoman.wire.thinking import BEGIN_TOKENS, END_TOKENS, THOUGHTS
 from tests.dialects.calls import in_pieces, tools_of
@@ -141,6 +141,28 @@ def test_w4_a_call_in_any_format_in_the_thoughts_of_gpt_oss_never_runs(name: str
     for draft in (*drafts, "get_time(a=1)", 'get_time {"a": 1}', '```json\n{"name": "get_time"}\n```'):
         thought = f"<|channel|>analysis<|message|>Maybe\n{draft}\nor not.<|end|>"
         check(name, f"{thought}<|start|>assistant<|channel|>final<|message|>No need.", [], "No need.")
+
+
+@pytest.mark.parametrize("language", [dialect("action"), any_format_beside("action")], ids=["action", "any"])
+def test_w4_an_action_in_code_in_a_thought_never_runs(language: Dialect) -> None:
+    for fence in ("```", "~~~"):
+        thought = f"I may.\n{fence}\n# so\nAction: get_time(a=1)\n{fence}\nOr not."
+        parsed = language.parse(f"Thought: {thought}", tools_of([TextCall("get_time", {})]))
+        assert (parsed.found, parsed.reasoning) == ((), thought)
+
+
+@pytest.mark.parametrize(
+    ("name", "reply"),
+    [
+        ("action", "Thought: Hm.{end}"),
+        ("action", "Thought: Hm.\nAction: get_time(a=1){end}"),
+        ("harmony", "<|channel|>analysis<|message|>Hm.{end}"),
+        ("any", "<|channel|>analysis<|message|>Hm.{end}"),
+    ],
+)
+def test_d2_what_ends_a_reply_is_left_out_behind_a_thought(name: str, reply: str) -> None:
+    for end in END_TOKENS:
+        assert dialect(name).parse(reply.format(end=end)).reasoning.strip() == "Hm.", end
 
 
 @every_dialect
