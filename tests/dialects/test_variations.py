@@ -179,6 +179,8 @@ def test_d3_a_sentence_about_a_tag_is_text_also_where_the_reply_ends_with_it(nam
     for tag in [one for one in dialect(name).opens if re.fullmatch(r"<\w+>", one)]:
         check(name, f"Calls begin with {tag} and JSON.", [], f"Calls begin with {tag} and JSON.")
         check(name, f"In front of it stands {tag}.", [], f"In front of it stands {tag}.")
+        check(name, f"调用以{tag}开头，然后是JSON。", [], f"调用以{tag}开头，然后是JSON。")
+        check(name, f"标签是{tag}。", [], f"标签是{tag}。")
 
 
 @every_dialect
