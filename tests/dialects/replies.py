@@ -728,6 +728,12 @@ LLAMA_JSON = [
         'So:\n{"name": "get_time", "description": "The time.", "parameters": {"type": "object", "properties": {}}}',
     ),
     Reply(
+        "a call, and a tool that is listed",
+        '{"name": "get_time", "parameters": {}}, {"name": "x", "parameters": {"type": "object", "properties": {}}}',
+        (TIME,),
+        ', {"name": "x", "parameters": {"type": "object", "properties": {}}}',
+    ),
+    Reply(
         "several bare ones, with and without semicolons",
         '{"name": "get_time", "parameters": {}};{"name": "get_time", "parameters": {}}\n{"name": "read_file", '
         '"parameters": {"path": "b"}} {"a": 1}',
@@ -1808,6 +1814,16 @@ LOOSE = [
         'Now. <TOOLCALL>[get_time(), read_file(path="a")]</TOOLCALL> Ok.',
         (TIME, _read("a")),
         "Now. Ok.",
+    ),
+    Reply(
+        "Nemotron, of which is told", "The tag <TOOLCALL>f(x) is text.", (), "The tag <TOOLCALL>f(x) is text."
+    ),
+    Reply(
+        "Nemotron, with words in the list",
+        "<TOOLCALL>[get_time(), and so on]</TOOLCALL> Ok.",
+        (),
+        "Ok.",
+        ("did not run",),
     ),
     Reply(
         "Nemotron in neither", '<TOOLCALL>[{"name": read_file}]</TOOLCALL> Ok.', (), "Ok.", ("did not run",)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from dragoman.dialects.dialect import NAMES, TextCall, dialect
+from dragoman.dialects.dialect import NAMES, Dialect, TextCall, any_format_beside, dialect
 from dragoman.messages.parts import Arguments
 from dragoman.wire.thinking import BEGIN_TOKENS, END_TOKENS, THOUGHTS
 from tests.dialects.calls import in_pieces, tools_of
@@ -143,6 +143,28 @@ def test_w4_a_call_in_any_format_in_the_thoughts_of_gpt_oss_never_runs(name: str
         check(name, f"{thought}<|start|>assistant<|channel|>final<|message|>No need.", [], "No need.")
 
 
+@pytest.mark.parametrize("language", [dialect("action"), any_format_beside("action")], ids=["action", "any"])
+def test_w4_an_action_in_code_in_a_thought_never_runs(language: Dialect) -> None:
+    for fence in ("```", "~~~"):
+        thought = f"I may.\n{fence}\n# so\nAction: get_time(a=1)\n{fence}\nOr not."
+        parsed = language.parse(f"Thought: {thought}", tools_of([TextCall("get_time", {})]))
+        assert (parsed.found, parsed.reasoning) == ((), thought)
+
+
+@pytest.mark.parametrize(
+    ("name", "reply"),
+    [
+        ("action", "Thought: Hm.{end}"),
+        ("action", "Thought: Hm.\nAction: get_time(a=1){end}"),
+        ("harmony", "<|channel|>analysis<|message|>Hm.{end}"),
+        ("any", "<|channel|>analysis<|message|>Hm.{end}"),
+    ],
+)
+def test_d2_what_ends_a_reply_is_left_out_behind_a_thought(name: str, reply: str) -> None:
+    for end in END_TOKENS:
+        assert dialect(name).parse(reply.format(end=end)).reasoning.strip() == "Hm.", end
+
+
 @every_dialect
 def test_d2_what_a_prompt_ends_with_is_left_out_where_a_reply_begins_with_it(name: str) -> None:
     calls = calls_of({"path": "a"})
@@ -157,6 +179,8 @@ def test_d3_a_sentence_about_a_tag_is_text_also_where_the_reply_ends_with_it(nam
     for tag in [one for one in dialect(name).opens if re.fullmatch(r"<\w+>", one)]:
         check(name, f"Calls begin with {tag} and JSON.", [], f"Calls begin with {tag} and JSON.")
         check(name, f"In front of it stands {tag}.", [], f"In front of it stands {tag}.")
+        check(name, f"调用以{tag}开头，然后是JSON。", [], f"调用以{tag}开头，然后是JSON。")
+        check(name, f"标签是{tag}。", [], f"标签是{tag}。")
 
 
 @every_dialect

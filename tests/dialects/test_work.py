@@ -80,3 +80,8 @@ def test_a_piece_of_plain_prose_is_passed_on_with_little_work(language: Dialect)
     pieces = [" quick", " brown", " fox "] * 100
 
     assert work(lambda: [*map(shown_text.feed, pieces)]) < 12 * len(pieces)
+
+
+def test_tags_of_an_unknown_model_that_nothing_closes_come_to_an_end() -> None:
+    """Each was read up to the end of the reply, and all behind it once more: this took minutes."""
+    assert dialect("any").parse("<|ABC|def> " * 2_000, TOOLS).found == ()

@@ -180,6 +180,23 @@ def test_two_calls_of_one_tool_without_ids_are_told_apart_by_their_complete_argu
     assert outcome(events) == [("look", {"at": 1}), ("look", {"at": 2})]
 
 
+def test_a_long_call_with_an_id_for_every_piece_is_put_together_in_no_time() -> None:
+    """In time that grew with the cube of its length, this took an hour."""
+    text = to_json({"content": 'if x == "{": {"y"}\n' * 1_000}).decode()
+    pieces = [{"index": 0, "id": f"id_{at}", "arguments": text[at : at + 8]} for at in range(0, len(text), 8)]
+    look = {"index": 0, "id": "id", "name": "look"}
+    assert outcome(assembled(look, *pieces)) == [("look", parse_arguments(text))]
+
+
+def test_a_new_id_behind_whole_arguments_begins_a_call_though_its_name_comes_later() -> None:
+    events = assembled(
+        {"index": 0, "id": "a", "name": "look", "arguments": '{"at": 1}\n'},
+        {"index": 0, "id": "b", "arguments": '{"whom": "x"}'},
+        {"index": 0, "id": "b", "name": "ask"},
+    )
+    assert outcome(events) == [("look", {"at": 1}), ("ask", {"whom": "x"})]
+
+
 def test_a_call_without_arguments_keeps_its_place_before_the_next() -> None:
     events = assembled(
         {"index": 0, "id": "a", "name": "now"},

@@ -150,7 +150,7 @@ class AnyFormat(Dialect):
         """Calls in tags that are known but for what one model puts in front of or behind each name."""
         start = cursor.taken
         tag = yield from cursor.accept(*_VARIANTS)
-        yield from cursor.until(f"</{tag[1:]}")
+        yield from cursor.until(f"</{tag[1:]}", tag)
         yield from cursor.accept(f"</{tag[1:]}")
         affix = _AFFIX.search(tag)
         assert affix is not None  # the forms have one

@@ -244,7 +244,7 @@ class Dialect(ABC):
 
 
 _BEGINS_CALL = re.compile(  # a name, a tag or nothing, or it ends within a tag: no sentence ends like this
-    r"\S*(?<![.,;!?)*'])|.*<(?:[^\s<>]+(?: [^<>]{0,40})?)?", re.DOTALL
+    r"(?:(?![^\W\x00-\x7f])\S)*(?<![.,;!?)*'。，；！？）])|.*<(?:[^\s<>]+(?: [^<>]{0,40})?)?", re.DOTALL
 )
 _LONGEST_NAME = 200  # what is longer is no name
 

@@ -97,18 +97,21 @@ class LlamaJson(Dialect):
                 return [*found, self.bad(payload.flaw, name_in(payload.text))]
             calls = self.entries(payload) if loose is None else loose
             if not marked and any(isinstance(one, TextCall) and is_schema(one.arguments) for one in calls):
+                cursor.back(cursor.taken - before if found else 0)
                 return found or None
             found += calls
 
     def _python(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         """Calls as Python has them between the tags: Nemotron, which was trained on both."""
+        start = cursor.taken
         listed = yield from cursor.accept("[")
         yield from cursor.space()
         found = yield from read_python_calls(self, cursor, tools, certain=True)
         yield from cursor.space()
         if listed and (yield from cursor.accept("]")):
             yield from cursor.space()
-        yield from cursor.accept(TAGS[opener])
+        if not (yield from cursor.accept(TAGS[opener])) and cursor.at < len(cursor.text):
+            return (yield from self.stray(cursor, opener, TAGS[opener], start))
         return found
 
     def _without_json(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:

@@ -126,7 +126,9 @@ class Scanner:
         calls_or_thoughts = (*self._openers, *self._elements, *self._thoughts)
         self._known = (*calls_or_thoughts, *self._thought_ends, *grammar.drops, *endings)
         self._marks = marks(*self._known, *(() if grammar.reserved else _RUNS))
-        self._turns = marks(*grammar.turns) if grammar.turns else self._marks
+        self._known_in_thought = (*grammar.turns, *END_TOKENS) if grammar.turns else self._known
+        tokens = grammar.reserved or all("|" in turn for turn in grammar.turns)  # which no code protects
+        self._marks_in_thought = marks(*self._known_in_thought, *(() if tokens else _RUNS))
         self._in_code = (*self._marked, *((grammar.sure,) if grammar.sure else ()))
         self._shown = VisibleText()
         self._answer_end = ""  # what ends the answer, where its beginning was marked
@@ -168,7 +170,7 @@ class Scanner:
                 begun = yield from cursor.sees(*grammar.begins)
                 if begun and (yield from self._call(begun)):
                     continue
-            wanted = self._turns if self._shown.thinks else self._marks
+            wanted = self._marks_in_thought if self._shown.thinks else self._marks
             mark = cursor.seek(wanted)
             self._shown.add(cursor.cut())
             if not mark and cursor.over:
@@ -377,7 +379,8 @@ class Scanner:
         space = yield from cursor.space()
         for_calls = self._shown.unsaid or language in self._grammar.call_blocks
         begins = (*self._grammar.begins, *self._elements) if for_calls else ()
-        mark = yield from cursor.sees(*self._openers, *begins)
+        openers = self._grammar.turns if self._shown.thinks else (*self._openers, *begins)
+        mark = yield from cursor.sees(*openers)
         if mark and (yield from self._call(mark)):
             yield from self._fenced_calls(ticks)
             return
@@ -427,4 +430,4 @@ class Scanner:
                 yield
         if held and not cursor.broken_off:  # never closed: read it again, as if the fence had been text
             cursor.back(cursor.taken)
-            self._marks = marks(*self._known)
+            self._marks, self._marks_in_thought = marks(*self._known), marks(*self._known_in_thought)

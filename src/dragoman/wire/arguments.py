@@ -11,7 +11,8 @@ from dragoman.messages.parts import Arguments, canonical
 from dragoman.wire.surrogates import join_all, join_halves, read_torn_json
 
 # A string is matched whole, so that a comma inside one is never taken for a trailing one.
-_STRING_OR_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
+# One that is never closed is taken to the end: its other quotes would each be tried as the beginning of one.
+_STRING_OR_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(?=\s*[}\]])')
 _ENCODINGS = 2  # an object may have been made a string, and that a string again
 
 

@@ -107,8 +107,7 @@ class Calls:
         call = here[-1]
         if id and call.provider_id != id:
             earlier = next((old for old in reversed(here) if old.provider_id == id), None)
-            goes_on = arguments and not name and not call.is_whole  # some make up an id for every piece
-            if earlier is None and call.provider_id is not None and not goes_on:
+            if earlier is None and call.provider_id is not None and not call.goes_on(name, arguments):
                 return None  # a new id at an occupied index is a new call
             call = earlier or call
         if name and call.is_over(name, arguments, id=id, loose=index is None and id is None):
@@ -147,10 +146,16 @@ class _ArrivingCall:
     def text(self) -> str:
         return "".join(self.pieces)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether its arguments have come, and are complete."""
-        return bool(self.pieces) and parse_arguments(self.text) is not None
+    def goes_on(self, name: str | None, arguments: RawArguments) -> bool:
+        """Whether a piece with another id is one of this call: some make up an id for every piece."""
+        if name or not arguments:
+            return False
+        if isinstance(arguments, str) and not arguments.lstrip().startswith(("{", '"')):
+            return True
+        text = (
+            self.text.rstrip()
+        )  # which is looked at as a whole only where it may end, or this took for ever
+        return not text.endswith(("}", '"')) or parse_arguments(text) is None
 
     def take_name(self, name: str) -> None:
         """A name comes whole, in pieces, or again and again: what is held already is not added once more."""
