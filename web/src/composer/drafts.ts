@@ -1,10 +1,11 @@
 /** What was written and not sent, by conversation: kept while one looks elsewhere. */
 
 import type { ConversationSettings, FilePart } from "../api/types";
+import { basePath } from "../basePath";
 
 const PREFIX = "dragoman.draft.";
-/** Set where somebody signs out: other tabs hear of it. */
-export const LEFT = "dragoman.left";
+/** Set where somebody signs out: other tabs hear of it, and not those of another server below the same address. */
+export const LEFT = `dragoman.left${basePath}`;
 
 /** What the storage did not take, because it is off or full: it stands here until the page is closed, which is asked about. */
 const unstored = new Map<string, string>();
