@@ -42,4 +42,11 @@ async def test_a_conversation_is_held_below_a_path(browser: Browser, tmp_path: P
         await page.go_back()
         await expect(page.get_by_test_id("welcome")).to_be_visible(timeout=60_000)
         assert not [address for address in outside if address.startswith("http")], outside
+        await page.get_by_test_id("composer-text").fill("still here")
+        other = await context.new_page()  # of another server, at the root of the same address
+        await other.goto(url.removesuffix("/chat"))
+        await other.evaluate("localStorage['dragoman.left'] = 'now'")
+        await other.evaluate("""localStorage['dragoman.settings'] = '{"theme": "dark"}'""")
+        await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+        await expect(page.get_by_test_id("composer-text")).to_have_value("still here")
         await context.close()

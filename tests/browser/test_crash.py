@@ -157,6 +157,9 @@ async def test_a_sign_in_holds_after_a_restart(browser: Browser, mortal: Server)
         assert "nobody else's" not in await tab.page.evaluate("JSON.stringify(sessionStorage)")
         await person.page.reload()
         await expect(person.by("sign-in")).to_be_visible()
+        async with unloadable(person, "SignIn"):
+            await person.page.reload()
+            await expect(person.by("toast")).to_contain_text("newer version")
 
 
 @pytest.mark.long

@@ -115,15 +115,22 @@ async def test_a_model_is_found_named_and_kept_for_the_next_conversation(person:
 
 @pytest.mark.long
 async def test_a_setting_names_the_model_of_new_conversations(person: Person) -> None:
-    """R1: whatever was chosen last in another one; and after a reload."""
-    await person.by("model").click()
-    await person.by("model-search").fill("stage/other")
-    await person.page.keyboard.press("Enter")
+    """R1: whatever was chosen last in another one; and after a reload. The mode that was chosen stays."""
+
+    async def choose(name: str) -> None:
+        await person.by("model").click()
+        await person.by("model-search").fill(name)
+        await person.page.keyboard.press("Enter")
+
+    await person.by("mode").click()
+    await person.by("mode-ask").click()
+    await choose("stage/other")
     await expect(person.by("model")).to_contain_text("stage/other")
     await person.by("open-settings").click()
     await person.by("begins").select_option("stage/model")
     await person.page.keyboard.press("Escape")
     await expect(person.by("model")).not_to_contain_text("stage/other")
+    await expect(person.by("mode")).to_contain_text("Ask")
     await person.say("hello")
     await person.sees("stage/model")
     await person.by("new-conversation").click()
@@ -135,6 +142,17 @@ async def test_a_setting_names_the_model_of_new_conversations(person: Person) ->
     await person.by("begins").select_option("last")
     await person.page.keyboard.press("Escape")
     await expect(person.by("model")).to_contain_text("stage/other")
+    await person.by("mode").click()
+    await person.by("mode-ask").click()
+    await person.by("conversation").get_by_role("link").click()
+    await person.sees("How can I help?")
+    await choose("stage/model")
+    await person.page.wait_for_function(
+        "localStorage['dragoman.settings'].includes('\"model\":\"stage/model')"
+    )
+    await person.by("new-conversation").click()
+    await expect(person.by("mode")).to_contain_text("Ask")
+    await expect(person.by("model")).not_to_contain_text("other")  # that one was not chosen with the mode
 
 
 @pytest.mark.long
@@ -250,13 +268,19 @@ async def test_a_rule_is_tried_given_and_taken_back(person: Person) -> None:
 
 @pytest.mark.long
 async def test_tools_are_found_with_what_the_rules_say_of_them(person: Person) -> None:
-    """P11"""
+    """P11: and counted without those that are switched off for a conversation that has not begun."""
+    await expect(person.by("open-tools")).to_contain_text(re.compile("[1-9]"))
+    count = int(await person.by("open-tools").inner_text())
     await person.by("open-tools").click()
     await person.by("tools-filter").fill("nap")
     await expect(person.by("ruled")).to_have_count(1)
     await expect(person.by("ruled")).to_contain_text("allowed (dragoman.toml:4)")
     await person.by("tools-filter").fill("write a note")
     await expect(person.by("ruled")).to_have_text("asks first")
+    await person.by("tools").get_by_role("checkbox").last.uncheck()
+    await person.page.keyboard.press("Escape")
+    await person.page.reload()
+    await expect(person.by("open-tools")).to_have_text(str(count - 1))
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ import "./style/markdown.css";
 
 import { mount } from "svelte";
 
-import { me } from "./api/calls";
+import { text } from "./api/client";
 import App from "./App.svelte";
 import { drafts, LEFT } from "./composer/drafts";
 import { loadMessages } from "./conversation/messages.svelte";
@@ -21,7 +21,7 @@ const reload = (): void => location.reload();
 // The server was replaced by a newer one, which has other files, or is away. What is loaded then is undefined.
 addEventListener("vite:preloadError", async (event) => {
   event.preventDefault();
-  if (await attempt(me)) tell(t().newVersion, "note", { label: t().reload, run: reload }, 60);
+  if (await attempt(() => text("/"))) tell(t().newVersion, "note", { label: t().reload, run: reload }, 60);
   else app.lacking = true;
 });
 

@@ -1,10 +1,15 @@
 /** What was written and not sent, by conversation: kept while one looks elsewhere. */
 
-import type { ConversationSettings, FilePart } from "../api/types";
+import type { ConversationChange } from "../api/generated";
+import type { FilePart } from "../api/types";
+import { basePath } from "../basePath";
+
+/** Null where what is usual is not wanted. */
+export type Changes = NonNullable<ConversationChange["settings"]>;
 
 const PREFIX = "dragoman.draft.";
-/** Set where somebody signs out: other tabs hear of it. */
-export const LEFT = "dragoman.left";
+/** Set where somebody signs out: other tabs hear of it, and not those of another server below the same address. */
+export const LEFT = `dragoman.left${basePath}`;
 
 /** What the storage did not take, because it is off or full: it stands here until the page is closed, which is asked about. */
 const unstored = new Map<string, string>();
@@ -46,12 +51,13 @@ export const drafts = {
       return [];
     }
   },
-  /** What was chosen for a conversation that has not begun. */
-  plan(): ConversationSettings | null {
-    return JSON.parse(drafts.get("plan") ?? "null") as ConversationSettings | null;
+  /** What was chosen for a conversation that has not begun, and not what it begins with anyway. */
+  plan(): Changes {
+    return JSON.parse(drafts.get("plan") ?? "{}") as Changes;
   },
-  setPlan(plan: ConversationSettings | null): void {
-    drafts.set("plan", plan ? JSON.stringify(plan) : "");
+  setPlan(plan: Changes): void {
+    const text = JSON.stringify(plan);
+    drafts.set("plan", text === "{}" ? "" : text);
   },
   /** What was begun in one place goes on in another. */
   move(from: string, to: string): void {

@@ -133,7 +133,6 @@ export const en = {
   forConversation: "This conversation",
   forConversationHint: "Instructions, options, privacy, tools",
   system: "Instructions for the model",
-  asksFirst: "runs in this browser",
   prompts: "Prompts",
   insertPrompt: "Insert it",
   noPrompts: "No prompts yet. Add some in the settings.",
@@ -171,7 +170,6 @@ export const en = {
   forkFolderHint: "what it writes is not written here",
   notAnExport: "This file is no export of a conversation: an export is a JSON file.",
   chooseModel: "Choose a model",
-  serverStates: { running: "running", starting: "starting", login: "wants a sign-in", failed: "failed", idle: "not started" } as Record<string, string>,
   actions: { allow: "allowed", ask: "asks first", deny: "denied" },
   waitingQuestions: (count: number) => (count === 1 ? "One question waits for you" : `${count} questions wait for you`),
   examples: [

@@ -129,7 +129,6 @@ export const zh: Words = {
   forConversation: "此对话",
   forConversationHint: "指令、选项、隐私、工具",
   system: "给模型的说明",
-  asksFirst: "在此浏览器中运行",
   prompts: "提示词",
   insertPrompt: "插入",
   noPrompts: "还没有提示词，可在设置中添加。",
@@ -167,7 +166,6 @@ export const zh: Words = {
   forkFolderHint: "它写入的内容不会写到这里",
   notAnExport: "此文件不是导出的对话：导出的是 JSON 文件。",
   chooseModel: "选择模型",
-  serverStates: { running: "运行中", starting: "启动中", login: "需要登录", failed: "失败", idle: "未启动" },
   actions: { allow: "允许", ask: "先询问", deny: "拒绝" },
   waitingQuestions: (count) => `有 ${count} 个问题等待你回答`,
   examples: [

@@ -6,7 +6,7 @@ import type { LiveEvent } from "../api/events";
 import type { Begun, ConversationChange } from "../api/generated";
 import type { ConversationSettings, FilePart, JsonObject, Part } from "../api/types";
 import { basePath, withBase } from "../basePath";
-import { drafts } from "../composer/drafts";
+import { type Changes, drafts } from "../composer/drafts";
 import { isKnown } from "../composer/models";
 import { t } from "../i18n/words.svelte";
 import { catalog } from "./catalog.svelte";
@@ -100,8 +100,10 @@ class App {
     if (push && location.pathname !== address) history.pushState(null, "", address);
     this.current = id === null ? null : new ConversationView(id);
     if (this.current) this.current.sought = found;
-    if (id === null) this.planned = drafts.plan() ?? this.usual();
-    else this.keep(id);
+    if (id === null) {
+      this.planned = this.usual();
+      void this.put(drafts.plan(), false); // what was chosen for it
+    } else this.keep(id);
     void catalog.loadTools(id);
     inbox.soon(); // between two streams, something may go untold
   }
@@ -151,7 +153,7 @@ class App {
   /** A running turn is steered, or the message waits in line. Null where it was taken, else where it belongs now: the id of a
    * conversation, or "new". */
   async say(parts: api.Said, queue: boolean, options: JsonObject = {}): Promise<string | null> {
-    const planned = $state.snapshot(this.planned) as ConversationSettings;
+    const plan = drafts.plan();
     const before = this.current;
     let view = before;
     const done = await attempt(async () => {
@@ -169,11 +171,11 @@ class App {
     if (done && view) (view as ConversationView).said++;
     if (done) return null;
     if (before || !view) return before?.id ?? "new";
-    return (await this.withdraw(view, planned)) ? "new" : (view as ConversationView).id;
+    return (await this.withdraw(view, plan)) ? "new" : (view as ConversationView).id;
   }
 
   /** A conversation whose first message was refused: there is nothing in it. False where that is not so. */
-  private async withdraw({ id }: ConversationView, planned: ConversationSettings): Promise<boolean> {
+  private async withdraw({ id }: ConversationView, plan: Changes): Promise<boolean> {
     try {
       if ((await api.tree(id)).messages.length) return false;
       list.hidden.set(id, true);
@@ -184,7 +186,7 @@ class App {
     }
     list.drop(id);
     drafts.move(id, "new");
-    drafts.setPlan(planned);
+    drafts.setPlan(plan);
     if (this.current === null || this.current.id === id) this.show(null);
     return true;
   }
@@ -205,7 +207,7 @@ class App {
     const made = await api.create($state.snapshot(this.planned) as ConversationSettings);
     list.put(made);
     drafts.move("new", made.id); // what was typed since
-    drafts.setPlan(null);
+    drafts.setPlan({});
     this.show(made.id);
     const view = this.current as ConversationView;
     view.summary = made;
@@ -230,12 +232,12 @@ class App {
   // ── a conversation as a whole ─────────────────────────────────────────────────────────────────────
 
   /** `usual`: a new conversation begins with this model, too. */
-  async choose(changes: NonNullable<ConversationChange["settings"]>, usual = true): Promise<void> {
+  async choose(changes: Changes, usual = true): Promise<void> {
     await attempt(() => this.put(changes, usual));
   }
 
   /** The same; what goes wrong is thrown. */
-  async put(changes: NonNullable<ConversationChange["settings"]>, usual = true): Promise<void> {
+  async put(changes: Changes, usual = true): Promise<void> {
     const view = this.current;
     const remember = (): void => (changes.model === undefined || !usual ? undefined : keep({ model: changes.model }));
     if (!view) {
@@ -243,7 +245,7 @@ class App {
       const planned = { ...this.planned, ...changes } as Record<string, unknown>;
       for (const key of Object.keys(planned)) if (planned[key] === null) delete planned[key];
       this.planned = planned as ConversationSettings;
-      return drafts.setPlan(this.planned);
+      return drafts.setPlan({ ...drafts.plan(), ...changes });
     }
     await this.change(view.id, { settings: changes });
     remember();
