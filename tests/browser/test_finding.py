@@ -148,7 +148,7 @@ async def test_a_setting_names_the_model_of_new_conversations(person: Person) ->
     await person.sees("How can I help?")
     await choose("stage/model")
     await person.page.wait_for_function(
-        "localStorage['dragoman.settings'].includes('\"model\":\"stage/model')"
+        "() => localStorage['dragoman.settings'].includes('\"model\":\"stage/model')"
     )
     await person.by("new-conversation").click()
     await expect(person.by("mode")).to_contain_text("Ask")

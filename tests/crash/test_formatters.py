@@ -94,7 +94,7 @@ def ended(store: Path) -> bool:
 @pytest.mark.long
 async def test_a_formatter_dies_with_the_program_and_the_turn_goes_on(tmp_path: Path) -> None:
     """B2 × S1 × B3: nothing runs on alone; the call is repeated, and finds that its file is another one by
-    now; what the turn did goes back to what was there before."""
+    now; what the turn did goes back to what was there before, by force."""
     written = calls("write_file", path="a.txt", text="all of it\n")
     async with loopback(written, says("I see.")) as model:
         settle(tmp_path, model)
@@ -110,9 +110,10 @@ async def test_a_formatter_dies_with_the_program_and_the_turn_goes_on(tmp_path: 
         (result,) = [one["content"] for one in model.messages() if one["role"] == "tool"]
         assert "a.txt exists: read it first" in result
         assert file.read_text() == "all"
-        async with program(tmp_path, "revert", "last", "--files-only") as back:
-            output, _ = await back.communicate()
-        assert back.returncode == 0, output
+        for force, status in (((), 1), (("--force",), 0)):  # it may be somebody else's by now
+            async with program(tmp_path, "revert", "last", "--files-only", *force) as back:
+                output, _ = await back.communicate()
+            assert back.returncode == status, output
         assert not file.exists()
 
 
