@@ -152,9 +152,7 @@ class _ArrivingCall:
             return False
         if isinstance(arguments, str) and not arguments.lstrip().startswith(("{", '"')):
             return True
-        text = (
-            self.text.rstrip()
-        )  # which is looked at as a whole only where it may end, or this took for ever
+        text = self.text.rstrip()  # parsed only where it may end: there are many pieces
         return not text.endswith(("}", '"')) or parse_arguments(text) is None
 
     def take_name(self, name: str) -> None:

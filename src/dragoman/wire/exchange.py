@@ -11,6 +11,7 @@ from dragoman.messages.events import Event
 from dragoman.messages.usage import Usage
 from dragoman.wire.framing import FRAMINGS, FramingName, Unsplit
 from dragoman.wire.provider_errors import error_in_body
+from dragoman.wire.sse import DONE
 from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import (
     EXCERPT,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done w
 
 ERROR_BODY = 64 * 1024  # bytes: enough for any error message
 ERROR_SECONDS = 10.0  # for the body of an error, once its status is known
-DONE = b"[DONE]"  # how OpenAI and its imitators end a stream
 LONGEST_REPLY = 128_000_000  # bytes: more than any model says, and less than hurts
 LONGEST_LINE = 32_000_000  # bytes of one event: a picture fits
 LARGE_BODY = 1 << 20  # bytes: what is larger is read in a thread

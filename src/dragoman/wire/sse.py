@@ -6,6 +6,7 @@ Event names, ids and comments are dropped: every provider also writes into the d
 from __future__ import annotations
 
 BOM = b"\xef\xbb\xbf"
+DONE = b"[DONE]"  # how OpenAI and its imitators end a stream, and gateways those of others
 
 
 class Splitter:

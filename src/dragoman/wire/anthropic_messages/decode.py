@@ -12,7 +12,6 @@ from dragoman.messages.events import Event, MessageEnd, ProviderData, TextCited
 from dragoman.messages.usage import Usage, count, counts
 from dragoman.wire.anthropic_messages.items import citation_of, line_of
 from dragoman.wire.anthropic_messages.shapes import (
-    DONE,
     END_FIELDS,
     FINISH,
     NAME,
@@ -29,6 +28,7 @@ from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import extra_fields
 from dragoman.wire.provider_errors import provider_error, reports_error
+from dragoman.wire.sse import DONE
 from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose

@@ -11,8 +11,6 @@ NAME = "anthropic_messages"
 
 # ── words ─────────────────────────────────────────────────────────────────────────────────────────
 
-DONE = b"[DONE]"  # a habit of gateways
-
 FINISH = {
     "end_turn": "stop",
     "stop_sequence": "stop",

@@ -29,7 +29,6 @@ from dragoman.wire.gemini.shapes import (
     CANDIDATE_FIELDS,
     CHANCES,
     CHUNK_FIELDS,
-    DONE,
     FINISH,
     MALFORMED_CALL,
     NAME,
@@ -45,6 +44,7 @@ from dragoman.wire.gemini.shapes import (
 )
 from dragoman.wire.provider_errors import provider_error, reports_error
 from dragoman.wire.samples import Samples, is_bare
+from dragoman.wire.sse import DONE
 from dragoman.wire.surrogates import join_halves, read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose

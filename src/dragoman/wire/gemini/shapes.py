@@ -10,8 +10,6 @@ NAME = "gemini"
 
 # ── words ─────────────────────────────────────────────────────────────────────────────────────────
 
-DONE = b"[DONE]"  # a habit of gateways
-
 FINISH = {
     "STOP": "stop",
     "MAX_TOKENS": "length",

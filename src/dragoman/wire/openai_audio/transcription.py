@@ -23,12 +23,12 @@ from dragoman.wire.options import with_extra
 from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.selection import files_in, prompt_of, select
+from dragoman.wire.sse import DONE
 from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
 NAME = "openai_transcription"
-DONE = b"[DONE]"
 
 _SEGMENTS = re.compile(r"whisper", re.IGNORECASE)  # models that say when what was said, and do not stream
 _ENDINGS = {  # servers tell formats by the names of files

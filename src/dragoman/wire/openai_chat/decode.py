@@ -20,7 +20,6 @@ from dragoman.wire.openai_chat.shapes import (
     CHUNK_FIELDS,
     CONSTANT_FIELDS,
     DELTA_FIELDS,
-    DONE,
     FINISH,
     NAME,
     THINKING,
@@ -38,6 +37,7 @@ from dragoman.wire.openai_chat.shapes import (
 from dragoman.wire.openai_chat.sources import CitedSources
 from dragoman.wire.provider_errors import provider_error, reports_error
 from dragoman.wire.samples import Samples
+from dragoman.wire.sse import DONE
 from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.wire import Prose
 

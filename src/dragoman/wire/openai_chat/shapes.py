@@ -15,7 +15,6 @@ NAME = "openai_chat"
 
 # ── words ─────────────────────────────────────────────────────────────────────────────────────────
 
-DONE = b"[DONE]"
 THINKING = "thinking"  # the type of Mistral's blocks that hold a thought
 
 FINISH = {

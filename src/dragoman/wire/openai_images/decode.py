@@ -12,11 +12,11 @@ from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd, 
 from dragoman.messages.parts import File
 from dragoman.messages.usage import Usage
 from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.sse import DONE
 from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import unfinished
 
 NAME = "openai_images"
-DONE = b"[DONE]"
 
 _BEGINNINGS = {"iVBOR": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGOD": "gif"}  # of base64
 

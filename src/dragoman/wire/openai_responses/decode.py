@@ -23,7 +23,6 @@ from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import extra_fields
 from dragoman.wire.openai_responses.items import citation, describe
 from dragoman.wire.openai_responses.shapes import (
-    DONE,
     FINISH,
     NAME,
     RESPONSE_FIELDS,
@@ -38,6 +37,7 @@ from dragoman.wire.openai_responses.shapes import (
     ResponsesTokens,
 )
 from dragoman.wire.provider_errors import provider_error, reports_error
+from dragoman.wire.sse import DONE
 from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose

@@ -13,7 +13,6 @@ NAME = "openai_responses"
 
 # ── words ─────────────────────────────────────────────────────────────────────────────────────────
 
-DONE = b"[DONE]"  # OpenRouter's habit
 
 FINISH = {"completed": "stop", "failed": "error", "cancelled": "error"}
 WHY_INCOMPLETE = {
