@@ -105,9 +105,8 @@ lint: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-# Where all is thrown away afterwards, nothing is kept for the next time.
 types: $(READY)
-	@$(BIN)/mypy $(if $(CI),$(if $(wildcard .mypy_cache),,--cache-dir=/dev/null))
+	@$(BIN)/mypy
 
 page-types: $(NPM)  ## make the page's types from the server's description
 	@$(BIN)/python -m dragoman.server.openapi | ($(NODE) npm run --silent types)
