@@ -146,6 +146,8 @@ async def test_a_budget_of_calls_is_none_of_steps(tmp_path: Path) -> None:
     script = [calls("add", a=1, b=1), says("cut ", finish="length"), says("off")]
     result = await play(tmp_path, script, tools=[add], max_calls=1)
     assert result.text == "cut off"
+    script = [calls("add", a=1, b=1), calls("add", a=2, b=2), says("enough")]
+    assert (await play(tmp_path / "again", script, tools=[add], max_calls=1)).limit == "1 call"
 
 
 class _Insatiable(Plugin):

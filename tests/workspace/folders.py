@@ -89,3 +89,7 @@ def record(
 def go_back(history: WorkspaceHistory, *records: ChangeRecord | None, force: bool = False) -> ChangeRecord:
     told = [one for one in records if one is not None]
     return history.revert(told, conversation="conv_1", turn="turn_1", force=force)
+
+
+def paths_of(found: object) -> list[str]:
+    return [change.path for change in found.changes]  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.errors import RevertConflict
 from tests.fork_server import python
-from tests.workspace.folders import go_back, history_of, picture, record
+from tests.workspace.folders import go_back, history_of, paths_of, picture, record
 
 
 @pytest.fixture
@@ -19,10 +19,6 @@ def root(tmp_path: Path) -> Path:
     root.mkdir()
     (root / "a.txt").write_text("one\ntwo\n")
     return root
-
-
-def paths_of(found: object) -> list[str]:
-    return [change.path for change in found.changes]  # type: ignore[attr-defined]
 
 
 def test_a_call_that_outlived_its_program_is_recorded_when_the_turn_goes_on(root: Path) -> None:

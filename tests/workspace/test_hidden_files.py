@@ -1,0 +1,148 @@
+"""B1, B3: what ignore files hide is neither recorded nor touched, whoever changes them meanwhile."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.workspace.folders import go_back, history_of, paths_of, record, stored
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    (root / "src").mkdir(parents=True)
+    (root / "a.txt").write_text("one\ntwo\n")
+    (root / "src" / "b.py").write_text("print(1)\n")
+    return root
+
+
+def test_ignored_files_are_neither_recorded_nor_touched(root: Path) -> None:
+    """B1: the project's ignore rules, nested and negated; never its version control."""
+    (root / ".gitignore").write_text("*.log\n!keep.log\nsecret/\n/only-here\n")
+    (root / "src" / ".gitignore").write_text("generated.*\n")
+    (root / ".ignore").write_text("big/\n")
+    (root / ".git").mkdir()
+    history = history_of(root)
+
+    def work() -> None:
+        for name in ("x.log", "secret/key", "only-here", "src/generated.py", "big/data", ".git/config"):
+            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).write_text("hush-hush")
+        for name in ("keep.log", "src/only-here"):
+            (root / name).write_text("seen")
+
+    told = record(history, work)
+    assert told is not None
+    assert paths_of(told) == ["keep.log", "src/only-here"]
+    assert b"hush-hush" not in stored(history)
+    assert b"seen" in stored(history)
+    go_back(history, told)
+    assert (root / "secret" / "key").read_text() == "hush-hush"
+
+
+def test_a_call_cannot_hide_its_work_nor_make_old_files_look_new_by_ignore_rules(root: Path) -> None:
+    """B1 × B3: the rules that held before a call hold for what it did: going back deletes no old file."""
+    (root / ".gitignore").write_text("secret.txt\n")
+    (root / "secret.txt").write_text("mine, and old")
+    history = history_of(root)
+
+    def work() -> None:
+        (root / ".gitignore").write_text("a.txt\n")
+        (root / "a.txt").write_text("hidden from now on")
+
+    told = record(history, work)
+    assert told is not None
+    assert paths_of(told) == [".gitignore", "a.txt"]
+    go_back(history, told)
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
+    assert (root / "secret.txt").read_text() == "mine, and old"
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_the_rules_that_held_before_hold_for_files_that_a_call_names(root: Path, everything: bool) -> None:
+    """B1 × B3: as a patch does that changes an ignore file and what it hid, or hides. What is left out is
+    said, also where it is not there yet."""
+    (root / ".gitignore").write_text("secret.txt\nmade/\n")
+    (root / "secret.txt").write_text("mine, and old")
+    history = history_of(root)
+    named = [".gitignore", "a.txt", "secret.txt", "made/new.txt"]
+    history.begin(
+        conversation="conv_1", turn="turn_1", step=1, call="call_1", paths=named, everything=everything
+    )
+    (root / "made").mkdir()
+    for name in named:
+        (root / name).write_text("a.txt\n")
+    told = history.end("turn_1", "call_1")
+    assert told is not None
+    assert paths_of(told) == [".gitignore", "a.txt"]
+    assert {note.partition(":")[0] for note in told.notes} == {"secret.txt", "made/new.txt"}
+    go_back(history, told)
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
+    assert (root / "secret.txt").read_text() == (root / "made" / "new.txt").read_text() == "a.txt\n"
+
+
+@pytest.mark.parametrize("beside", ["in the same turn", "in another turn", "in another program"])
+@pytest.mark.parametrize("last", [False, True])
+def test_a_look_beside_a_call_that_changed_the_rules_makes_no_old_files_look_new_or_gone(
+    root: Path, beside: str, last: bool
+) -> None:
+    """B1 × B3: another call begins while one runs that hides other files than were hidden."""
+    (root / ".gitignore").write_text("secret.txt\nmade/\n")
+    (root / "made").mkdir()
+    old = [root / "secret.txt", root / "made" / "old.txt", root / "a.txt"]
+    for path in old:
+        path.write_text("mine, and old")
+    history = history_of(root)
+    other = history_of(root) if beside == "in another program" else history
+    turn = "turn_1" if beside == "in the same turn" else "turn_2"
+    history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=None)
+    (root / ".gitignore").write_text("a.txt\n")
+    (root / "new.txt").write_text("by a call")
+    other.begin(conversation="conv_1", turn=turn, step=1, call="two", paths=None)
+    ends = [partial(other.end, turn, "two"), partial(history.end, "turn_1", "one")]
+    told = [end() for end in (ends[::-1] if last else ends)]
+    assert [paths_of(one) for one in told if one is not None] == [[".gitignore", "new.txt"]]
+    go_back(history, *told)
+    assert {path.read_text() for path in old} == {"mine, and old"}
+
+
+def test_a_file_that_was_hidden_when_a_call_began_is_left_out_where_another_names_it(root: Path) -> None:
+    """B1 × B3: both are one record, whose rules are those of before; it is said."""
+    (root / ".gitignore").write_text("a.txt\n")
+    history = history_of(root)
+    history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=None)
+    (root / ".gitignore").write_text("\n")
+    both = {"conversation": "conv_1", "turn": "turn_1", "step": 1}
+    assert history.begin(**both, call="two", paths=["a.txt"]) == ["a.txt: it is ignored, and not recorded"]  # type: ignore[arg-type]
+    (root / "a.txt").write_text("by the second")
+    history.end("turn_1", "one")
+    told = history.end("turn_1", "two")
+    assert paths_of(told) == [".gitignore"]
+
+
+def test_what_an_interrupted_call_hid_is_not_gone(root: Path) -> None:
+    """B1 × B3: also where another call looked before the folder was put in order."""
+    history = history_of(root)
+    history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=None)
+    (root / ".gitignore").write_text("a.txt\n")
+    again = history_of(root)
+    record(again, lambda: None, turn="turn_2")
+    again.settle("turn_1")
+    assert "a.txt" not in [change.path for one in again.of_turns(["turn_1"]) for change in one.changes]
+
+
+def test_a_file_in_whose_place_comes_a_folder_that_is_ignored_comes_back(root: Path) -> None:
+    """B1 × B3: a rule for folders does not hide what the call did to a file of that name."""
+    (root / ".gitignore").write_text("a.txt/\n")
+    history = history_of(root)
+
+    def work() -> None:
+        (root / ".gitignore").write_text("a.txt/\nmore\n")
+        (root / "a.txt").unlink()
+        (root / "a.txt").mkdir()
+
+    go_back(history, record(history, work))
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
