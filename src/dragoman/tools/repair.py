@@ -1,7 +1,7 @@
 """Repairs the calls a model wrote, or tells the model what was wrong with them.
 
 Only mends that lose nothing and leave no choice: spelling variants of a name that exists, an object where
-its JSON text was due and the other way round. Never the nearest name, never a guessed value.
+its JSON text was due and the other way round, arguments one level too deep. Never the nearest name, never a guessed value.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -19,6 +20,7 @@ from dragoman.messages.boundary import read_strict_json
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import name_key
 from dragoman.tools.schema import Parameters, problems
+from dragoman.wire.arguments import parse_arguments
 
 
 def repair_name(name: str, names: Iterable[str]) -> str | None:
@@ -33,11 +35,33 @@ def repair_name(name: str, names: Iterable[str]) -> str | None:
     return None
 
 
+_WRAPPERS = frozenset({"arguments", "parameters", "args", "params", "input", "kwargs"})
 _PASSES = 100  # what is inside of a mended value is looked at in the next
 
 
 def repair_arguments(arguments: Arguments, parameters: Parameters) -> tuple[Arguments, BaseModel]:
     """The arguments that fit, as JSON and as the function wants them. ToolFailed says what does not fit."""
+    try:
+        return _fitted(arguments, parameters)
+    except ToolFailed:
+        inner = _wrapped(arguments, parameters)
+        if inner is None:
+            raise
+        with suppress(ToolFailed):  # what was said of the arguments as they came is what helps the model
+            return _fitted(inner, parameters)
+        raise
+
+
+def _wrapped(arguments: Arguments, parameters: Parameters) -> Arguments | None:
+    """What stands one level too deep: all arguments in an object, or its text, under a word for arguments
+    which the tool does not have."""
+    key, inner = next(iter(arguments.items()), ("", None))
+    if len(arguments) > 1 or key not in _WRAPPERS or key in parameters.names:
+        return None
+    return inner if isinstance(inner, dict) else parse_arguments(inner) if isinstance(inner, str) else None
+
+
+def _fitted(arguments: Arguments, parameters: Parameters) -> tuple[Arguments, BaseModel]:
     mended = arguments
     for left in reversed(range(_PASSES)):
         try:
