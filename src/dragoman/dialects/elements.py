@@ -2,7 +2,8 @@
 
 The name may also stand in an element of its own (`<tool_name>add</tool_name>`: Claude 2, Cherry Studio) or in
 an attribute (`<tool name="add">`); the arguments in an element around them, each in a `<parameter name="a">`,
-or as JSON. Any of them may stand in one such as `<tool_calls>`.
+as JSON, or as attributes of an empty element (`<add a="1"/>`). Any of them may stand in one such as
+`<tool_calls>`.
 
 Only what names a tool there is, and holds an argument that this tool has, is a call, in lines of its own: all
 other XML and HTML is text.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from html import unescape
 
 from pydantic import JsonValue
 
@@ -27,6 +29,7 @@ from dragoman.dialects.values import (
     kinds_in,
     schema_in,
     value_in,
+    value_of,
     within_lines,
 )
 from dragoman.messages.request import ToolSpec
@@ -36,7 +39,7 @@ from dragoman.wire.thinking import ANSWERS
 _TAG: tuple[str, ...] = ("<", r"[A-Za-z_]", r"[\w.:-]{0,99}")
 ELEMENTS: tuple[Form, ...] = (
     (*_TAG, r"\s?", r"/?", ">"),
-    (*_TAG, r"\s{1,8}", r"[a-z_]{1,20}", "=", "[\"']"),
+    (*_TAG, r"\s{1,8}", r"[A-Za-z_]", r"[\w.:-]{0,39}", "=", "[\"']"),
 )
 """How such an element begins, as far as it takes to look at its name."""
 
@@ -47,7 +50,10 @@ _ARGUMENTS = ("parameter", "param", "argument", "arg")
 _DEEPEST = 20
 
 _WORD = re.compile(r"[\w.:-]*+")
-_ATTRIBUTE = re.compile(r"""([\w.:-]{1,40})\s?=\s?(?:"([^"]{0,200})"|'([^']{0,200})')""")
+_NAMING = ("name", "tool", "function")  # attributes
+_BESIDE = (*_NAMING, "id", "type")
+_ATTRIBUTE = re.compile(r"""([\w.:-]{1,40})\s?=\s?(?:"([^"]*+)"|'([^']*+)')""")
+_ATTRIBUTES = re.compile(r"""(?:\s+[\w.:-]+\s?=\s?(?:"[^"]*+"|'[^']*+'))*+\s*/?""")
 _CLOSING: Form = ("<", "/", r"[A-Za-z_]", r"[\w.:-]{0,99}", ">")
 _CHILD = re.compile(r"\s*<([\w.-]{1,99})>(.*?)</\1>\s*", re.DOTALL)
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
@@ -98,17 +104,22 @@ def _element(
         return None
     cursor.at += 1
     empty = head.endswith("/")
-    attributes = {key: one or other for key, one, other in _ATTRIBUTE.findall(head)}
+    attributes = {key: unescape(one or other) for key, one, other in _ATTRIBUTE.findall(head)}
     tool, may_be_empty = tool_named(tag, tools), True
     if tool is None and attributes:
-        given = next((attributes[key] for key in ("name", "tool", "function") if key in attributes), "")
+        given = next((attributes[key] for key in _NAMING if key in attributes), "")
         tool, may_be_empty = tool_named(plain_name(given), tools), _local(tag) in _ONE
-    elif tool is not None and attributes:  # HTML has elements with all kinds of names
-        return None
+        attributes = {key: text for key, text in attributes.items() if key not in _BESIDE}
+    elif tool is not None and not all(has_argument(key, tool) for key in attributes):
+        return None  # HTML has elements with all kinds of names
     if tool is None:
         return None if empty else (yield from _inside(dialect, cursor, tag, tools, depth))
-    if empty:
-        return [TextCall(tool.name, {})] if may_be_empty else None
+    if empty or (attributes and (yield from cursor.accept(f"</{tag}>"))):
+        if not may_be_empty or not _ATTRIBUTES.fullmatch(head):
+            return None
+        return [TextCall(tool.name, {key: value_of(text, key, tool) for key, text in attributes.items()})]
+    if attributes and tool_named(tag, tools):
+        return None
     return (yield from _arguments(dialect, cursor, tag, tool, may_be_empty=may_be_empty))
 
 

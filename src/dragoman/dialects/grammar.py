@@ -70,6 +70,7 @@ class Dialect(ABC):
     suspects: tuple[Form, ...] = ()
     elements: tuple[Form, ...] = ()
     call_blocks: tuple[str, ...] = ()
+    statements: tuple[Form, ...] = ()
     reserved: bool = False
     thoughts: Mapping[str, str] = MappingProxyType({})
     turns: tuple[str, ...] = ()

@@ -1,7 +1,8 @@
 """Repairs the calls a model wrote, or tells the model what was wrong with them.
 
 Only mends that lose nothing and leave no choice: spelling variants of a name that exists, an object where
-its JSON text was due and the other way round, arguments one level too deep. Never the nearest name, never a guessed value.
+its JSON text was due and the other way round, arguments one level too deep. Never the nearest name, never a
+guessed value.
 """
 
 from __future__ import annotations
