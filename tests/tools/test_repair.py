@@ -36,6 +36,12 @@ NAMES = ["add", "read_file", "web-search", "files_add"]
         ("tools/read_file", "read_file"),
         ("files.add", "files_add"),
         ("files:add", "files_add"),
+        ("add<|channel|>commentary", "add"),
+        ("functions.add:0", "add"),
+        ("Read_File:12", "read_file"),
+        ("add()", "add"),
+        ("`add`", "add"),
+        ('"web-search"', "web-search"),
     ],
 )
 def test_a_name_is_mended_if_only_its_spelling_differs(written: str, meant: str) -> None:

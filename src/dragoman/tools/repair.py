@@ -23,13 +23,17 @@ from dragoman.messages.request import name_key
 from dragoman.tools.schema import Parameters, problems
 from dragoman.wire.arguments import parse_arguments
 
+_NO_NAME = re.compile(r"<\|.*|:\d{1,3}$|\(\)$", re.DOTALL)  # a token of gpt-oss, a number of Kimi, brackets
+
 
 def repair_name(name: str, names: Iterable[str]) -> str | None:
-    """The one tool that is meant, if case, separators and a namespace are all that differ."""
+    """The one tool that is meant, if case, separators, a namespace and what is no part of a name are all that
+    differ."""
     known = list(names)
     if name in known:
         return name
-    for spelling in (name, re.split(r"[.:/]", name)[-1]):  # `files.add` is `files_add` before it is `add`
+    plain = _NO_NAME.sub("", name).strip("`\"' ")
+    for spelling in (name, plain, re.split(r"[.:/]", plain)[-1]):  # `files.add` is `files_add` before `add`
         meant = [candidate for candidate in known if name_key(candidate) == name_key(spelling)]
         if len(meant) == 1:
             return meant[0]
