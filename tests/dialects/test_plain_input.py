@@ -61,9 +61,33 @@ def test_d3_where_it_is_not_certain_which_argument_is_meant_the_model_is_told(re
     assert len(parsed.errors) == 1
 
 
-def test_c4_plain_text_that_was_cut_is_no_call() -> None:
-    for reply in ("Action: search\nAction Input: two wo", "Action: search\nAction Input:\n```\na = 1\n"):
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Action: search\nAction Input: two words",
+        "Action: search\nAction Input:\n```\na = 1\n```",
+        'Action: wait\nAction Input: {"seconds": 12}',
+        '**Action:** wait\n**Action Input:** {"seconds": 12}',
+        "Action: wait(12)",
+        "Action: wait[12]",
+        "```tool_code\nx = wait(12)\n```",
+        "<code>\nwait(12)\n</code>",
+        '<wait seconds="12"/>',
+        'Tool: wait\nInput: {"seconds": 12}',
+    ],
+)
+def test_c4_half_a_call_never_runs(reply: str) -> None:
+    whole = dialect("any").parse(reply, TOOLS).calls
+    assert len(whole) == 1
+    for cut in range(len(reply)):
         scanner = Scanner(dialect("any"), TOOLS)
-        scanner.feed(reply)
+        scanner.feed(reply[:cut])
         scanner.end(cut=True)
-        assert [type(one) for one in scanner.found] != [TextCall]
+        assert [one for one in scanner.found if isinstance(one, TextCall) and one not in whole] == [], cut
+
+
+def test_c4_a_reply_that_ends_in_front_of_the_input_is_told_so() -> None:
+    parsed = dialect("any").parse("Action: wait\nAction Inp", TOOLS)
+    assert not parsed.calls
+    assert "ends before it does" in parsed.errors[0]
+    assert dialect("any").parse("Action: wait\n", TOOLS).calls == (TextCall("wait", {}),)

@@ -88,7 +88,10 @@ def read_action(
         return (yield from _bracketed(dialect, cursor, name, tool))
     yield from cursor.space()
     if not (yield from cursor.accept(*_INPUTS)) and mark != "{":
-        return [dialect.called(name, "")] if mark and tool and certain else None
+        if not (mark and tool and certain):
+            return None
+        cut = cursor.over and (cursor.broken_off or cursor.at < len(cursor.text))  # or ends in such a word
+        return [dialect.bad("the reply ends before it does", name) if cut else dialect.called(name, "")]
     called = yield from (_input(dialect, cursor, name, tool) if certain else _json_input(cursor, name))
     if called is None:
         return None
