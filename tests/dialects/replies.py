@@ -1752,6 +1752,10 @@ LOOSE = [
             '```tool_code\nx = read_file(path="a")\nprint(x)\n```',
             '<code>\nx = read_file(path="a")\nfinal_answer(x)\n</code>',  # smolagents
             '<tool_call>read_file(path="a")</tool_call>',
+            '```tool_code\n# I look.\nx = read_file(path="a")  # it is short\nprint(f"It says {x}")\n```',
+            '**Tool call:** `read_file(path="a")`',
+            '{"tool": {"name": "read_file", "arguments": {"path": "a"}}}',
+            '{"toolUse": {"toolUseId": "c", "name": "read_file", "input": {"path": "a"}}}',  # Bedrock
             "{'name': 'read_file', 'arguments': {'path': 'a'}}",
             '{"role": "assistant", "content": null, "tool_calls": [{"id": "c", "type": "function", "function": {"name": "read_file", "arguments": "{\\"path\\": \\"a\\"}"}}]}',
             '{"name": "multi_tool_use.parallel", "arguments": {"tool_uses": [{"recipient_name": "functions.read_file", "parameters": {"path": "a"}}]}}',
@@ -1970,6 +1974,8 @@ ELEMENTS = [
             '<read_file path="a"/>',
             "<read_file path='a' ></read_file>",
             '<tool name="read_file" path="a"/>',
+            '<tool>read_file</tool><tool_input>{"path": "a"}</tool_input>',  # LangChain
+            "<action>read_file</action>\n<action_input>\n<path>a</path>\n</action_input>",
             '<tool_calls>\n<read_file path="a" />\n</tool_calls>',
             '<x:function_calls>\n<x:invoke name="read_file">\n<x:parameter name="path">a</x:parameter>\n</x:invoke>\n</x:function_calls>',
         )
@@ -2040,6 +2046,8 @@ ELEMENTS = [
             'Write <read_file path="a"/> for it.',
             'Write `<read_file path="a"/>` for it.',
             '<config>\n<read_file path="a"/>\n</config>',
+            "<tool>read_file</tool> reads a file.",
+            "<tool>hammer</tool><tool_input>{}</tool_input>",
             '<read_file path="a">\n<lines>3</lines>\n</read_file>',
             '<a name="read_file" path="a"/>',
             "<read_file>\n<size>3</size>\n</read_file>",

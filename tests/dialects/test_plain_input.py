@@ -35,6 +35,7 @@ TOOLS = (
         ("Action: search\nAction Input:\n```py\na = 1\n\nb\n```", ("search", {"query": "a = 1\n\nb"})),
         ('Action: search\nAction Input: {"query": "a", "limit": 3}', ("search", {"query": "a", "limit": 3})),
         ("Action: wait\nAction Input: 3", ("wait", {"seconds": 3})),
+        ("<tool>search</tool><tool_input>two words</tool_input>", ("search", {"query": "two words"})),
         ("Action: wait(3)", ("wait", {"seconds": 3})),
         ("Action: move('a', 'b')", ("move", {"source": "a", "target": "b"})),
     ],
@@ -73,6 +74,8 @@ def test_d3_where_it_is_not_certain_which_argument_is_meant_the_model_is_told(re
         "```tool_code\nx = wait(12)\n```",
         "<code>\nwait(12)\n</code>",
         '<wait seconds="12"/>',
+        "<tool>wait</tool><tool_input>12</tool_input>",
+        '<tool>wait</tool>\n<tool_input>{"seconds": 12}</tool_input>',
         'Tool: wait\nInput: {"seconds": 12}',
     ],
 )

@@ -92,6 +92,7 @@ def test_words_that_seem_to_begin_a_call_are_not_read_again_and_again(head: str)
     words = [
         *("<<function>>f(", "<code>\nf(", "<code>\nget_time(", "<tool_call>f(", "```tool_code\nx = f("),
         *("\nTool: get_time(", "\nTool: get_time {}", "\nTool: get_time\nInput: {", "\n**Action:** search["),
+        *("<tool>search</tool><tool_input>", "<tool>search", "```tool_code\n# ", "get_time()\nprint("),
         *('<read_file path="', '\n<read_file path="a"/>x', "{'name': ", '{"role": "'),
     ]
     for word in words:

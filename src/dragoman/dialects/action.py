@@ -34,11 +34,13 @@ def label(words: str) -> tuple[str, ...]:
 _STARS = r"\*{0,2}"
 BOLD_ACTION: Form = (_STARS, *"Action", _STARS, ":")
 LABELS: tuple[Form, ...] = (
-    *map(label, ("action", "tool", "function", "tool call", "function call", "tool name", "function name")),
+    *map(label, ("action", "tool", "function", "call", "tool call", "function call", "tool name")),
+    *map(label, ("function name", "tool use", "use tool", "calling tool")),
 )
 """What else stands in front of a name; the arguments have to follow."""
 _INPUTS: tuple[Form, ...] = (
     *map(label, ("action input", "tool input", "input", "arguments", "args", "parameters", "params")),
+    *map(label, ("tool arguments", "tool args", "function arguments", "function args")),
 )
 _ENDS = (f"\n{OBSERVATION}", f"\n{ACTION}", f"\n{THOUGHT}", "\n\n")
 _NAME = re.compile(r"[\w.-]{1,99}")
@@ -76,8 +78,11 @@ def read_action(
     yield from cursor.space()
     if (yield from cursor.sees("```", "{", "[")):
         return (yield from _json_behind(dialect, cursor, tools))
+    ticked = (yield from cursor.sees(("`", *CALL))) and (yield from cursor.accept("`"))
     if (yield from cursor.sees(CALL)):
         found = yield from read_python_calls(dialect, cursor, tools, certain=not known)
+        if ticked:
+            yield from cursor.accept("`")
         return [_without_boxes(one) for one in found] or None
     name, mark = yield from cursor.until("\n", "{", "[", *_INPUTS)
     name = plain_name(name.strip(_AROUND_NAME))
@@ -110,7 +115,8 @@ def _input(dialect: Dialect, cursor: Cursor, name: str, tool: ToolSpec | None) -
     fenced = (yield from open_fence(cursor)) if only else ""
     if only and tool and not (yield from cursor.sees("{")):
         text, mark = yield from cursor.until(*((fenced,) if fenced else _ENDS))
-        yield from cursor.accept(*filter(None, (fenced,)))
+        if fenced:
+            yield from cursor.accept(fenced)
         if cursor.broken_off and not mark:
             return [dialect.bad("the reply ends before it does", name)]
         return [_with_value(text, only, tool)]

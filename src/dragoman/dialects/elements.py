@@ -27,6 +27,7 @@ from dragoman.dialects.values import (
     argument_names,
     has_argument,
     kinds_in,
+    only_argument,
     schema_in,
     value_in,
     value_of,
@@ -46,6 +47,7 @@ ELEMENTS: tuple[Form, ...] = (
 _ONE = ("tool_call", "function_call", "tool_use", "use_tool", "invoke", "tool", "function", "call", "action")
 _SEVERAL = ("tool_calls", "function_calls", "tool_uses", "tools", "functions", "calls")
 _NAMES = ("tool_name", "name", "function_name", "tool", "function")
+_PAIRED = ("tool", "action", "function", "tool_name", "name")
 _ARGUMENTS = ("parameter", "param", "argument", "arg")
 _DEEPEST = 20
 
@@ -112,8 +114,11 @@ def _element(
         attributes = {key: text for key, text in attributes.items() if key not in _BESIDE}
     elif tool is not None and not all(has_argument(key, tool) for key in attributes):
         return None  # HTML has elements with all kinds of names
+    if tool is None and empty:
+        return None
     if tool is None:
-        return None if empty else (yield from _inside(dialect, cursor, tag, tools, depth))
+        found = None if attributes else (yield from _paired(dialect, cursor, tag, tools))
+        return found or (yield from _inside(dialect, cursor, tag, tools, depth))
     if empty or (attributes and (yield from cursor.accept(f"</{tag}>"))):
         if not may_be_empty or not _ATTRIBUTES.fullmatch(head):
             return None
@@ -121,6 +126,29 @@ def _element(
     if attributes and tool_named(tag, tools):
         return None
     return (yield from _arguments(dialect, cursor, tag, tool, may_be_empty=may_be_empty))
+
+
+def _paired(dialect: Dialect, cursor: Cursor, tag: str, tools: Tools) -> Steps[Sequence[FoundCall] | None]:
+    """The name in one element, the arguments in the next: `<tool>add</tool><tool_input>{…}</tool_input>`."""
+    start = cursor.taken
+    if tag not in _PAIRED:
+        return None
+    name, _ = yield from cursor.until("<", "\n\n")
+    tool = tool_named(plain_name(name), tools)
+    if tool is not None and (yield from cursor.accept(f"</{tag}>")):
+        yield from cursor.space()
+        given = yield from cursor.accept(*(f"<{word}>" for word in ARGUMENT_KEYS))
+        if given and (only := only_argument(tool)) and not (yield from cursor.sees("{", "<")):
+            text, _ = yield from cursor.until(f"</{given[1:]}")
+            if not (yield from cursor.accept(f"</{given[1:]}")):
+                return [dialect.bad(f"it is not closed with </{given[1:]}", tool.name)]
+            return [TextCall(tool.name, {only: value_of(text.strip(), only, tool)})]
+        if given:
+            found = yield from _arguments(dialect, cursor, given[1:-1], tool, may_be_empty=True)
+            if found is not None:
+                return found
+    cursor.back(cursor.taken - start)
+    return None
 
 
 def _inside(

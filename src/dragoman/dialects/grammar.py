@@ -28,7 +28,7 @@ ARGUMENT_KEYS = (
 """Under which models put the arguments of a call, in the order in which they are told to."""
 KEYS_BESIDE = frozenset(
     {
-        *("id", "type", "tool_call_id", "toolCallId", "call_id", "index"),
+        *("id", "type", "tool_call_id", "toolCallId", "call_id", "index", "toolUseId", "tool_use_id"),
         *("thought", "reasoning", "reason"),
     }
 )

@@ -13,7 +13,7 @@ from dragoman.dialects.cursor import BLANK, Cursor, Form, Steps, marks
 from dragoman.dialects.grammar import Dialect, tool_named
 from dragoman.dialects.json_text import read_json
 from dragoman.dialects.loose_json import AROUND, NAMES, loose_calls, plain_name
-from dragoman.dialects.python_calls import ASSIGNED, CALL, read_python_calls
+from dragoman.dialects.python_calls import ASSIGNED, CALL, COMMENT, read_python_calls
 from dragoman.dialects.python_text import NotALiteral, PythonMachine, keywords, listed_calls, plain_value
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.wording import compact
@@ -38,7 +38,8 @@ _GORILLA: Form = (*"<<function>>", r"\[?", *CALL)
 _INDENT = ("\n", r"[ \t]{0,8}")
 _ACTION_LINE: Form = (*_INDENT, *BOLD_ACTION)
 _LABEL_LINES: tuple[Form, ...] = (*((*_INDENT, *one) for one in LABELS),)
-_CODE: tuple[Form, ...] = (*((*"<code>", r"[ \t\r]{0,8}", "\n", _GAP, *one) for one in (CALL, ASSIGNED)),)
+_STATEMENTS: tuple[Form, ...] = (CALL, ASSIGNED, (*COMMENT, *CALL), (*COMMENT, *ASSIGNED))
+_CODE: tuple[Form, ...] = (*((*"<code>", r"[ \t\r]{0,8}", "\n", r"\s{0,20}", *one) for one in _STATEMENTS),)
 
 _LAST_LINE: Form = ("\n", r"[ \t]{0,8}", r"[\[{]", _GAP, r'[{"A-Za-z_]')
 
@@ -54,7 +55,7 @@ LOOSE_BLOCKS = (
     *("tool_code", "tool_call", "tool_calls", "tool_use", "tool", "function_call", "function_calls"),
     "typescript",
 )
-LOOSE_STATEMENTS: tuple[Form, ...] = (ASSIGNED,)
+LOOSE_STATEMENTS: tuple[Form, ...] = _STATEMENTS[1:]
 
 _BEHIND_NAMES: tuple[Form, ...] = ("(", '"', "\n", " ", ",", "]", "}", ")", ":", "=")
 _KEYS = tuple(f'"{key}"' for key in (*NAMES, *AROUND, "id", "type", "thought"))
@@ -84,7 +85,7 @@ def read_loose(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading
         return (yield from _wrapped(cursor, tools))
     if (yield from cursor.sees(_LAST_LINE)):
         return (yield from _last(cursor, tools))
-    if (yield from cursor.sees(CALL, ASSIGNED)):
+    if (yield from cursor.sees(*_STATEMENTS)):
         return (yield from _called(dialect, cursor, tools))
     if (yield from cursor.sees(_PYTHON_DICTS, _PYTHON_DICT)):
         return (yield from _json(cursor, tools))
@@ -149,6 +150,7 @@ def _code(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
         return None
     yield from cursor.accept("<code>")
     yield from cursor.space()
+    yield from cursor.accept(COMMENT)
     found = yield from read_python_calls(dialect, cursor, tools)
     yield from cursor.space()
     closed = found and (yield from cursor.accept("</code>"))
@@ -218,6 +220,7 @@ def _python_list(cursor: Cursor) -> Steps[Sequence[FoundCall] | None]:
 
 def _called(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
     """Calls as Python has them, with nothing else in their last line: else the text speaks of them."""
+    yield from cursor.accept(COMMENT)
     found = yield from read_python_calls(dialect, cursor, tools)
     blank = yield from cursor.run(BLANK)
     yield from cursor.accept(";")

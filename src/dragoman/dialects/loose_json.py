@@ -22,7 +22,7 @@ NAMES = (
 )
 AROUND = (
     *("tool_calls", "tool_call", "function_call", "function_calls", "tool_uses", "calls", "function"),
-    *("toolCalls", "toolCall", "functionCalls", "functionCall"),
+    *("toolCalls", "toolCall", "functionCalls", "functionCall", "toolUse", "tool_use", "tool", "call"),
 )
 
 _COUNT = re.compile(r":\d{1,3}$")  # Kimi

@@ -21,10 +21,8 @@ CALL: Form = (r"[A-Za-z_]", r"[\w.-]{0,99}", r"[ \t]{0,9}", r"\(")
 _VARIABLE = (r"[A-Za-z_]", r"\w{0,60}")
 _ASSIGNMENT: Form = (*_VARIABLE, r"[ \t]{0,4}", "=", r"[ \t]{0,4}")
 ASSIGNED: Form = (*_ASSIGNMENT, *CALL)
-_LAST_WORDS: tuple[Form, ...] = (  # what a program does with what a call gave
-    (*"print", r"\(", *_VARIABLE, r"\)"),
-    (*"final_answer", r"\(", *_VARIABLE, r"\)"),
-)
+COMMENT: tuple[str, ...] = ("#", r"[^\n]{0,200}", "\n", r"[ \t]{0,8}")
+_ASIDE: tuple[Form, ...] = ((*"final_answer", r"\(", *_VARIABLE, r"\)"), COMMENT)
 
 _NAME = re.compile(r"[\w.-]+")
 _BETWEEN = re.compile(r"[ \t\r\n;,]*+")
@@ -57,13 +55,28 @@ def read_python_calls(
         before = cursor.taken
         yield from cursor.accept("()")  # `.call()` that was read already
         yield from cursor.run(_BETWEEN)
-        while (yield from cursor.accept(*_LAST_WORDS)):
+        while (yield from _read_aside(cursor)):
             before = cursor.taken
             yield from cursor.run(_BETWEEN)
         if not (yield from cursor.sees(CALL, ASSIGNED)):
             cursor.back(cursor.taken - before)
             break
     return found
+
+
+def _read_aside(cursor: Cursor) -> Steps[bool]:
+    """Read what a program does with what a call gave, or a comment; not a call that is printed."""
+    if (yield from cursor.accept(*_ASIDE)):
+        return True
+    if not (yield from cursor.sees((*_PRINT, r"\("))):
+        return False
+    before, machine = cursor.taken, PythonMachine()
+    text = yield from cursor.value(machine)
+    calls = listed_calls(f"[{text}]") if machine.state == "whole" else None
+    if calls and not any(isinstance(one, ast.Call) for one in calls[0][1].args):
+        return True
+    cursor.back(cursor.taken - before)
+    return False
 
 
 def _found(
