@@ -90,7 +90,7 @@ def read_action(
     if not _NAME.fullmatch(name) or (known and tool is None):
         return None
     if mark == "[":
-        return (yield from _bracketed(dialect, cursor, name, tool))
+        return (yield from _bracketed(dialect, cursor, name, tool)) if certain else None
     yield from cursor.space()
     if not (yield from cursor.accept(*_INPUTS)) and mark != "{":
         if not (mark and tool and certain):

@@ -15,7 +15,7 @@ from dragoman.dialects.json_text import read_json
 from dragoman.dialects.loose_json import AROUND, NAMES, loose_calls, plain_name
 from dragoman.dialects.python_calls import ASSIGNED, CALL, COMMENT, read_python_calls
 from dragoman.dialects.python_text import NotALiteral, PythonMachine, keywords, listed_calls, plain_value
-from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
+from dragoman.dialects.scanner import BadCall, FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.wording import compact
 from dragoman.wire.thinking import END_TOKENS
 
@@ -134,7 +134,7 @@ def _labelled(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
     found: list[FoundCall] = []
     while (yield from cursor.accept(*LABELS)):
         calls = yield from read_action(dialect, cursor, tools, known=True, certain=False)
-        if not calls or isinstance(calls, str):
+        if not calls or isinstance(calls, str) or any(isinstance(one, BadCall) for one in calls):
             break
         found += calls
         space = yield from cursor.space()
