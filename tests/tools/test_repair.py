@@ -36,6 +36,12 @@ NAMES = ["add", "read_file", "web-search", "files_add"]
         ("tools/read_file", "read_file"),
         ("files.add", "files_add"),
         ("files:add", "files_add"),
+        ("add<|channel|>commentary", "add"),
+        ("functions.add:0", "add"),
+        ("Read_File:12", "read_file"),
+        ("add()", "add"),
+        ("`add`", "add"),
+        ('"web-search"', "web-search"),
     ],
 )
 def test_a_name_is_mended_if_only_its_spelling_differs(written: str, meant: str) -> None:
@@ -106,12 +112,17 @@ def mended(**arguments: JsonValue) -> dict[str, JsonValue]:
         ({"spot": '{"x": 1, "label": ["l"]}'}, {"spot": {"x": 1, "label": '["l"]'}}),
         ({"count": 5.0}, {"count": 5}),
         ({"text": ["a"], "tags": "[]"}, {"text": '["a"]', "tags": []}),
+        ({"arguments": {"count": 1}}, {"count": 1}),
+        ({"parameters": {"tags": '["a"]'}}, {"tags": ["a"]}),
+        ({"input": '{"count": 1}'}, {"count": 1}),
+        ({"kwargs": {}}, {}),
     ],
 )
 def test_arguments_are_mended_where_nothing_is_lost(
     written: dict[str, JsonValue], meant: dict[str, JsonValue]
 ) -> None:
-    """C5: an object where a text was due, its text where an object was due, 5.0 for a whole number."""
+    """C5: an object where a text was due, its text where an object was due, 5.0 for a whole number, one level
+    too many."""
     assert mended(**written) == meant
 
 
@@ -134,6 +145,11 @@ def test_arguments_are_mended_where_nothing_is_lost(
         ({"extra": "[" * 10_000}, "extra: Input should be "),
         ({"extra": '{"a": NaN}'}, "extra: Input should be "),
         ({"colour": "red"}, "colour: Extra inputs are not permitted"),
+        ({"arguments": {"count": "5"}}, "arguments: Extra inputs are not permitted"),
+        ({"arguments": {"count": 1}, "text": "a"}, "arguments: Extra inputs are not permitted"),
+        ({"arguments": {"arguments": {"count": 1}}}, "arguments: Extra inputs are not permitted"),
+        ({"input": "one"}, "input: Extra inputs are not permitted"),
+        ({"call": {"count": 1}}, "call: Extra inputs are not permitted"),
     ],
 )
 def test_a_value_of_another_kind_is_explained_and_never_guessed(
@@ -144,6 +160,20 @@ def test_a_value_of_another_kind_is_explained_and_never_guessed(
         mended(**written)
     assert told in str(refused.value)
     assert str(refused.value).startswith("The call did not run")
+
+
+def test_an_object_under_a_name_that_the_tool_has_stays_where_it_is() -> None:
+    """C5"""
+
+    @tool
+    def run(input: dict[str, Any], count: int = 0) -> str:
+        """Run it."""
+        return ""
+
+    arguments: dict[str, JsonValue] = {"input": {"count": 1}}
+    assert repair_arguments(arguments, run.parameters)[0] == arguments
+    with pytest.raises(ToolFailed, match="input: Input should be an object"):
+        repair_arguments({"input": 1}, run.parameters)
 
 
 def test_a_parameter_that_does_not_exist_is_answered_with_those_that_do() -> None:

@@ -75,6 +75,25 @@ def replies(odd: Any) -> list[tuple[Wire, list[dict[str, Any]]]]:
     ]
 
 
+def with_usage(value: Any, odd: Any) -> Any:
+    """A reply, with this where its counts stood."""
+    if isinstance(value, list):
+        return [with_usage(one, odd) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: odd if key in ("usage", "usageMetadata") else with_usage(one, odd) for key, one in value.items()
+    }
+
+
+@pytest.mark.parametrize("odd", [one for one in ODD if not isinstance(one, dict)], ids=repr)
+def test_w3_counts_that_are_no_object_are_nothing_and_the_reply_stands(odd: Any) -> None:
+    for wire, frames in replies(1):
+        reply = decode(wire, [*framed(wire.name, *with_usage(frames, odd))])
+        assert (reply.text, reply.error, reply.end.finish) == ("Hi", None, "stop"), wire.name
+        assert reply.end.usage == Usage(), wire.name
+
+
 @pytest.mark.parametrize("odd", ODD, ids=repr)
 def test_w3_a_count_that_is_none_is_nothing_and_the_reply_stands(odd: Any) -> None:
     for wire, frames in replies(odd):

@@ -1,7 +1,8 @@
 """`Action: add(a=1)` in a line of its own, as UI-TARS has it; and what else stands behind `Action:`.
 
-ReAct has the name there and the arguments in the next line, behind `Action Input:`; Command R a list of JSON
-in a fence. What stands behind `Thought:` is a thought, up to the action.
+ReAct has the name there and the arguments in the next line, behind `Action Input:`, or in brackets; Command R
+a list of JSON in a fence. Models write other words for both, and like to have them bold. What stands behind
+`Thought:` is a thought, up to the action.
 """
 
 from __future__ import annotations
@@ -9,17 +10,42 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dragoman.dialects.cursor import Cursor
+from dragoman.dialects.cursor import Cursor, Form, Steps
 from dragoman.dialects.grammar import Dialect, open_fence, tool_named
 from dragoman.dialects.json_text import read_json
 from dragoman.dialects.llama_pythonic import written_call
 from dragoman.dialects.loose_json import loose_calls, plain_name
 from dragoman.dialects.python_calls import CALL, read_python_calls
+from dragoman.dialects.python_text import plain_value
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
+from dragoman.dialects.values import arguments_in_order, only_argument, value_of
+from dragoman.messages.request import ToolSpec
+from dragoman.wire.arguments import parse_arguments
 
 THOUGHT, ACTION, INPUT, OBSERVATION = "Thought:", "Action:", "Action Input:", "Observation:"
 
+
+def label(words: str) -> tuple[str, ...]:
+    """These words in any case, with a colon behind them, and perhaps bold."""
+    letters = (f"[{one.upper()}{one}]" if one.isalpha() else "[ _]" for one in words)
+    return (_STARS, *letters, _STARS, ":")
+
+
+_STARS = r"\*{0,2}"
+BOLD_ACTION: Form = (_STARS, *"Action", _STARS, ":")
+LABELS: tuple[Form, ...] = (
+    *map(label, ("action", "tool", "function", "call", "tool call", "function call", "tool name")),
+    *map(label, ("function name", "tool use", "use tool", "calling tool")),
+)
+"""What else stands in front of a name; the arguments have to follow."""
+_INPUTS: tuple[Form, ...] = (
+    *map(label, ("action input", "tool input", "input", "arguments", "args", "parameters", "params")),
+    *map(label, ("tool arguments", "tool args", "function arguments", "function args")),
+)
+_ENDS = (f"\n{OBSERVATION}", f"\n{ACTION}", f"\n{THOUGHT}", "\n\n")
 _NAME = re.compile(r"[\w.-]{1,99}")
+_MORE_STARS = re.compile(r"\*{0,2}")
+_AROUND_NAME = " \t\r`*\"'"
 _BOX = re.compile(r"<\|box_(?:start|end)\|>|</?point>")  # around the places on a screen
 
 
@@ -43,26 +69,107 @@ class Action(Dialect):
         return "\n".join(f"{ACTION} {written_call(call)}" for call in calls)
 
 
-def read_action(dialect: Dialect, cursor: Cursor, tools: Tools | None, *, known: bool = False) -> Reading:
-    """`Action:` was read. `known` says that only tools there are count; all else is text."""
+def read_action(
+    dialect: Dialect, cursor: Cursor, tools: Tools | None, *, known: bool = False, certain: bool = True
+) -> Reading:
+    """`Action:` was read. `known` says that only tools there are count; all else is text. So is, if it is not
+    `certain` that a call begins here, what has no arguments that can be read."""
+    yield from cursor.run(_MORE_STARS)
     yield from cursor.space()
     if (yield from cursor.sees("```", "{", "[")):
         return (yield from _json_behind(dialect, cursor, tools))
+    ticked = (yield from cursor.sees(("`", *CALL))) and (yield from cursor.accept("`"))
     if (yield from cursor.sees(CALL)):
         found = yield from read_python_calls(dialect, cursor, tools, certain=not known)
+        if ticked:
+            yield from cursor.accept("`")
         return [_without_boxes(one) for one in found] or None
-    name, mark = yield from cursor.until("\n", INPUT)
-    name, tool = plain_name(name), tool_named(plain_name(name), tools)
+    name, mark = yield from cursor.until("\n", "{", "[", *_INPUTS)
+    name = plain_name(name.strip(_AROUND_NAME))
+    tool = tool_named(name, tools)
     if not _NAME.fullmatch(name) or (known and tool is None):
         return None
+    if mark == "[":
+        return (yield from _bracketed(dialect, cursor, name, tool)) if certain else None
     yield from cursor.space()
-    if not (yield from cursor.accept(INPUT)):
-        return [dialect.called(name, "")] if mark and tool else None
-    called = yield from dialect.named(cursor, name, "", (), (OBSERVATION, ACTION, THOUGHT, "\n\n"))
+    if not (yield from cursor.accept(*_INPUTS)) and mark != "{":
+        if not (mark and tool and certain):
+            return None
+        cut = cursor.over and (cursor.broken_off or cursor.at < len(cursor.text))  # or ends in such a word
+        return [dialect.bad("the reply ends before it does", name) if cut else dialect.called(name, "")]
+    called = yield from (_input(dialect, cursor, name, tool) if certain else _json_input(cursor, name))
+    if called is None:
+        return None
     space = yield from cursor.space()
     if not (yield from cursor.accept(OBSERVATION)):
         cursor.back(len(space))
     return called
+
+
+def _input(dialect: Dialect, cursor: Cursor, name: str, tool: ToolSpec | None) -> Reading:
+    """The arguments: JSON, or the text of the one that is meant."""
+    yield from cursor.run(_MORE_STARS)
+    yield from cursor.space()
+    ticked = (yield from cursor.sees("`{")) and (yield from cursor.accept("`"))
+    only, start = only_argument(tool), cursor.taken
+    fenced = (yield from open_fence(cursor)) if only else ""
+    if only and tool and not (yield from cursor.sees("{")):
+        text, mark = yield from cursor.until(*((fenced,) if fenced else _ENDS))
+        if fenced:
+            yield from cursor.accept(fenced)
+        if cursor.broken_off and not mark:
+            return [dialect.bad("the reply ends before it does", name)]
+        return [_with_value(text, only, tool)]
+    cursor.back(cursor.taken - start)
+    found = yield from dialect.named(cursor, name, "", (), (OBSERVATION, ACTION, THOUGHT, "\n\n"))
+    if ticked:
+        yield from cursor.accept("`")
+    return found
+
+
+def _json_input(cursor: Cursor, name: str) -> Reading:
+    """The arguments as JSON; None if something else stands there."""
+    yield from cursor.run(_MORE_STARS)
+    yield from cursor.space()
+    fenced = (yield from open_fence(cursor)) or (yield from cursor.accept("`"))
+    if not (yield from cursor.sees("{")):
+        return None
+    payload = yield from read_json(cursor, lambda members: False)
+    arguments = None if payload.flaw else parse_arguments(payload.text)
+    yield from _close(cursor, fenced)
+    return None if arguments is None else [TextCall(name, arguments)]
+
+
+def _close(cursor: Cursor, fenced: str) -> Steps[None]:
+    space = yield from cursor.space()
+    if not fenced or not (yield from cursor.accept(fenced)):
+        cursor.back(len(space))
+
+
+def _bracketed(dialect: Dialect, cursor: Cursor, name: str, tool: ToolSpec | None) -> Reading:
+    """What stands in brackets behind the name, and nothing behind them: `search[a few words]`."""
+    line, _ = yield from cursor.until("\n")
+    inner, bracket, behind = line.removeprefix("[").rpartition("]")
+    if tool is None or not bracket or behind.strip():
+        return None
+    inner = inner.strip()
+    if inner.startswith("{"):
+        return [dialect.called(name, inner)]
+    if only := only_argument(tool):
+        return [_with_value(inner, only, tool)]
+    values = plain_value(f"[{inner}]")
+    given = values if isinstance(values, list) else []
+    names = arguments_in_order(len(given), tool)
+    if names is None or not given:
+        return [dialect.bad("its arguments have to be named", name)]
+    return [TextCall(tool.name, dict(zip(names, given, strict=True)))]
+
+
+def _with_value(text: str, key: str, tool: ToolSpec) -> TextCall:
+    """A call with one value. Some put it in quotes."""
+    text = text.strip()
+    quoted = plain_value(text) if text[:1] in ("'", '"') else None
+    return TextCall(tool.name, {key: quoted if isinstance(quoted, str) else value_of(text, key, tool)})
 
 
 def _json_behind(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
@@ -73,9 +180,7 @@ def _json_behind(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Readi
     found = None if payload.flaw else loose_calls(payload.text, tools)
     if found is None:
         return None
-    space = yield from cursor.space()
-    if not fenced or not (yield from cursor.accept(fenced)):
-        cursor.back(len(space))
+    yield from _close(cursor, fenced)
     return found
 
 

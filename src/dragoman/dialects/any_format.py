@@ -14,7 +14,14 @@ from dragoman.dialects.cursor import Cursor, Form, marks
 from dragoman.dialects.elements import ELEMENTS, read_elements, read_inside
 from dragoman.dialects.grammar import Dialect, tool_named
 from dragoman.dialects.llama_json import LISTED
-from dragoman.dialects.loose import LOOSE_BEGINS, LOOSE_BLOCKS, LOOSE_SUSPECTS, is_loose, read_loose
+from dragoman.dialects.loose import (
+    LOOSE_BEGINS,
+    LOOSE_BLOCKS,
+    LOOSE_STATEMENTS,
+    LOOSE_SUSPECTS,
+    is_loose,
+    read_loose,
+)
 from dragoman.dialects.scanner import Reading, TextCall, Tools
 
 _LEFT_OUT = (  # too much else begins like these, or it is read without them
@@ -93,6 +100,7 @@ class AnyFormat(Dialect):
         self.suspects = (*LOOSE_SUSPECTS, _LISTED_LINE, *_VARIANTS)
         self.elements = ELEMENTS
         self.call_blocks = LOOSE_BLOCKS
+        self.statements = LOOSE_STATEMENTS
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if opener in _PYTHON_TAGS:
@@ -121,7 +129,7 @@ class AnyFormat(Dialect):
         is_element = yield from cursor.sees(*ELEMENTS)
         if is_element and (found := (yield from read_elements(self, cursor, tools))) is not None:
             return found
-        if (yield from cursor.sees(*LOOSE_BEGINS, *LOOSE_SUSPECTS)):
+        if (yield from cursor.sees(*LOOSE_BEGINS, *LOOSE_SUSPECTS, *LOOSE_STATEMENTS)):
             return (yield from read_loose(self, cursor, tools))
         if is_element:
             return None

@@ -2,7 +2,8 @@
 
 The name may also stand in an element of its own (`<tool_name>add</tool_name>`: Claude 2, Cherry Studio) or in
 an attribute (`<tool name="add">`); the arguments in an element around them, each in a `<parameter name="a">`,
-or as JSON. Any of them may stand in one such as `<tool_calls>`.
+as JSON, or as attributes of an empty element (`<add a="1"/>`). Any of them may stand in one such as
+`<tool_calls>`.
 
 Only what names a tool there is, and holds an argument that this tool has, is a call, in lines of its own: all
 other XML and HTML is text.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from html import unescape
 
 from pydantic import JsonValue
 
@@ -25,8 +27,10 @@ from dragoman.dialects.values import (
     argument_names,
     has_argument,
     kinds_in,
+    only_argument,
     schema_in,
     value_in,
+    value_of,
     within_lines,
 )
 from dragoman.messages.request import ToolSpec
@@ -36,18 +40,22 @@ from dragoman.wire.thinking import ANSWERS
 _TAG: tuple[str, ...] = ("<", r"[A-Za-z_]", r"[\w.:-]{0,99}")
 ELEMENTS: tuple[Form, ...] = (
     (*_TAG, r"\s?", r"/?", ">"),
-    (*_TAG, r"\s{1,8}", r"[a-z_]{1,20}", "=", "[\"']"),
+    (*_TAG, r"\s{1,8}", r"[A-Za-z_]", r"[\w.:-]{0,39}", "=", "[\"']"),
 )
 """How such an element begins, as far as it takes to look at its name."""
 
 _ONE = ("tool_call", "function_call", "tool_use", "use_tool", "invoke", "tool", "function", "call", "action")
 _SEVERAL = ("tool_calls", "function_calls", "tool_uses", "tools", "functions", "calls")
 _NAMES = ("tool_name", "name", "function_name", "tool", "function")
+_PAIRED = ("tool", "action", "function", "tool_name", "name")
 _ARGUMENTS = ("parameter", "param", "argument", "arg")
 _DEEPEST = 20
 
 _WORD = re.compile(r"[\w.:-]*+")
-_ATTRIBUTE = re.compile(r"""([\w.:-]{1,40})\s?=\s?(?:"([^"]{0,200})"|'([^']{0,200})')""")
+_NAMING = ("name", "tool", "function")  # attributes
+_BESIDE = (*_NAMING, "id", "type")
+_ATTRIBUTE = re.compile(r"""([\w.:-]{1,40})\s?=\s?(?:"([^"]*+)"|'([^']*+)')""")
+_ATTRIBUTES = re.compile(r"""(?:\s+[\w.:-]+\s?=\s?(?:"[^"]*+"|'[^']*+'))*+\s*/?""")
 _CLOSING: Form = ("<", "/", r"[A-Za-z_]", r"[\w.:-]{0,99}", ">")
 _CHILD = re.compile(r"\s*<([\w.-]{1,99})>(.*?)</\1>\s*", re.DOTALL)
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
@@ -98,18 +106,49 @@ def _element(
         return None
     cursor.at += 1
     empty = head.endswith("/")
-    attributes = {key: one or other for key, one, other in _ATTRIBUTE.findall(head)}
+    attributes = {key: unescape(one or other) for key, one, other in _ATTRIBUTE.findall(head)}
     tool, may_be_empty = tool_named(tag, tools), True
     if tool is None and attributes:
-        given = next((attributes[key] for key in ("name", "tool", "function") if key in attributes), "")
+        given = next((attributes[key] for key in _NAMING if key in attributes), "")
         tool, may_be_empty = tool_named(plain_name(given), tools), _local(tag) in _ONE
-    elif tool is not None and attributes:  # HTML has elements with all kinds of names
+        attributes = {key: text for key, text in attributes.items() if key not in _BESIDE}
+    elif tool is not None and not all(has_argument(key, tool) for key in attributes):
+        return None  # HTML has elements with all kinds of names
+    if tool is None and empty:
         return None
     if tool is None:
-        return None if empty else (yield from _inside(dialect, cursor, tag, tools, depth))
-    if empty:
-        return [TextCall(tool.name, {})] if may_be_empty else None
+        found = None if attributes else (yield from _paired(dialect, cursor, tag, tools))
+        return found or (yield from _inside(dialect, cursor, tag, tools, depth))
+    if empty or (attributes and (yield from cursor.accept(f"</{tag}>"))):
+        if not may_be_empty or not _ATTRIBUTES.fullmatch(head):
+            return None
+        return [TextCall(tool.name, {key: value_of(text, key, tool) for key, text in attributes.items()})]
+    if attributes and tool_named(tag, tools):
+        return None
     return (yield from _arguments(dialect, cursor, tag, tool, may_be_empty=may_be_empty))
+
+
+def _paired(dialect: Dialect, cursor: Cursor, tag: str, tools: Tools) -> Steps[Sequence[FoundCall] | None]:
+    """The name in one element, the arguments in the next: `<tool>add</tool><tool_input>{…}</tool_input>`."""
+    start = cursor.taken
+    if tag not in _PAIRED:
+        return None
+    name, _ = yield from cursor.until("<", "\n\n")
+    tool = tool_named(plain_name(name), tools)
+    if tool is not None and (yield from cursor.accept(f"</{tag}>")):
+        yield from cursor.space()
+        given = yield from cursor.accept(*(f"<{word}>" for word in ARGUMENT_KEYS))
+        if given and (only := only_argument(tool)) and not (yield from cursor.sees("{", "<")):
+            text, _ = yield from cursor.until(f"</{given[1:]}")
+            if not (yield from cursor.accept(f"</{given[1:]}")):
+                return [dialect.bad(f"it is not closed with </{given[1:]}", tool.name)]
+            return [TextCall(tool.name, {only: value_of(text.strip(), only, tool)})]
+        if given:
+            found = yield from _arguments(dialect, cursor, given[1:-1], tool, may_be_empty=True)
+            if found is not None:
+                return found
+    cursor.back(cursor.taken - start)
+    return None
 
 
 def _inside(

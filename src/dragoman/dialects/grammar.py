@@ -28,7 +28,7 @@ ARGUMENT_KEYS = (
 """Under which models put the arguments of a call, in the order in which they are told to."""
 KEYS_BESIDE = frozenset(
     {
-        *("id", "type", "tool_call_id", "toolCallId", "call_id", "index"),
+        *("id", "type", "tool_call_id", "toolCallId", "call_id", "index", "toolUseId", "tool_use_id"),
         *("thought", "reasoning", "reason"),
     }
 )
@@ -70,6 +70,7 @@ class Dialect(ABC):
     suspects: tuple[Form, ...] = ()
     elements: tuple[Form, ...] = ()
     call_blocks: tuple[str, ...] = ()
+    statements: tuple[Form, ...] = ()
     reserved: bool = False
     thoughts: Mapping[str, str] = MappingProxyType({})
     turns: tuple[str, ...] = ()

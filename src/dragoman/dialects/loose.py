@@ -1,4 +1,4 @@
-"""Calls in forms that no dialect claims: behind a tag or a token nobody knows, `Action:`, or a bare name.
+"""Calls in forms that no dialect claims: behind a tag or a token nobody knows, `Action:` or `Tool:`, a name.
 
 They count only if they name tools there are. What names none is text.
 """
@@ -8,20 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dragoman.dialects.action import ACTION, read_action
+from dragoman.dialects.action import BOLD_ACTION, LABELS, read_action
 from dragoman.dialects.cursor import BLANK, Cursor, Form, Steps, marks
 from dragoman.dialects.grammar import Dialect, tool_named
 from dragoman.dialects.json_text import read_json
 from dragoman.dialects.loose_json import AROUND, NAMES, loose_calls, plain_name
-from dragoman.dialects.python_calls import CALL, read_python_calls
+from dragoman.dialects.python_calls import ASSIGNED, CALL, COMMENT, read_python_calls
 from dragoman.dialects.python_text import NotALiteral, PythonMachine, keywords, listed_calls, plain_value
-from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
+from dragoman.dialects.scanner import BadCall, FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.wording import compact
 from dragoman.wire.thinking import END_TOKENS
 
 _GAP = r"\s{0,64}"
 _BEGINS_JSON = (_GAP, r"[\[{]", _GAP, r"[\[{\"']")
-_PYTHON_DICTS: Form = (r"\[", _GAP, r"\{", _GAP, "'")
+_PYTHON_DICT: Form = (r"\{", _GAP, "'")
+_PYTHON_DICTS: Form = (r"\[", _GAP, *_PYTHON_DICT)
 _TAG: Form = ("<", r"[|｜]?", r"[A-Za-z]", r"[\w:.▁-]{0,40}", r"[|｜]?", ">", *_BEGINS_JSON)
 _BRACKETS: Form = (r"\[", r"[A-Z]", r"[A-Z_]{2,30}", r"\]", *_BEGINS_JSON)
 _OBJECT = (_GAP, r"\{", _GAP, r'["}]')
@@ -34,23 +35,33 @@ _COMMENTARY: tuple[Form, ...] = (
     (*"assistantcommentary", *_TO_FUNCTION),
 )
 _GORILLA: Form = (*"<<function>>", r"\[?", *CALL)
-_ACTION: Form = tuple(ACTION)
-_ACTION_LINE: Form = ("\n", r"[ \t]{0,8}", *ACTION)
+_INDENT = ("\n", r"[ \t]{0,8}")
+_ACTION_LINE: Form = (*_INDENT, *BOLD_ACTION)
+_LABEL_LINES: tuple[Form, ...] = (*((*_INDENT, *one) for one in LABELS),)
+_STATEMENTS: tuple[Form, ...] = (CALL, ASSIGNED, (*COMMENT, *CALL), (*COMMENT, *ASSIGNED))
+_CODE: tuple[Form, ...] = (*((*"<code>", r"[ \t\r]{0,8}", "\n", r"\s{0,20}", *one) for one in _STATEMENTS),)
 
 _LAST_LINE: Form = ("\n", r"[ \t]{0,8}", r"[\[{]", _GAP, r'[{"A-Za-z_]')
 
-LOOSE_BEGINS: tuple[Form, ...] = (_ACTION, _NAMED, _WITH_MARK, _PROMPTED, CALL, *_COMMENTARY, _PYTHON_DICTS)
-LOOSE_SUSPECTS: tuple[Form, ...] = (_TAG, _BRACKETS, _GORILLA, _ACTION_LINE, _LAST_LINE)
+LOOSE_BEGINS: tuple[Form, ...] = (
+    *(BOLD_ACTION, *LABELS, _NAMED, _WITH_MARK, _PROMPTED, CALL),
+    *(*_COMMENTARY, _PYTHON_DICTS, _PYTHON_DICT),
+)
+LOOSE_SUSPECTS: tuple[Form, ...] = (
+    *(_TAG, _BRACKETS, _GORILLA, _ACTION_LINE),
+    *(*_LABEL_LINES, *_CODE, _LAST_LINE),
+)
 LOOSE_BLOCKS = (
     *("tool_code", "tool_call", "tool_calls", "tool_use", "tool", "function_call", "function_calls"),
     "typescript",
 )
+LOOSE_STATEMENTS: tuple[Form, ...] = _STATEMENTS[1:]
 
 _BEHIND_NAMES: tuple[Form, ...] = ("(", '"', "\n", " ", ",", "]", "}", ")", ":", "=")
 _KEYS = tuple(f'"{key}"' for key in (*NAMES, *AROUND, "id", "type", "thought"))
 _WORD = re.compile(r"\w+")
 _TOKEN: Form = ("<", r"[|｜]", r"[^|｜<>\n]{1,40}", r"[|｜]", ">")
-_ANY = marks(*LOOSE_BEGINS, *LOOSE_SUSPECTS)
+_ANY = marks(*LOOSE_BEGINS, *LOOSE_SUSPECTS, *LOOSE_STATEMENTS)
 
 
 def is_loose(mark: str) -> bool:
@@ -60,19 +71,23 @@ def is_loose(mark: str) -> bool:
 
 def read_loose(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
     """One of the forms stands next."""
-    if (yield from cursor.sees(_ACTION, _ACTION_LINE)):
+    if (yield from cursor.sees(BOLD_ACTION, _ACTION_LINE)):
         yield from cursor.space()
-        yield from cursor.accept(ACTION)
+        yield from cursor.accept(BOLD_ACTION)
         return (yield from read_action(dialect, cursor, tools, known=True))
+    if (yield from cursor.sees(*LABELS, *_LABEL_LINES)):
+        return (yield from _labelled(dialect, cursor, tools))
+    if (yield from cursor.sees(*_CODE)):
+        return (yield from _code(dialect, cursor, tools))
     if (yield from cursor.sees(_GORILLA)):
         return (yield from _gorilla(dialect, cursor, tools))
     if (yield from cursor.sees(_TAG, _BRACKETS)):
         return (yield from _wrapped(cursor, tools))
     if (yield from cursor.sees(_LAST_LINE)):
         return (yield from _last(cursor, tools))
-    if (yield from cursor.sees(CALL)):
+    if (yield from cursor.sees(*_STATEMENTS)):
         return (yield from _called(dialect, cursor, tools))
-    if (yield from cursor.sees(_PYTHON_DICTS)):
+    if (yield from cursor.sees(_PYTHON_DICTS, _PYTHON_DICT)):
         return (yield from _json(cursor, tools))
     if (yield from cursor.sees(*_COMMENTARY)):
         return (yield from _addressed(dialect, cursor, tools))
@@ -112,6 +127,44 @@ def _wrapped(cursor: Cursor, tools: Tools | None) -> Reading:
     return found
 
 
+def _labelled(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
+    """`Tool: add` and what it is given. Behind other words only where the reply ends with it: with anything
+    behind it, it is an example."""
+    begins = not (yield from cursor.space())
+    found: list[FoundCall] = []
+    while (yield from cursor.accept(*LABELS)):
+        calls = yield from read_action(dialect, cursor, tools, known=True, certain=False)
+        if not calls or isinstance(calls, str) or any(isinstance(one, BadCall) for one in calls):
+            break
+        found += calls
+        space = yield from cursor.space()
+        if not (yield from cursor.sees(*LABELS)):
+            cursor.back(len(space) if begins else 0)
+            return found if begins or (yield from _ends(cursor)) else None
+    return found or None if begins else None
+
+
+def _code(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
+    """Calls in a program, as smolagents has them, with which the reply ends."""
+    if not cursor.fresh:
+        return None
+    yield from cursor.accept("<code>")
+    yield from cursor.space()
+    yield from cursor.accept(COMMENT)
+    found = yield from read_python_calls(dialect, cursor, tools)
+    yield from cursor.space()
+    closed = found and (yield from cursor.accept("</code>"))
+    return found if closed and (yield from _ends(cursor)) else None
+
+
+def _ends(cursor: Cursor) -> Steps[bool]:
+    """Whether the reply ends here, as whoever wrote it wanted. Reads what may stand behind the last call."""
+    yield from cursor.space()
+    while (yield from cursor.accept(*END_TOKENS)):
+        yield from cursor.space()
+    return cursor.over and not cursor.broken_off and cursor.at == len(cursor.text)
+
+
 def _gorilla(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
     """Calls as Python has them, or a list of them, behind `<<function>>`."""
     yield from cursor.accept("<<function>>")
@@ -139,17 +192,14 @@ def _last(cursor: Cursor, tools: Tools | None) -> Reading:
     if is_python or is_json:
         yield from cursor.space()
         found = yield from (_python_list(cursor) if is_python else _json(cursor, tools))
-        yield from cursor.space()
-        while (yield from cursor.accept(*END_TOKENS)):
-            yield from cursor.space()
-    if not found or not cursor.over or cursor.broken_off or cursor.at < len(cursor.text):
+    if not found or not (yield from _ends(cursor)):
         cursor.back(cursor.taken - start)
         return None
     return found
 
 
 def _json(cursor: Cursor, tools: Tools | None) -> Steps[Sequence[FoundCall] | None]:
-    if (yield from cursor.sees(_PYTHON_DICTS)):  # Sarashina
+    if (yield from cursor.sees(_PYTHON_DICTS, _PYTHON_DICT)):  # Sarashina
         machine = PythonMachine()
         text = yield from cursor.value(machine)
         value = plain_value(text) if machine.state == "whole" else None
@@ -170,6 +220,7 @@ def _python_list(cursor: Cursor) -> Steps[Sequence[FoundCall] | None]:
 
 def _called(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
     """Calls as Python has them, with nothing else in their last line: else the text speaks of them."""
+    yield from cursor.accept(COMMENT)
     found = yield from read_python_calls(dialect, cursor, tools)
     blank = yield from cursor.run(BLANK)
     yield from cursor.accept(";")

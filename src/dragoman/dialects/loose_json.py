@@ -22,10 +22,11 @@ NAMES = (
 )
 AROUND = (
     *("tool_calls", "tool_call", "function_call", "function_calls", "tool_uses", "calls", "function"),
-    *("toolCalls", "toolCall", "functionCalls", "functionCall"),
+    *("toolCalls", "toolCall", "functionCalls", "functionCall", "toolUse", "tool_use", "tool", "call"),
 )
 
 _COUNT = re.compile(r":\d{1,3}$")  # Kimi
+_PARALLEL = "multi_tool_use.parallel"  # what GPT-4 calls several calls
 _SPACES = ("functions.", "tools.", "default_api.", "multi_tool_use.")
 
 
@@ -58,8 +59,14 @@ def _calls(value: JsonValue, tools: Tools | None, depth: int = 0) -> Iterator[Te
         yield None
         return
     around = next((key for key in AROUND if isinstance(value.get(key), dict | list)), None)
-    if around is not None and depth < 3 and value.keys() <= KEYS_BESIDE | {around}:
+    given = {key for key, one in value.items() if one not in (None, "", [])}
+    if around is not None and depth < 3 and given <= KEYS_BESIDE | {around, "role"}:
         yield from _calls(value[around], tools, depth + 1)
+        return
+    if value.get("name") == _PARALLEL and depth < 3:
+        for key in ARGUMENT_KEYS:
+            if isinstance(value.get(key), dict):
+                yield from _calls(value[key], tools, depth + 1)
         return
     yield _call(value, tools)
 

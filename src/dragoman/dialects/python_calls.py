@@ -1,7 +1,7 @@
 """Reads calls as Python has them, one after the other and in no list: `add(a=1, b=2)`.
 
-Also behind a namespace (`functions.add(…)`, `default_api.add(…)`), in `print(…)`, with `.call`, and with all
-arguments in one object, as JavaScript has it.
+Also behind a namespace (`functions.add(…)`, `default_api.add(…)`), in `print(…)`, with `.call`, behind a name
+for what it gives (`x = add(…)`), and with all arguments in one object, as JavaScript has it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,15 @@ from dragoman.dialects.grammar import Dialect, tool_named
 from dragoman.dialects.loose_json import plain_name
 from dragoman.dialects.python_text import NotALiteral, PythonMachine, keywords, listed_calls
 from dragoman.dialects.scanner import FoundCall, TextCall, Tools
+from dragoman.dialects.values import arguments_in_order
+from dragoman.messages.request import ToolSpec
 
 CALL: Form = (r"[A-Za-z_]", r"[\w.-]{0,99}", r"[ \t]{0,9}", r"\(")
+_VARIABLE = (r"[A-Za-z_]", r"\w{0,60}")
+_ASSIGNMENT: Form = (*_VARIABLE, r"[ \t]{0,4}", "=", r"[ \t]{0,4}")
+ASSIGNED: Form = (*_ASSIGNMENT, *CALL)
+COMMENT: tuple[str, ...] = ("#", r"[^\n]{0,200}", "\n", r"[ \t]{0,8}")
+_ASIDE: tuple[Form, ...] = ((*"final_answer", r"\(", *_VARIABLE, r"\)"), COMMENT)
 
 _NAME = re.compile(r"[\w.-]+")
 _BETWEEN = re.compile(r"[ \t\r\n;,]*+")
@@ -31,8 +38,13 @@ def read_python_calls(
     error if it cannot be read.
     """
     found: list[FoundCall] = []
-    while (yield from cursor.sees(CALL)):
+    while begun := (yield from cursor.sees(CALL, ASSIGNED)):
         before = cursor.taken
+        assigned = yield from cursor.accept(_ASSIGNMENT)
+        name = plain_name(begun[len(assigned) :].rstrip("( \t")).removesuffix(".call")
+        if (not certain or found) and name != _PRINT and tool_named(name, tools) is None:
+            cursor.back(len(assigned))
+            break
         machine = PythonMachine(lines=certain and not found)
         text = yield from cursor.value(machine)
         one = _found(dialect, text, machine.state, tools, certain=certain and not found)
@@ -43,10 +55,28 @@ def read_python_calls(
         before = cursor.taken
         yield from cursor.accept("()")  # `.call()` that was read already
         yield from cursor.run(_BETWEEN)
-        if not (yield from cursor.sees(CALL)):
+        while (yield from _read_aside(cursor)):
+            before = cursor.taken
+            yield from cursor.run(_BETWEEN)
+        if not (yield from cursor.sees(CALL, ASSIGNED)):
             cursor.back(cursor.taken - before)
             break
     return found
+
+
+def _read_aside(cursor: Cursor) -> Steps[bool]:
+    """Read what a program does with what a call gave, or a comment; not a call that is printed."""
+    if (yield from cursor.accept(*_ASIDE)):
+        return True
+    if not (yield from cursor.sees((*_PRINT, r"\("))):
+        return False
+    before, machine = cursor.taken, PythonMachine()
+    text = yield from cursor.value(machine)
+    calls = listed_calls(f"[{text}]") if machine.state == "whole" else None
+    if calls and not any(isinstance(one, ast.Call) for one in calls[0][1].args):
+        return True
+    cursor.back(cursor.taken - before)
+    return False
 
 
 def _found(
@@ -67,8 +97,9 @@ def _found(
     known = tool_named(name, tools)
     if known is None and not certain:
         return None
+    named_call = _with_names(call, None if certain else known)
     try:
-        return TextCall(known.name if known else name, keywords(_with_names(call)))
+        return TextCall(known.name if known else name, keywords(named_call))
     except NotALiteral as error:
         return dialect.bad(str(error), name)
 
@@ -79,8 +110,10 @@ def _identified(text: str) -> str:
     return head.replace("-", "_") + bracket + rest
 
 
-def _with_names(call: ast.Call) -> ast.Call:
-    """All arguments in one object: its keys are their names."""
+def _with_names(call: ast.Call, tool: ToolSpec | None) -> ast.Call:
+    """All arguments in one object: its keys are their names. Of a tool there is, also in its order."""
     if len(call.args) == 1 and isinstance(call.args[0], ast.Dict) and not call.keywords:
         return ast.Call(call.func, [], [ast.keyword(None, call.args[0])])
-    return call
+    names = arguments_in_order(len(call.args), tool) if tool and call.args else None
+    given = [ast.keyword(name, value) for name, value in zip(names or (), call.args, strict=False)]
+    return ast.Call(call.func, [], [*given, *call.keywords]) if names else call

@@ -81,6 +81,8 @@ class Grammar(Protocol):
     """How elements of XML begin that may be calls of tools there are, but not in code that is quoted."""
     call_blocks: tuple[str, ...]
     """The languages of fenced blocks in which calls stand as at the beginning of a reply."""
+    statements: tuple[Form, ...]
+    """How else calls begin in such a block."""
     reserved: bool
     thoughts: Mapping[str, str]
     """Markers, among `opens`, that begin a thought, each with what ends it. No call in it counts."""
@@ -377,8 +379,9 @@ class Scanner:
         yield from cursor.run(BLANK)
         language = yield from cursor.run(WORD)
         space = yield from cursor.space()
-        for_calls = self._shown.unsaid or language in self._grammar.call_blocks
-        begins = (*self._grammar.begins, *self._elements) if for_calls else ()
+        is_block = language in self._grammar.call_blocks
+        begins = (*self._grammar.begins, *self._elements) if is_block or self._shown.unsaid else ()
+        begins = (*begins, *self._grammar.statements) if is_block else begins
         openers = self._grammar.turns if self._shown.thinks else (*self._openers, *begins)
         mark = yield from cursor.sees(*openers)
         if mark and (yield from self._call(mark)):

@@ -15,6 +15,7 @@ from dragoman.dialects.cursor import Cursor, Steps
 from dragoman.dialects.elements import read_inside
 from dragoman.dialects.function_tag import FUNCTION, read_function
 from dragoman.dialects.grammar import Dialect, ends_line, tool_named
+from dragoman.dialects.python_calls import CALL, read_python_calls
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.values import may_have, read_value, value_of
 from dragoman.messages.parts import Arguments
@@ -64,6 +65,13 @@ def read_tool_call(
         return (yield from dialect.tagged(cursor, tags.open, tags.closes[0]))
     if (inside := (yield from read_inside(dialect, cursor, tags.open, tools))) is not None:
         return inside
+    if (yield from cursor.sees(CALL)):
+        calls = yield from read_python_calls(dialect, cursor, tools)
+        yield from cursor.space()
+        if calls and ((yield from cursor.accept(*tags.closes)) or cursor.at == len(cursor.text)):
+            return calls
+        cursor.back(cursor.taken - start)
+        yield from cursor.space()
     name, mark = yield from cursor.until(
         tags.key[0], tags.separator, FUNCTION, *tags.closes, tags.open, "\n", "{"
     )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
+
+Counts = TypeVar("Counts", bound=Mapping[str, object])
 
 _MOST = 2**53  # larger numbers are no longer whole in every reader
 
@@ -82,6 +85,11 @@ def count(claim: object) -> int:
 def counts(claim: object) -> Mapping[str, object]:
     """The same of several, by name."""
     return claim if isinstance(claim, Mapping) else {}
+
+
+def counted(claim: Counts | None, before: Counts) -> Counts:
+    """The counts of a reply; what it had counted before where this is none of them."""
+    return claim if claim and isinstance(claim, dict) else before
 
 
 def _sum_of_costs(one: Usage, other: Usage) -> float | None:

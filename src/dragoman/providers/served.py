@@ -6,6 +6,7 @@ Tools go by its wire or as text, reasoning comes by its wire or as tags, and the
 from __future__ import annotations
 
 import json
+from asyncio import CancelledError
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -197,7 +198,7 @@ class ServedModel:
                     if events:
                         ends = isinstance(events[-1], MessageEnd)
                         yield await self._with_price(events, request) if ends else events
-        except ProviderError:
+        except (ProviderError, CancelledError):  # whoever cancels keeps what came, also what was held back
             if reader is not None and (held := [*reader.break_off()]):
                 yield held
             raise

@@ -1,7 +1,8 @@
 """Repairs the calls a model wrote, or tells the model what was wrong with them.
 
 Only mends that lose nothing and leave no choice: spelling variants of a name that exists, an object where
-its JSON text was due and the other way round. Never the nearest name, never a guessed value.
+its JSON text was due and the other way round, arguments one level too deep. Never the nearest name, never a
+guessed value.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -19,25 +21,52 @@ from dragoman.messages.boundary import read_strict_json
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import name_key
 from dragoman.tools.schema import Parameters, problems
+from dragoman.wire.arguments import parse_arguments
+
+_NO_NAME = re.compile(r"<\|.*|:\d{1,3}$|\(\)$", re.DOTALL)  # a token of gpt-oss, a number of Kimi, brackets
 
 
 def repair_name(name: str, names: Iterable[str]) -> str | None:
-    """The one tool that is meant, if case, separators and a namespace are all that differ."""
+    """The one tool that is meant, if case, separators, a namespace and what is no part of a name are all that
+    differ."""
     known = list(names)
     if name in known:
         return name
-    for spelling in (name, re.split(r"[.:/]", name)[-1]):  # `files.add` is `files_add` before it is `add`
+    plain = _NO_NAME.sub("", name).strip("`\"' ")
+    for spelling in (name, plain, re.split(r"[.:/]", plain)[-1]):  # `files.add` is `files_add` before `add`
         meant = [candidate for candidate in known if name_key(candidate) == name_key(spelling)]
         if len(meant) == 1:
             return meant[0]
     return None
 
 
+_WRAPPERS = frozenset({"arguments", "parameters", "args", "params", "input", "kwargs"})
 _PASSES = 100  # what is inside of a mended value is looked at in the next
 
 
 def repair_arguments(arguments: Arguments, parameters: Parameters) -> tuple[Arguments, BaseModel]:
     """The arguments that fit, as JSON and as the function wants them. ToolFailed says what does not fit."""
+    try:
+        return _fitted(arguments, parameters)
+    except ToolFailed:
+        inner = _wrapped(arguments, parameters)
+        if inner is None:
+            raise
+        with suppress(ToolFailed):  # what was said of the arguments as they came is what helps the model
+            return _fitted(inner, parameters)
+        raise
+
+
+def _wrapped(arguments: Arguments, parameters: Parameters) -> Arguments | None:
+    """What stands one level too deep: all arguments in an object, or its text, under a word for arguments
+    which the tool does not have."""
+    key, inner = next(iter(arguments.items()), ("", None))
+    if len(arguments) > 1 or key not in _WRAPPERS or key in parameters.names:
+        return None
+    return inner if isinstance(inner, dict) else parse_arguments(inner) if isinstance(inner, str) else None
+
+
+def _fitted(arguments: Arguments, parameters: Parameters) -> tuple[Arguments, BaseModel]:
     mended = arguments
     for left in reversed(range(_PASSES)):
         try:

@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 
+from dragoman import OpenAICompatible, Runtime
 from tests.loopback import (
     Answer,
     Reply,
+    delta,
+    loopback,
+    stream,
 )
+from tests.runtimes import add, with_tables
 from tests.wire.broken_streams.played import ANSWER, WRITTEN, play, text
 
 pytestmark = pytest.mark.slow
@@ -92,3 +97,32 @@ async def test_d1_a_model_that_was_asked_in_a_dialect_and_writes_in_its_own_is_r
     played = await play(tmp_path, serve)
     assert played.ran == [("add", {"a": 1, "b": 2})]
     assert (played.text, played.shown) == ("It is 3.", "Let me see.It is 3.")
+
+
+@pytest.mark.parametrize(
+    ("reply", "kept"),
+    [
+        ("I look. <tool_c", "I look. <tool_c"),
+        ("1 <", "1 <"),
+        ("I look.\nTool: a", "I look.\nTool: a"),
+        ('I look. <tool_call>{"name": "add", "arg', "I look."),
+    ],
+)
+async def test_t6_a_cancel_keeps_words_that_might_have_begun_a_call(
+    tmp_path: Path, reply: str, kept: str
+) -> None:
+    """They came with what was shown, and nobody knows yet what they are."""
+    script = stream(delta(content=reply), finish=None, done=False, then="stalls")
+    async with (
+        loopback(script) as server,
+        Runtime(
+            with_tables(tmp_path / "chat.db"), model=OpenAICompatible(server.url, model="m"), tools=[add]
+        ) as runtime,
+    ):
+        turn = await runtime.send("1 + 2?")
+        async for event in turn.events():
+            if event.type == "text.delta":
+                await turn.cancel()
+        result = await turn.result()
+    assert (result.state, result.messages[-1].text) == ("cancelled", kept)
+    assert result.messages[-1].calls == ()

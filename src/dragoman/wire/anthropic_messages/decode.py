@@ -196,7 +196,7 @@ class MessagesDecoder:
 
     def _count(self, usage: MessagesTokens | None) -> None:
         """Counts are totals so far. They come at the start, at the end, or some of them at each."""
-        for name, total in (usage or {}).items():
+        for name, total in counts(usage).items():
             if total is not None:
                 self._usage[name] = total  # type: ignore[literal-required]  # the names are those of MessagesTokens
 

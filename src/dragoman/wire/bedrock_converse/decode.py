@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, FileAdded, MessageEnd, ProviderData, TextCited
 from dragoman.messages.parts import File
-from dragoman.messages.usage import Usage, count
+from dragoman.messages.usage import Usage, count, counted
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.bedrock_converse.items import blocking_rules, citation_of, line_of
 from dragoman.wire.bedrock_converse.shapes import (
@@ -94,7 +94,7 @@ class ConverseDecoder:
                     self.finish_word = held.get("stopReason") or self.finish_word
                     yield from _extra(held, STOP_FIELDS)
                 case "metadata":
-                    self._usage |= held.get("usage") or {}
+                    self._usage |= counted(held.get("usage"), self._usage)
                     self._rules += blocking_rules(held.get("trace"))
                     yield from _extra(held, METADATA_FIELDS)
                 case "messageStart":

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd, ProviderData, TextCited
 from dragoman.messages.parts import File
-from dragoman.messages.usage import Usage, count
+from dragoman.messages.usage import Usage, count, counted
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import ExtraFields, extra_fields
 from dragoman.wire.gemini.items import (
@@ -83,7 +83,7 @@ class GeminiDecoder:
         if "candidates" not in chunk and reports_error(chunk):  # of a gateway in front of it
             raise provider_error(cast("JsonValue", chunk))
         if usage := chunk.get("usageMetadata"):  # totals so far, also in chunks with nothing else
-            self._usage |= usage
+            self._usage |= counted(usage, self._usage)
         return self._plain_text(chunk) or self._read(chunk)
 
     def whole(self, body: JsonValue) -> Iterable[Event] | None:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from dragoman.errors import ProviderError
 from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, FileAdded, MessageEnd, ProviderData, TextCited
-from dragoman.messages.usage import Usage, count, counts
+from dragoman.messages.usage import Usage, count, counted, counts
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import ExtraFields, extra_fields
 from dragoman.wire.files import file_at
@@ -110,7 +110,7 @@ class ChatDecoder:
         if error := chunk.get("error"):
             raise _error_of(error)
         if usage := chunk.get("usage"):  # may come early, late, again and again, with choices or without
-            self._usage, self._over = usage, True
+            self._usage, self._over = counted(usage, self._usage), True
         if choices := chunk.get("choices"):
             self._over = False  # some count in every chunk: that says nothing of the end
             for choice in choices:
@@ -192,8 +192,7 @@ class ChatDecoder:
             self.finish_word = word
         if results := choice.get("content_filter_results"):
             self._filtered = _filtered(results) or self._filtered
-        if usage := choice.get("usage"):
-            self._usage = usage
+        self._usage = counted(choice.get("usage"), self._usage)
 
     def _images(self, images: list[ChatImage]) -> Iterator[Event]:
         for image in images:

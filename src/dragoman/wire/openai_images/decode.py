@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from dragoman.messages.endings import reason_of
 from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd, ProviderData
 from dragoman.messages.parts import File
-from dragoman.messages.usage import Usage
+from dragoman.messages.usage import Usage, counted, counts
 from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.sse import DONE
 from dragoman.wire.surrogates import read_json
@@ -58,7 +58,7 @@ class ImagesDecoder:
         if self.finish_word is None:
             raise unfinished()
         finish = "filter" if self._filtered and not self._made else "stop"
-        details = self._usage.get("input_tokens_details") or {}
+        details = counts(self._usage.get("input_tokens_details"))
         usage = Usage.claimed(
             self._usage.get("input_tokens"),
             self._usage.get("output_tokens"),
@@ -77,7 +77,7 @@ class ImagesDecoder:
                 yield FilePartial(file, self._made)
         elif kind.endswith(".completed"):
             self.finish_word = "stop"
-            self._usage = event.get("usage") or self._usage
+            self._usage = counted(event.get("usage"), self._usage)
             yield from self._add(event, event.get("output_format"))
         elif kind.endswith(".failed"):
             raise provider_error(event)

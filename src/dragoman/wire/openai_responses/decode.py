@@ -18,7 +18,7 @@ from dragoman.messages.events import (
     TextCited,
 )
 from dragoman.messages.parts import File
-from dragoman.messages.usage import Usage, counts
+from dragoman.messages.usage import Usage, counted, counts
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import extra_fields
 from dragoman.wire.openai_responses.items import citation, describe
@@ -204,7 +204,7 @@ class ResponsesDecoder:
 
     def _over(self, event: ResponsesEvent) -> Iterator[Event]:
         response: Response = event.get("response") or {}
-        self._usage = response.get("usage") or {}
+        self._usage = counted(response.get("usage"), self._usage)
         if error := response.get("error"):
             raise provider_error(error)
         if not self._seen:  # nothing came in pieces
@@ -224,7 +224,7 @@ class ResponsesDecoder:
 
     def _failed(self, event: ResponsesEvent) -> NoReturn:
         response: Response = event.get("response") or {}
-        self._usage = response.get("usage") or {}
+        self._usage = counted(response.get("usage"), self._usage)
         report = response.get("error") or event.get("error") or event
         raise provider_error(cast("JsonValue", report))
 
