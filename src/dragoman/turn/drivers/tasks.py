@@ -132,7 +132,7 @@ class TaskDriver:
         if turn in self._set_aside:
             if (await self._store.turn(turn)).live:
                 raise TurnSetAside(turn, self._set_aside[turn])
-            del self._set_aside[turn]  # somebody has ended it
+            self._set_aside.pop(turn, None)  # somebody has ended it
         if self._closing:
             return False
         if turn not in self._adopting:
@@ -181,7 +181,7 @@ class TaskDriver:
         moving |= {one.turn for one in await self._store.turns_with_signals() if not one.only_followed}
         for row in await self._unclaimed():
             if row.id in moving:
-                with suppress(NotFound):
+                with suppress(NotFound, Fenced):  # deleted, or somebody else's
                     async with self._ended_if_cancelled(row.id):
                         await self.adopt(row.id)
         await self._begin_queued()
@@ -238,7 +238,7 @@ class TaskDriver:
                 live = self._bus.here(signalled.turn)
                 read = live.signals.has_read(signalled.newest) if live else signalled.only_followed
                 if not read and (live is not None or not self._leaves_to_workers):
-                    with suppress(NotFound):
+                    with suppress(NotFound, Fenced):  # deleted, or somebody else's
                         async with self._ended_if_cancelled(signalled.turn):
                             await self.wake(signalled.turn)
             if self._adopts:
