@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from dragoman.errors import NotFound, StoreUnavailable
@@ -106,14 +106,20 @@ class SqlDeletion(SqlPeople):
         return await self._write(last)
 
     def _remove_some(self, db: SqlConnection, conversation: str) -> bool:
-        """Turns first, since they name messages. Whether there is more."""
+        """Whether there is more."""
         end = time.perf_counter() + _STEP
-        key = {"id": conversation, "limit": _ROWS}
-        for name in ("delete_some_turns", "delete_some_messages"):
-            while db.execute(self._sql[name], key).rowcount:
-                if time.perf_counter() > end:
-                    return True
+        while self._remove_rows(db, {"id": conversation, "limit": _ROWS}):
+            if time.perf_counter() > end:
+                return True
         return False
+
+    def _remove_rows(self, db: SqlConnection, key: Mapping[str, object]) -> bool:
+        """Turns first, since they name messages. Whether there were any."""
+        if db.execute(self._sql["delete_some_turns"], key).rowcount:
+            return True
+        db.execute(self._sql["take_off_some_messages"], key)
+        db.execute(self._sql["delete_turns_at_some_messages"], key)
+        return bool(db.execute(self._sql["delete_some_messages"], key).rowcount)
 
     async def _sweep_blobs(self, blobs: Sequence[str]) -> None:
         """Remove the bytes of those that nothing mentions any more, except those put here just now."""
