@@ -11,6 +11,7 @@ import pytest
 
 from dragoman import Runtime
 from dragoman.errors import StoreUnavailable
+from dragoman.messages.questions import allow_once
 from dragoman.server.views import queue_of
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, runtime_with
@@ -125,3 +126,23 @@ async def test_a_signal_that_names_nothing_does_not_keep_its_turn_from_being_can
         assert (await queue_of(runtime, conversation, await runtime.store.turns(conversation))).steering == []
         assert await turn.cancel()
         assert (await turn.result()).state == "cancelled"
+
+
+async def test_a_turn_that_cannot_be_taken_up_for_any_reason_holds_up_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S3"""
+    script = [calls("add", a=1, b=2)] * 2
+    async with runtime_with(tmp_path, script, tools=[add], allow=()) as runtime:
+        hurt, fine = await runtime.send("go"), await runtime.send("go")
+        assert await hurt.reached("waiting")
+        assert await fine.reached("waiting")
+        with disk(runtime, tmp_path) as db:
+            db.execute("UPDATE turns SET state = 'tool_call', epoch = 9e999 WHERE id = ?", (hurt.id,))
+            db.execute("UPDATE facts SET body = '{' WHERE turn = ?", (hurt.id,))
+    async with runtime_with(tmp_path, [says("3")], tools=[add], allow=()) as runtime:
+        await runtime.answer(fine.question, allow_once())
+        assert (await runtime.turn(fine.id).result()).text == "3"
+        assert (await runtime.store.turn(hurt.id)).live
+        await runtime.delete((await runtime.store.turn(hurt.id)).conversation)
+    assert f"turn {hurt.id} cannot be taken up" in caplog.text

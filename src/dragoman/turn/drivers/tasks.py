@@ -129,9 +129,9 @@ class TaskDriver:
             return False
         if wanted:
             self._set_aside.pop(turn, None)  # what it lacked may be there now
-        if turn in self._set_aside:
+        if (why := self._set_aside.get(turn)) is not None:
             if (await self._store.turn(turn)).live:
-                raise TurnSetAside(turn, self._set_aside[turn])
+                raise TurnSetAside(turn, why)
             self._set_aside.pop(turn, None)  # somebody has ended it
         if self._closing:
             return False
@@ -197,6 +197,11 @@ class TaskDriver:
                     reason = str(signal.body.get("reason") or "")
                     await end_set_aside(self._services, self.wake, turn, reason)
                     break
+        except (StoreUnavailable, NotFound, Fenced):
+            raise
+        except Exception as error:  # damage that nobody thought of: the others go on
+            self._set_aside[turn] = f"{type(error).__name__}: {error}"
+            _log.error("turn %s cannot be taken up; it is left as it is", turn, exc_info=error)
 
     async def _find_lost(self) -> None:
         """Turns that are ours by the store, and do not run here: what made them so was written, and we were
