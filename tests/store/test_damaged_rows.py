@@ -89,6 +89,9 @@ async def test_a_conversation_is_deleted_also_where_others_hang_on_its_messages(
     async with runtime_with(tmp_path, lambda _: says("black")) as runtime:
         raven, swan = await said(runtime, "raven"), await said(runtime, "swan")
         with disk(runtime, tmp_path) as db:
+            for blob in ("x'00ff'", "'x'"):
+                row = f"INSERT INTO blob_references VALUES ({blob}, 'message', 'msg_x', ?)"
+                db.execute(row, (raven,))
             newest = f"SELECT max(rowid) FROM {table} WHERE conversation = ?"
             db.execute(f"UPDATE {table} SET conversation = ? WHERE rowid = ({newest})", (swan, raven))
         await runtime.delete(raven)

@@ -10,7 +10,8 @@ from functools import partial
 
 from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages.spending import Spending
-from dragoman.store.sql.database import Operation, SqlConnection
+from dragoman.store.blobs.blobs import is_key
+from dragoman.store.sql.database import Operation, Row, SqlConnection
 from dragoman.store.sql.people import SqlPeople, past_values
 
 _STEP = 0.008  # seconds after which a step lets others write
@@ -85,7 +86,7 @@ class SqlDeletion(SqlPeople):
         where there is nothing to do: who only reads need not wait for who writes."""
         for row in await self._all("deleted_conversations"):
             await self._remove(row["id"])
-        await self._sweep_blobs([row["blob"] for row in await self._all("unwanted_blobs")])
+        await self._sweep_blobs(_keys(await self._all("unwanted_blobs")))
         await self._sweep_uploads()
         now = time.time()
         out_of_reach = {"now": now, "before": now - _OUT_OF_REACH}
@@ -97,7 +98,7 @@ class SqlDeletion(SqlPeople):
         key = {"id": conversation}
 
         def last(db: SqlConnection) -> list[str]:
-            given_up = [row["blob"] for row in db.execute(self._sql["give_up_blobs"], key).fetchall()]
+            given_up = _keys(db.execute(self._sql["give_up_blobs"], key).fetchall())
             db.execute(self._sql["remove_conversation"], key)
             return given_up
 
@@ -146,3 +147,8 @@ class SqlDeletion(SqlPeople):
             some = json.dumps(keys[start : start + _AT_ONCE])
             for row in await self._all("unmentioned_blobs", blobs=some):
                 await self._blobs.delete(row["blob"], unused_for=_UPLOADED)
+
+
+def _keys(rows: Sequence[Row]) -> list[str]:
+    """Without what damage has made none of a blob."""
+    return [row["blob"] for row in rows if is_key(row["blob"])]
