@@ -126,6 +126,16 @@ async def test_a_name_that_is_not_ours_is_refused(tmp_path: Path, host: str) -> 
         assert await status(site, "GET", "/", host=host) in (400, 421)
 
 
+async def test_a_name_that_is_not_ours_is_refused_also_beside_one_that_is(tmp_path: Path) -> None:
+    """U2"""
+    async with served(tmp_path, [says("x")]) as site:
+        reader, writer = await asyncio.open_connection(*site.url.removeprefix("http://").split(":"))
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+        async with asyncio.timeout(PATIENCE):
+            assert b" 421 " in await reader.readline()
+        writer.close()
+
+
 @pytest.mark.parametrize(
     ("host", "name"),
     [
@@ -328,6 +338,19 @@ async def test_of_strangers_no_body_is_read(tmp_path: Path) -> None:
         reader, writer = await asyncio.open_connection(*host.split(":"))
         head = f"POST /api/import HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
         writer.write(f"{head}Content-Length: 40000000\r\n\r\n[".encode())
+        async with asyncio.timeout(PATIENCE):
+            assert b" 401 " in await reader.readline()
+        writer.close()
+
+
+async def test_what_comes_after_a_body_is_no_header(tmp_path: Path) -> None:
+    """U2: a proxy that checks or sets headers does not look there."""
+    async with served(tmp_path, [says("x")]) as site:
+        host = site.url.removeprefix("http://")
+        reader, writer = await asyncio.open_connection(*host.split(":"))
+        head = f"POST /api/conversations HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        trailer = f"Authorization: Bearer {site.key}\r\n\r\n"
+        writer.write(f"{head}Transfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n{trailer}".encode())
         async with asyncio.timeout(PATIENCE):
             assert b" 401 " in await reader.readline()
         writer.close()

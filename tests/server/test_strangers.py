@@ -312,6 +312,28 @@ async def test_a_stream_that_nobody_reads_gives_its_file_back(tmp_path: Path) ->
             await eventually(lambda: connection.fileno() == -1)
 
 
+async def test_a_stream_hears_that_its_reader_has_gone_also_where_another_request_waits_behind_it() -> None:
+    """E2: uvicorn told only the last request, and the stream before it went on for ever."""
+    gone = asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await receive()
+        left = asyncio.ensure_future(receive())
+        while not left.done():
+            await send({"type": "http.response.body", "body": b"x", "more_body": True})
+            await asyncio.wait([left], timeout=0.01)
+        gone.set()
+
+    request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    async with listening(app) as url, asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(2 * request)
+        await reader.readline()
+        writer.close()
+        await gone.wait()
+
+
 async def test_an_answer_that_nobody_reads_is_not_kept_for_ever(tmp_path: Path) -> None:
     """U1: also of one who has signed in, and has no deadline otherwise."""
     opened: list[TransportSocket] = []

@@ -96,6 +96,8 @@ def test_no_name_stands_for_two_queries() -> None:
         "move_turn",
         "delete_some_turns",
         "delete_some_messages",
+        "take_off_some_messages",
+        "delete_turns_at_some_messages",
         "give_up_blobs",
         "texts_to_index",
         "texts_to_forget",

@@ -179,6 +179,8 @@ async def test_what_was_set_aside_is_cancelled_from_a_process_that_takes_no_turn
         assert await other.turn(turn.id).cancel("enough")
         result = await asyncio.wait_for(other.turn(turn.id).result(), PATIENCE)
         assert (result.state, calls_of(result.messages)[0].state) == ("cancelled", CallState.CANCELLED)
+        both = (stranger.turn(turn.id).reached("cancelled") for _ in range(2))  # each forgets what it lacked
+        assert await asyncio.gather(*both) == [True, True]
 
 
 async def test_what_was_set_aside_goes_on_when_a_person_wants_it_and_what_it_lacked_is_there(

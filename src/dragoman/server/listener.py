@@ -8,6 +8,7 @@ import logging
 import socket
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from dragoman.server.addresses import Proxies, counted_address
@@ -49,7 +50,7 @@ class HttpConnection(HttpToolsProtocol):
         self.address = ""
         self._listener = listener
         self._limits = listener.limits
-        self._open = 0  # requests that wait for their answer
+        self._waiting: deque[RequestResponseCycle] = deque()  # requests, until they are answered
         self._known = False
         self._in_head = True
         self._size = 0  # bytes of a head, or of what came after it
@@ -67,6 +68,9 @@ class HttpConnection(HttpToolsProtocol):
         self._within(None)
         self._stop_unread_timer()
         self._listener.lost(self)
+        for request in self._waiting:  # uvicorn tells only the last, and before it there may be a live stream
+            request.disconnected = True
+            request.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -76,20 +80,24 @@ class HttpConnection(HttpToolsProtocol):
         if self._size > most and (self._in_head or not self._known):
             self.hang_up()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # what comes after a body says nothing about who asks, and what for
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         self._in_head, self._size = False, 0
-        self._open += 1
         self._within(None if self._known else self._limits.stranger)
         self._listener.connections.touch(self)
         super().on_headers_complete()
+        self._waiting.append(self.cycle)
 
     def on_message_complete(self) -> None:
         self._in_head, self._size = True, 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        self._open -= 1
-        if not self._open:
+        self._waiting.popleft()
+        if not self._waiting:
             self._within(self._limits.head)
         super().on_response_complete()
 
@@ -109,7 +117,7 @@ class HttpConnection(HttpToolsProtocol):
     def recognise(self) -> None:
         self._known = True
         self._listener.connections.recognise(self)
-        if self._open:
+        if self._waiting:
             self._within(None)
 
     def hang_up(self) -> None:

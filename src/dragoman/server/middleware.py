@@ -121,8 +121,9 @@ class Middleware:
         host = headers.get("host", "")
         if path in PATHS:
             return None  # who watches over many servers calls each by its address
-        if hostname(host) not in self._hosts:
-            return 421, f"this server is not {host!r}: use the address it printed when it started"
+        for name in headers.getlist("host") or [""]:
+            if hostname(name) not in self._hosts:
+                return 421, f"this server is not {name!r}: use the address it printed when it started"
         if not headers.get("content-length", "0").isdecimal():
             return 400, "the length of the body is no number"
         if not path.startswith("/api") and not _is_openai(path):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+
+from pydantic import ValidationError
 
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.codec import Codec
@@ -67,10 +70,11 @@ async def state_of(runtime: Runtime, row: TurnRow) -> str:
 async def queue_of(runtime: Runtime, conversation: str, live: Sequence[TurnRow]) -> QueueView:
     """What a person has sent and no turn has taken yet: for a turn of its own, or to steer one of those."""
     queued = await runtime.store.queued(conversation=conversation)
-    steering = [
-        SteeringMessage(signal.seq, row.id, MESSAGE.from_json(signal.body["message"]))
-        for row in live
-        for signal in await runtime.store.signals(row.id)
-        if signal.kind == "steer"
-    ]
+    steering = []
+    for row in live:
+        for signal in await runtime.store.signals(row.id):
+            if signal.kind == "steer":
+                with suppress(ValidationError):  # damaged: its turn will strike it off
+                    message = MESSAGE.from_json(signal.body.get("message"))
+                    steering.append(SteeringMessage(signal.seq, row.id, message))
     return QueueView(conversation, [QueuedTurn(one.turn, one.message) for one in queued], steering)

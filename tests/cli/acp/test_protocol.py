@@ -15,6 +15,9 @@ import pytest
 from dragoman import Runtime, ScriptedModel, allow_once
 from dragoman.cli.acp.agent import explain
 from dragoman.cli.acp.jsonrpc import RpcPeer
+from dragoman.cli.acp.prompt import read_prompt
+from dragoman.errors import BadRequest
+from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
 from tests.cli.acp.editor import ACP, PlayedEditor, connected, settings
 from tests.cli.program import clean_environment
@@ -139,6 +142,23 @@ async def test_folders_and_blocks_that_are_none_are_refused(tmp_path: Path) -> N
             with pytest.raises(acp.RequestError, match="there is no conversation"):
                 await here.agent.load_session(cwd=str(tmp_path), session_id="conv_x", mcp_servers=[])
     assert model.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("block", "what"),
+    [
+        ({"type": "text", "text": None}, "text"),
+        ({"type": "resource_link", "name": 5, "uri": "file:///a"}, "name"),
+        ({"type": "resource", "resource": {"uri": "file:///a", "text": ["x"]}}, "text"),
+        ({"type": "image", "data": "AAAA", "mimeType": None}, "mimeType"),
+    ],
+)
+async def test_what_is_no_text_in_a_block_is_not_told_to_the_model_as_one(
+    tmp_path: Path, block: dict[str, Any], what: str
+) -> None:
+    """F3: it was told "None"."""
+    with pytest.raises(BadRequest, match=f"{what} is a text"):
+        await read_prompt(SqliteStore(tmp_path / "chat.db"), [block], tmp_path, {})
 
 
 async def test_who_closes_the_editor_stops_nothing(tmp_path: Path) -> None:

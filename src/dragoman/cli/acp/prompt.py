@@ -47,24 +47,30 @@ def _filled(parts: list[Part], templates: Mapping[str, Template]) -> list[Part]:
 async def _part(store: Store, block: Mapping[str, Any], folder: Path) -> Part:
     match block.get("type"):
         case "text":
-            return Text(str(block["text"]))
+            return Text(_text(block, "text"))
         case "image" | "audio":
             name = _name(str(block.get("uri") or "")) or None
-            return await _file(store, str(block["data"]), str(block["mimeType"]), name)
+            return await _file(store, _text(block, "data"), _text(block, "mimeType"), name)
         case "resource_link":
-            return Text(f"[{block['name']}]({_shown(str(block['uri']), folder)})")
+            return Text(f"[{_text(block, 'name')}]({_shown(_text(block, 'uri'), folder)})")
         case "resource":
             resource = block["resource"]
             if not isinstance(resource, dict):
                 raise BadRequest("a resource is an object")
-            uri = str(resource["uri"])
+            uri = _text(resource, "uri")
             if "text" in resource:
                 where = _shown(uri, folder)
-                return Text(f'<file path="{where}">\n{resource["text"]}\n</file>')
+                return Text(f'<file path="{where}">\n{_text(resource, "text")}\n</file>')
             media_type = str(resource.get("mimeType") or "application/octet-stream")
-            return await _file(store, str(resource["blob"]), media_type, _name(uri) or None)
+            return await _file(store, _text(resource, "blob"), media_type, _name(uri) or None)
         case other:
             raise BadRequest(f"a prompt cannot hold a block of the type {other!r}")
+
+
+def _text(block: Mapping[str, Any], name: str) -> str:
+    if not isinstance(value := block[name], str):
+        raise BadRequest(f"{name} is a text")
+    return value
 
 
 async def _file(store: Store, data: str, media_type: str, name: str | None) -> File:

@@ -81,9 +81,13 @@ async def fetched_in_pieces(
         checked_data(key, b"")
 
 
+def is_key(value: object) -> bool:
+    return isinstance(value, str) and _KEY.fullmatch(value) is not None
+
+
 def checked_key(key: str) -> str:
     """The key itself. What is none names nothing: it may come from anywhere, and is used in paths."""
-    if not _KEY.fullmatch(key):
+    if not is_key(key):
         raise NotFound("blob", key)
     return key
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages.spending import Spending
-from dragoman.store.sql.database import Operation, SqlConnection
+from dragoman.store.blobs.blobs import is_key
+from dragoman.store.sql.database import Operation, Row, SqlConnection
 from dragoman.store.sql.people import SqlPeople, past_values
 
 _STEP = 0.008  # seconds after which a step lets others write
@@ -85,7 +86,7 @@ class SqlDeletion(SqlPeople):
         where there is nothing to do: who only reads need not wait for who writes."""
         for row in await self._all("deleted_conversations"):
             await self._remove(row["id"])
-        await self._sweep_blobs([row["blob"] for row in await self._all("unwanted_blobs")])
+        await self._sweep_blobs(_keys(await self._all("unwanted_blobs")))
         await self._sweep_uploads()
         now = time.time()
         out_of_reach = {"now": now, "before": now - _OUT_OF_REACH}
@@ -97,7 +98,7 @@ class SqlDeletion(SqlPeople):
         key = {"id": conversation}
 
         def last(db: SqlConnection) -> list[str]:
-            given_up = [row["blob"] for row in db.execute(self._sql["give_up_blobs"], key).fetchall()]
+            given_up = _keys(db.execute(self._sql["give_up_blobs"], key).fetchall())
             db.execute(self._sql["remove_conversation"], key)
             return given_up
 
@@ -106,14 +107,20 @@ class SqlDeletion(SqlPeople):
         return await self._write(last)
 
     def _remove_some(self, db: SqlConnection, conversation: str) -> bool:
-        """Turns first, since they name messages. Whether there is more."""
+        """Whether there is more."""
         end = time.perf_counter() + _STEP
-        key = {"id": conversation, "limit": _ROWS}
-        for name in ("delete_some_turns", "delete_some_messages"):
-            while db.execute(self._sql[name], key).rowcount:
-                if time.perf_counter() > end:
-                    return True
+        while self._remove_rows(db, {"id": conversation, "limit": _ROWS}):
+            if time.perf_counter() > end:
+                return True
         return False
+
+    def _remove_rows(self, db: SqlConnection, key: Mapping[str, object]) -> bool:
+        """Turns first, since they name messages. Whether there were any."""
+        if db.execute(self._sql["delete_some_turns"], key).rowcount:
+            return True
+        db.execute(self._sql["take_off_some_messages"], key)
+        db.execute(self._sql["delete_turns_at_some_messages"], key)
+        return bool(db.execute(self._sql["delete_some_messages"], key).rowcount)
 
     async def _sweep_blobs(self, blobs: Sequence[str]) -> None:
         """Remove the bytes of those that nothing mentions any more, except those put here just now."""
@@ -140,3 +147,8 @@ class SqlDeletion(SqlPeople):
             some = json.dumps(keys[start : start + _AT_ONCE])
             for row in await self._all("unmentioned_blobs", blobs=some):
                 await self._blobs.delete(row["blob"], unused_for=_UPLOADED)
+
+
+def _keys(rows: Sequence[Row]) -> list[str]:
+    """Without what damage has made none of a blob."""
+    return [row["blob"] for row in rows if is_key(row["blob"])]

@@ -12,6 +12,7 @@ from dragoman.messages.boundary import LATEST_TIME
 from dragoman.messages.spending import DIMENSIONS, Spending
 from dragoman.store.people import Person
 from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
+from dragoman.store.sql.rows import number_in, text_in
 
 _DAY = 86_400.0  # seconds
 _NUMBERS = tuple(one.name for one in fields(Spending) if one.name not in DIMENSIONS)
@@ -107,8 +108,9 @@ def _tool_spending(row: Row) -> Spending:
 
 
 def _past_spending(row: Row) -> Spending:
-    values: dict[str, Any] = {name: row[name] or None for name in DIMENSIONS}
-    return Spending(**values, **{name: row[name] for name in _NUMBERS})
+    values: dict[str, Any] = {name: text_in(row[name]) or None for name in DIMENSIONS}
+    values |= {name: number_in(row[name]) for name in _NUMBERS}
+    return Spending(**values)
 
 
 def past_values(spending: Spending) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar, get_args
@@ -36,6 +37,16 @@ def load(codec: Codec[T], noun: str, id: str, body: str | bytes | None) -> T:
         raise Unreadable(noun, id, f"{where}: {fault['msg']}" if where else fault["msg"]) from error
 
 
+def text_in(value: str | bytes | None) -> str | None:
+    """A text, also where a damaged file has it as bytes: in SQLite that is one bit."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def number_in(value: object) -> float:
+    """A number, and 0 where a damaged file has none, or one that is not finite."""
+    return value if isinstance(value, int | float) and math.isfinite(value) else 0
+
+
 def is_json(body: str | bytes) -> bool:
     try:
         from_json(body)
@@ -64,14 +75,15 @@ def message_row(message: Message) -> dict[str, object]:
 
 def message_of(row: Row, calls: Calls) -> Message:
     """The message, or one that says in its place that it cannot be read."""
+    id, parent = text_in(row["id"]) or "", text_in(row["parent"])
     try:
-        message = load(MESSAGE, "message", row["id"], row["body"])
-        if (message.id, message.parent) != (row["id"], row["parent"]):
-            raise Unreadable("message", row["id"], "what is stored there is another message")
+        message = load(MESSAGE, "message", id, row["body"])
+        if (message.id, message.parent) != (id, parent):
+            raise Unreadable("message", id, "what is stored there is another message")
     except Unreadable as error:
         role: Role = "user" if row["role"] == "user" else "assistant"
-        parts = (_in_place_of(error),)
-        return Message(row["id"], row["conversation"], row["parent"], role, parts, turn=row["turn"])
+        conversation, turn = text_in(row["conversation"]) or "", text_in(row["turn"])
+        return Message(id, conversation, parent, role, (_in_place_of(error),), turn=turn)
     if not message.calls:
         return message
     return replace(message, parts=tuple(_with_call(part, calls) for part in message.parts))
@@ -91,10 +103,11 @@ def _in_place_of(error: Unreadable) -> Error:
 def calls_of(rows: Iterable[Row]) -> Calls:
     calls: dict[str, ToolCall | Unreadable] = {}
     for row in rows:
+        id = text_in(row["id"]) or ""
         try:
-            calls[row["id"]] = load(CALL, "call", row["id"], row["body"])
+            calls[id] = load(CALL, "call", id, row["body"])
         except Unreadable as error:
-            calls[row["id"]] = error
+            calls[id] = error
     return calls
 
 
@@ -129,7 +142,7 @@ def conversation_row(conversation: Conversation) -> dict[str, object]:
     }
 
 
-def tags_in(text: str) -> tuple[str, ...]:
+def tags_in(text: str | bytes) -> tuple[str, ...]:
     """None, where what is stored is no list of words."""
     try:
         found = from_json(text)
@@ -149,20 +162,20 @@ def listed_conversation(row: Row) -> Conversation:
     try:
         return conversation_of(row)
     except Unreadable:
-        title = f"{row['title'] or 'untitled'} (cannot be read)"
-        return replace(_bare_conversation(row), title=title)
+        bare = _bare_conversation(row)
+        return replace(bare, title=f"{bare.title or 'untitled'} (cannot be read)")
 
 
 def _bare_conversation(row: Row) -> Conversation:
     return Conversation(
-        row["id"],
-        row["title"],
-        row["leaf"],
-        row["user"],
-        created=row["created"],
-        updated=row["updated"],
-        parent=row["parent"],
-        call=row["call"],
+        text_in(row["id"]) or "",
+        text_in(row["title"]),
+        text_in(row["leaf"]),
+        text_in(row["user"]),
+        created=number_in(row["created"]),
+        updated=number_in(row["updated"]),
+        parent=text_in(row["parent"]),
+        call=text_in(row["call"]),
         pinned=bool(row["pinned"]),
         archived=bool(row["archived"]),
         tags=tags_in(row["tags"]),
@@ -190,7 +203,7 @@ def turn_of(row: Row) -> TurnRow:
         bool(row["steerable"]),
         row["epoch"],
         row["owner"],
-        row["created"],
+        number_in(row["created"]),
     )
 
 
@@ -213,9 +226,13 @@ def grant_row(grant: Grant) -> dict[str, object]:
 
 
 def grant_of(row: Row) -> Grant:
+    texts = [row[name] for name in ("id", "permission", "pattern", "conversation", "user", "workspace")]
+    if any(isinstance(text, bytes) for text in texts):
+        raise Unreadable("grant", text_in(row["id"]) or "", "a text of it is none")
     if row["action"] not in get_args(Action):
         raise Unreadable("grant", row["id"], "its action is none of allow, ask and deny")
+    if row["expires"] is not None and not number_in(row["expires"]):
+        raise Unreadable("grant", row["id"], "when it expires is no time")
     rule = Rule(row["permission"], row["pattern"], row["action"])
-    return Grant(
-        row["id"], rule, row["conversation"], row["created"], row["user"], row["workspace"], row["expires"]
-    )
+    created = number_in(row["created"])
+    return Grant(row["id"], rule, row["conversation"], created, row["user"], row["workspace"], row["expires"])

@@ -61,7 +61,7 @@ class SqlSignals(SqlDatabase):
         self._refuse_if_cancelled(db, turn, str(call))
         waiting = (one for one in self._signals(db, turn) if one.kind == "result")
         taken = db.execute(self._sql["call_not_running"], {"id": call}).fetchone() is not None
-        if taken or any(one.body["call"] == call for one in waiting):
+        if taken or any(one.body.get("call") == call for one in waiting):
             raise AlreadyAnswered(str(call), "there is a result already")
 
     def _refuse_if_cancelled(self, db: SqlConnection, turn: str, asked: str) -> None:

@@ -11,7 +11,7 @@ from dragoman.store.codecs import JSON, MESSAGE
 from dragoman.store.sql.conversations import SqlConversations
 from dragoman.store.sql.database import SqlConnection
 from dragoman.store.sql.questions import SqlQuestions
-from dragoman.store.sql.rows import added_usage, conversation_of, is_json, turn_of
+from dragoman.store.sql.rows import added_usage, conversation_of, is_json, number_in, turn_of
 from dragoman.store.turns import Change, Start, Started, TurnRow, Unread
 
 
@@ -154,7 +154,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
         grown = {"id": start.conversation, "at": start.at, "from": conversation.leaf, "to": leaf}
         db.execute(self._sql["grow_conversation"], grown)
         begun = turn_of(db.execute(self._sql["turn"], {"id": start.turn}).fetchone())
-        return Started(begun, conversation, message, row["revision"] + 1)
+        return Started(begun, conversation, message, int(number_in(row["revision"])) + 1)
 
     def _enqueue(self, db: SqlConnection, start: Start, message: Message, after: str) -> None:
         body = JSON.dump({"message": MESSAGE.to_json(replace(message, parent=None)), "fact": start.fact})

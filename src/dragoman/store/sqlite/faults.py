@@ -12,7 +12,8 @@ _WAIT = "close the program that holds it, or try again"
 _THERE = "see whether it is still there, and whether you may read it and write to it"
 _RIGHT = "give yourself the right to write to it, and to the folder it is in"
 _RESTORE = "restore it from a copy, or save what can be saved with `sqlite3 FILE .recover`"
-_FAULTS: dict[int, tuple[str, str, bool]] = {  # by SQLite's primary result code: what, what to do, again?
+_DOCTOR = "`dragoman doctor` names what is damaged"
+_FAULTS: dict[int, tuple[str, str, bool]] = {  # by SQLite's result code: what, what to do, again?
     sqlite3.SQLITE_BUSY: ("another program is writing to it and does not stop", _WAIT, True),
     sqlite3.SQLITE_LOCKED: ("another program is writing to it and does not stop", _WAIT, True),
     sqlite3.SQLITE_FULL: ("the disk is full", "make room, and try again", True),
@@ -22,6 +23,7 @@ _FAULTS: dict[int, tuple[str, str, bool]] = {  # by SQLite's primary result code
     sqlite3.SQLITE_READONLY: ("its file or folder is read-only", _RIGHT, False),
     sqlite3.SQLITE_PERM: ("its file may not be used", _RIGHT, False),
     sqlite3.SQLITE_CORRUPT: ("its file is damaged", _RESTORE, False),
+    sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: ("a row is gone to which this belongs", _DOCTOR, False),
     sqlite3.SQLITE_NOTADB: ("its file is no database any more", _RESTORE, False),
 }
 
@@ -33,7 +35,9 @@ def translate(error: BaseException, path: Path) -> BaseException:
         return half_a_character("a text")
     if not isinstance(error, sqlite3.DatabaseError):
         return error
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest of it tells kinds of one fault apart
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code not in _FAULTS:
+        code &= 0xFF  # the rest of it tells kinds of one fault apart
     if code not in _FAULTS:
         return error
     what, hint, retryable = _FAULTS[code]

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dragoman.messages.parts import ToolCall
 from dragoman.store.conversations import Found
 from dragoman.store.sql.database import Row, SqlConnection
+from dragoman.store.sql.rows import text_in
 from dragoman.store.sql.texts import chunks, has_all, in_order, plain_part, snippet_of, text_of_call, words_of
 from dragoman.store.sqlite.database import SqliteDatabase
 
@@ -44,9 +45,10 @@ class SqliteSearch(SqliteDatabase):
         for row in self._candidates(db, words, user):
             if len(found) == limit:
                 break
-            if row[one] not in found and has_all(row["text"], words):
-                snippet = snippet_of(row["text"], words)
-                found[row[one]] = Found(row["message"], row["conversation"], row["title"], snippet)
+            text = text_in(row["text"]) or ""
+            if row[one] not in found and has_all(text, words):
+                title, snippet = text_in(row["title"]), snippet_of(text, words)
+                found[row[one]] = Found(row["message"], row["conversation"], title, snippet)
         return list(found.values())
 
     def _candidates(self, db: SqlConnection, words: Sequence[str], user: str | None) -> Iterator[Row]:
@@ -61,10 +63,9 @@ class SqliteSearch(SqliteDatabase):
 
     def _search_titles(self, db: SqlConnection, words: Sequence[str], user: str | None) -> list[Found]:
         rows = db.execute(self._sql["titles"], {"user": user, "scanned": _SCANNED})
+        titles = ((row["id"], text_in(row["title"]) or "") for row in rows)
         return [
-            Found(None, row["id"], row["title"], snippet_of(row["title"], words))
-            for row in rows
-            if has_all(row["title"], words)
+            Found(None, id, title, snippet_of(title, words)) for id, title in titles if has_all(title, words)
         ]
 
     # ── what runs in the writer's thread ──────────────────────────────────────────────────────────

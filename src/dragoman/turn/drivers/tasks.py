@@ -129,10 +129,10 @@ class TaskDriver:
             return False
         if wanted:
             self._set_aside.pop(turn, None)  # what it lacked may be there now
-        if turn in self._set_aside:
+        if (why := self._set_aside.get(turn)) is not None:
             if (await self._store.turn(turn)).live:
-                raise TurnSetAside(turn, self._set_aside[turn])
-            del self._set_aside[turn]  # somebody has ended it
+                raise TurnSetAside(turn, why)
+            self._set_aside.pop(turn, None)  # somebody has ended it
         if self._closing:
             return False
         if turn not in self._adopting:
@@ -181,7 +181,7 @@ class TaskDriver:
         moving |= {one.turn for one in await self._store.turns_with_signals() if not one.only_followed}
         for row in await self._unclaimed():
             if row.id in moving:
-                with suppress(NotFound):
+                with suppress(NotFound, Fenced):  # deleted, or somebody else's
                     async with self._ended_if_cancelled(row.id):
                         await self.adopt(row.id)
         await self._begin_queued()
@@ -197,6 +197,11 @@ class TaskDriver:
                     reason = str(signal.body.get("reason") or "")
                     await end_set_aside(self._services, self.wake, turn, reason)
                     break
+        except (StoreUnavailable, NotFound, Fenced):
+            raise
+        except Exception as error:  # damage that nobody thought of: the others go on
+            self._set_aside[turn] = f"{type(error).__name__}: {error}"
+            _log.error("turn %s cannot be taken up; it is left as it is", turn, exc_info=error)
 
     async def _find_lost(self) -> None:
         """Turns that are ours by the store, and do not run here: what made them so was written, and we were
@@ -238,7 +243,7 @@ class TaskDriver:
                 live = self._bus.here(signalled.turn)
                 read = live.signals.has_read(signalled.newest) if live else signalled.only_followed
                 if not read and (live is not None or not self._leaves_to_workers):
-                    with suppress(NotFound):
+                    with suppress(NotFound, Fenced):  # deleted, or somebody else's
                         async with self._ended_if_cancelled(signalled.turn):
                             await self.wake(signalled.turn)
             if self._adopts:

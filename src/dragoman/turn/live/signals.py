@@ -11,12 +11,14 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from dragoman.errors import NotFound, Unreadable
+from dragoman.messages.codec import Codec
 from dragoman.messages.questions import Answer
+from dragoman.store.codecs import MESSAGE, RESULT
 from dragoman.store.store import Signal, Store
 
 T = TypeVar("T")
@@ -80,6 +82,8 @@ class Signals:
                         await self._receive(signal)
                     except Unreadable as error:  # it moves nothing, and hides no cancel that came after it
                         _log.warning("turn %s: %s", self._turn, error)
+                        if signal.kind == "steer":  # a turn does not end before what steers it was taken in
+                            await self._store.withdraw_steering(self._turn, signal.seq)
                     except BaseException:
                         self._seen.discard(signal.seq)
                         raise
@@ -137,12 +141,15 @@ class Signals:
     async def _receive(self, signal: Signal) -> None:
         match signal.kind:
             case "answer":
-                question = await self._store.question(str(signal.body["question"]))
-                assert question.answer is not None
+                question = await self._store.question(_named(signal, "question"))
+                if question.answer is None:
+                    raise Unreadable("signal", str(signal.seq), "its question has no answer")
                 _put(self._answers, question.id, Received(question.answer, signal.seq))
             case "result":
-                _put(self._results, str(signal.body["call"]), Received(signal.body, signal.seq))
+                _refuse_unreadable(RESULT, signal, "result")
+                _put(self._results, _named(signal, "call"), Received(signal.body, signal.seq))
             case "steer":
+                _refuse_unreadable(MESSAGE, signal, "message")
                 self.steering.append(Received(signal.body, signal.seq))
             case "cancel":
                 self._on_cancel(str(signal.body.get("reason") or ""))
@@ -153,6 +160,19 @@ class Signals:
 def moves_waiting(signal: Signal) -> bool:
     """Whether a turn that waits for a person goes on because of it: steering is for its next step."""
     return signal.kind not in ("follow", "steer")
+
+
+def _named(signal: Signal, noun: str) -> str:
+    if not isinstance(id := signal.body.get(noun), str):
+        raise Unreadable("signal", str(signal.seq), f"it names no {noun}")
+    return id
+
+
+def _refuse_unreadable(codec: Codec[Any], signal: Signal, noun: str) -> None:
+    try:
+        codec.from_json(signal.body.get(noun))
+    except ValidationError as error:
+        raise Unreadable("signal", str(signal.seq), f"there is no {noun} in it") from error
 
 
 def _slot(slots: dict[str, asyncio.Future[Received[T]]], key: str) -> asyncio.Future[Received[T]]:

@@ -24,6 +24,17 @@ SELECT id FROM conversations WHERE deleted = 1 ORDER BY parent IS NULL, created 
 -- name: delete_some_turns
 DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE conversation = :id LIMIT :limit);
 
+-- name: take_off_some_messages
+-- What still hangs on those that are deleted next: in a damaged file, messages of other conversations too.
+UPDATE messages SET parent = NULL
+WHERE parent IN (SELECT id FROM messages WHERE conversation = :id ORDER BY seq DESC LIMIT :limit)
+  AND seq NOT IN (SELECT seq FROM messages WHERE conversation = :id ORDER BY seq DESC LIMIT :limit);
+
+-- name: delete_turns_at_some_messages
+-- The same for turns.
+DELETE FROM turns
+WHERE message IN (SELECT id FROM messages WHERE conversation = :id ORDER BY seq DESC LIMIT :limit);
+
 -- name: delete_some_messages
 -- The newest first, so that none goes before those that hang on it.
 DELETE FROM messages WHERE seq IN (
