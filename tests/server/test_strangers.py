@@ -334,6 +334,26 @@ async def test_a_stream_hears_that_its_reader_has_gone_also_where_another_reques
         await gone.wait()
 
 
+async def test_who_offers_http_2_is_answered_as_ever_and_its_body_is_read() -> None:
+    """U2: Java's client and `curl --http2` send such an offer with their first request."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        message = await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": message["body"]})
+
+    offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAA\r\n"
+    body = b"a\r\nUpgrade: h2c\r\n"
+    async with listening(app) as url, asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + offer)
+        writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        assert b"200" in await reader.readline()
+        await reader.readuntil(b"\r\n\r\n")
+        assert body in await reader.readuntil(b"h2c\r\n")
+        writer.close()
+
+
 async def test_an_answer_that_nobody_reads_is_not_kept_for_ever(tmp_path: Path) -> None:
     """U1: also of one who has signed in, and has no deadline otherwise."""
     opened: list[TransportSocket] = []

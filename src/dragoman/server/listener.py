@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import re
 import socket
 import sys
 import time
@@ -40,6 +41,7 @@ _PEER_HAS_GONE = {
     errno.EHOSTUNREACH,
 }
 _QUIET = 60.0  # seconds between two lines of the log about the same
+_OFFER = re.compile(rb"(?<=\r\n)upgrade:[ \t]*h2c[ \t]*\r\n", re.IGNORECASE)
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -75,7 +77,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._size += len(data)
-        super().data_received(data)
+        super().data_received(_without_offer(data) if self._in_head and b"h2c" in data else data)
         most = self._limits.head_size if self._in_head else _MOST_FROM_STRANGERS
         if self._size > most and (self._in_head or not self._known):
             self.hang_up()
@@ -128,6 +130,13 @@ class HttpConnection(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = None if seconds is None else self.loop.call_later(seconds, self.hang_up)
+
+
+def _without_offer(data: bytes) -> bytes:
+    """Whoever offers HTTP/2 (Java, `curl --http2`) is answered in HTTP/1.1: at an offer that stands there the
+    parser stops, and the body is lost."""
+    head, end, body = data.partition(b"\r\n\r\n")
+    return _OFFER.sub(b"", head + b"\r\n") + end[2:] + body if end else data
 
 
 class SocketListener:
