@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from dragoman.errors import RevertConflict
+from dragoman.errors import RevertConflict, StoreUnavailable
 from tests.fork_server import python
 from tests.workspace.folders import go_back, history_of, paths_of, picture, record
 
@@ -147,3 +148,22 @@ def test_what_a_person_deleted_after_the_kill_stays_deleted(root: Path, at: int)
     (waiting,) = history_of(root).waiting_leaves()
     assert not (root / "a.txt").exists()
     assert "a.txt: it was changed since" in waiting.notes
+
+
+@pytest.mark.parametrize("suffix", [".lock", ".db", ".db-shm"])
+def test_a_record_that_cannot_be_used_says_so_and_where_it_is(root: Path, suffix: str) -> None:
+    """B1: what stands in its place, a failing disk or a backup that was put back wrongly may have left."""
+    history = history_of(root)
+    history.file.with_suffix(suffix).mkdir(parents=True)
+    with pytest.raises(StoreUnavailable, match=str(history.file.parent)):
+        record(history, lambda: None)
+
+
+def test_a_record_that_is_damaged_while_it_is_open_says_so(root: Path) -> None:
+    """B1"""
+    history = history_of(root)
+    record(history, lambda: (root / "a.txt").write_text("x"))
+    with sqlite3.connect(history.file) as other:
+        other.execute("DROP TABLE about")
+    with pytest.raises(StoreUnavailable, match=r"no such table: about"):
+        record(history, lambda: None)

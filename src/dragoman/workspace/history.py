@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ from dragoman.workspace.folder import paths_inside
 from dragoman.workspace.ignore import IgnoreReader
 from dragoman.workspace.journal import drop_journal, read_journal, write_journal
 from dragoman.workspace.known import LookStopped
-from dragoman.workspace.lock import locked
+from dragoman.workspace.lock import locked, unusable
 from dragoman.workspace.looks import Looks
 from dragoman.workspace.objects import SnapshotFile
 from dragoman.workspace.packs import PACK_FROM, Packer, drop_from_packs
@@ -358,16 +359,23 @@ class WorkspaceHistory:
 
     @contextmanager
     def _exclusive(self) -> Iterator[tuple[SnapshotFile, Records]]:
-        with self._guard:
-            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with locked(self.file.with_suffix(".lock"), self.limits.longest_wait):
-                if self._opened is None:
-                    self._opened = SnapshotFile(self.file, self.root)
-                file, records = self._opened, Records(self._opened)
+        with self._guard, locked(self.file.with_suffix(".lock"), self.limits.longest_wait):
+            if self._opened is None:
+                self._opened = self._open()
+            file, records = self._opened, Records(self._opened)
+            try:
                 self._looks.refresh(file)
-                try:
-                    self._recover(file, records)
-                    yield file, records
-                except BaseException:
-                    self._looks.distrust()
-                    raise
+                self._recover(file, records)
+                yield file, records
+            except sqlite3.Error as error:
+                self._looks.distrust()
+                raise unusable(self.file, error) from error
+            except BaseException:
+                self._looks.distrust()
+                raise
+
+    def _open(self) -> SnapshotFile:
+        try:
+            return SnapshotFile(self.file, self.root)
+        except (OSError, sqlite3.Error) as error:
+            raise unusable(self.file, error) from error

@@ -28,8 +28,12 @@ _GLANCE = 0.01  # seconds between two attempts
 
 @contextmanager
 def locked(path: Path, patience: float) -> Iterator[None]:
-    """StoreUnavailable where another program has it for longer than `patience` seconds."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    """StoreUnavailable where another program has it for longer than `patience` seconds, or nobody can."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    except OSError as error:
+        raise unusable(path, error) from error
     try:
         end = time.monotonic() + patience
         while True:
@@ -47,3 +51,7 @@ def locked(path: Path, patience: float) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+
+
+def unusable(path: Path, error: Exception) -> StoreUnavailable:
+    return StoreUnavailable("the record of the workspace cannot be used", f"see to {path} ({error})")
