@@ -24,6 +24,7 @@ async def test_an_answer_streams_in_and_is_stopped_by_a_click_or_a_key_and_up_ed
     )
     await person.by("stop").click()
     await expect(person.by("stopped")).to_be_visible()
+    await expect(person.by("composer-text")).to_be_focused()  # the button is gone
     await person.say("slow")
     await expect(person.by("answer")).to_have_count(2)
     await person.sees("word word")
@@ -139,6 +140,7 @@ async def test_an_answer_is_run_again_and_both_versions_stay_and_a_fork_is_anoth
     await person.by("rerun").last.click()
     await person.by("rerun-same").click()
     await expect(person.by("versions").last).to_contain_text("2/2", timeout=60_000)
+    await expect(person.by("composer-text")).to_be_focused()  # what was pressed went with the version before
     await person.by("versions").last.get_by_role("button").first.click()
     await expect(person.by("versions").last).to_contain_text("1/2")
     await person.by("compare-versions").last.click()
