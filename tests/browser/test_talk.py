@@ -31,6 +31,14 @@ async def test_an_answer_streams_in_and_is_stopped_by_a_click_or_a_key_and_up_ed
     await person.page.keyboard.press("Escape")
     await expect(person.by("stopped")).to_have_count(2)
     await expect(person.by("stop")).to_be_hidden()  # the turn is over a moment after its answer
+    await person.by("rerun").last.click()
+    await person.by("rerun-same").click()
+    await expect(person.by("versions")).to_contain_text("2/2")
+    await person.by("compare-versions").click()  # the version before is there while another is written
+    await expect(person.by("compared").first).to_contain_text("word word")
+    await person.page.keyboard.press("Escape")
+    await person.by("stop").click()
+    await expect(person.by("stop")).to_be_hidden()
     await person.by("composer-text").focus()
     await person.page.keyboard.press("ArrowUp")
     field = person.page.locator("[data-testid=message] textarea")
