@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 from playwright.async_api import Browser, FilePayload, Route, expect
@@ -223,8 +224,14 @@ async def test_conversations_are_found_by_what_was_said(browser: Browser, server
 
 @pytest.mark.long
 async def test_an_attachment_goes_with_the_message(person: Person) -> None:
-    """S4"""
+    """S4: and who takes one away by the keyboard goes on from the next, or from the field."""
     note: FilePayload = {"name": "a.txt", "mimeType": "text/plain", "buffer": b"hello"}
+    other: FilePayload = {"name": "b.txt", "mimeType": "text/plain", "buffer": b"bye"}
+    await person.by("attach-file").set_input_files(files=[other, note])
+    await person.page.get_by_role("button", name="Remove b.txt").press("Enter")
+    await expect(person.page.get_by_role("button", name="Remove a.txt")).to_be_focused()
+    await person.page.keyboard.press("Enter")
+    await expect(person.by("composer-text")).to_be_focused()
     await person.by("attach-file").set_input_files(files=note)
     await expect(person.by("attachment").first).to_contain_text("a.txt")
     await person.say("hello")
@@ -268,13 +275,13 @@ async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
     await expect(person.by("title").get_by_role("button")).to_be_focused()  # and not pressed by that Enter
     await expect(row).to_contain_text("Regards")
     async with person.page.expect_request_finished(lambda request: request.method == "DELETE"):
-        for again in (True, False):
+        for undo in (person.page.go_back, partial(person.page.keyboard.press, "Control+z"), None):
             await row.hover()
             await row.get_by_test_id("conversation-menu").click()
             await person.by("delete").click()
             await expect(row).to_have_count(0)
-            if again:
-                await person.page.go_back()  # who goes back to it may say something there
+            if undo:
+                await undo()  # who goes back to it may say something there
                 await expect(row).to_be_visible()
         await person.page.keyboard.press("Control+k")
         await person.by("palette").get_by_role("combobox").fill("Regards")
