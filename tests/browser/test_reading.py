@@ -151,7 +151,10 @@ async def test_it_is_read_on_paper_in_larger_letters_and_in_colours_of_ones_own(
     await person.by("header-menu").click()
     for chosen in (page.get_by_role("menuitem").first, page.locator("[aria-current=page]")):
         await expect(chosen).to_have_css("outline-style", "solid")
-    await page.emulate_media(forced_colors="none")
+    await page.emulate_media(forced_colors="none", reduced_motion="reduce")
+    await person.answer.evaluate("e => e.classList.add('found')")  # as one that a search led to
+    await expect(person.answer).to_have_css("outline-style", "solid")
+    await page.emulate_media(reduced_motion="no-preference")
 
 
 async def test_it_fits_a_phone_and_speaks_chinese(browser: Browser, server: Server) -> None:
