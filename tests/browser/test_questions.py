@@ -199,7 +199,7 @@ async def test_what_is_typed_while_an_answer_is_on_its_way_is_not_lost(person: P
 
 
 async def test_who_has_gone_to_a_question_is_not_called_back_by_what_was_sent(person: Person) -> None:
-    """U3: the question may be here before the server's reply is; the key that answers it is not for the field."""
+    """U3: the question may be here before the server's reply; the key is not for the field."""
     replied = asyncio.Event()
 
     async def hold(route: Route) -> None:
