@@ -198,6 +198,28 @@ async def test_what_is_typed_while_an_answer_is_on_its_way_is_not_lost(person: P
     await expect(field).to_have_value("green")
 
 
+async def test_who_has_gone_to_a_question_is_not_called_back_by_what_was_sent(person: Person) -> None:
+    """U3: the question may be here before the server's reply; the key is not for the field."""
+    replied = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        response = await route.fetch()
+        await expect(person.question).to_be_visible()
+        await person.page.keyboard.press("ArrowUp")
+        await expect(person.question).to_be_focused()
+        await route.fulfill(response=response)
+        replied.set()
+
+    await person.say("hello")
+    await person.sees("How can I help?")
+    await person.page.route("**/turns", hold)
+    await person.say("note")
+    await replied.wait()
+    await person.page.evaluate("new Promise(requestAnimationFrame)")
+    await person.page.keyboard.press("a")
+    await person.sees("The note is written.")
+
+
 @pytest.mark.long
 async def test_what_was_being_written_is_not_lost_where_another_tab_answers(person: Person) -> None:
     """P9 × U2: it is said, and can be copied."""

@@ -134,6 +134,29 @@ async def test_everything_is_reached_with_the_keyboard_alone(person: Person) -> 
     await expect(person.page.get_by_test_id("palette")).to_be_hidden()
 
 
+async def test_it_is_read_on_paper_in_larger_letters_and_in_colours_of_ones_own(person: Person) -> None:
+    """U3: whole, as large as the browser is set to; what is chosen is told by more than a ground."""
+    page = person.page
+    await person.say("long")
+    await person.sees("Paragraph 19")
+    await page.emulate_media(media="print", color_scheme="dark")
+    assert await page.evaluate("document.documentElement.scrollHeight > innerHeight + 200")
+    await expect(person.by("sidebar")).to_be_hidden()
+    await expect(person.by("composer")).to_be_hidden()
+    ink = await page.evaluate("getComputedStyle(document.body).color")
+    assert ink == "rgb(29, 29, 27)"  # on white
+    await page.emulate_media(media="screen", color_scheme="light", forced_colors="active")
+    await page.evaluate("document.documentElement.style.fontSize = '200%'")
+    await expect(person.by("composer-text")).to_have_css("font-size", "30px")
+    await person.by("header-menu").click()
+    for chosen in (page.get_by_role("menuitem").first, page.locator("[aria-current=page]")):
+        await expect(chosen).to_have_css("outline-style", "solid")
+    await page.emulate_media(forced_colors="none", reduced_motion="reduce")
+    await person.answer.evaluate("e => e.classList.add('found')")  # as one that a search led to
+    await expect(person.answer).to_have_css("outline-style", "solid")
+    await page.emulate_media(reduced_motion="no-preference")
+
+
 async def test_it_fits_a_phone_and_speaks_chinese(browser: Browser, server: Server) -> None:
     phone = {"viewport": {"width": 375, "height": 700}, "has_touch": True, "locale": "zh-CN"}
     async with at_the_page(browser, server, **phone) as person:

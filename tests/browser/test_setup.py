@@ -89,6 +89,10 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
         await owner.page.keyboard.press("Enter")  # the safe one has the focus
         await expect(owner.by("confirm")).to_be_hidden()
         await expect(row.get_by_test_id("remove-provider")).to_be_focused()
+        await row.get_by_test_id("remove-provider").click()
+        await owner.page.go_back()  # from the conversation that was begun
+        await expect(owner.by("confirm")).to_be_hidden()
+        await open_setup(owner, "providers")
         await owner.page.evaluate(DELETE, "/api/setup/providers/mine")  # by another tab
         await row.get_by_test_id("remove-provider").click()
         await owner.by("confirm-yes").click()

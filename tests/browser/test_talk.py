@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 from playwright.async_api import Browser, FilePayload, Route, expect
@@ -24,12 +25,21 @@ async def test_an_answer_streams_in_and_is_stopped_by_a_click_or_a_key_and_up_ed
     )
     await person.by("stop").click()
     await expect(person.by("stopped")).to_be_visible()
+    await expect(person.by("composer-text")).to_be_focused()  # the button is gone
     await person.say("slow")
     await expect(person.by("answer")).to_have_count(2)
     await person.sees("word word")
     await person.page.keyboard.press("Escape")
     await expect(person.by("stopped")).to_have_count(2)
     await expect(person.by("stop")).to_be_hidden()  # the turn is over a moment after its answer
+    await person.by("rerun").last.click()
+    await person.by("rerun-same").click()
+    await expect(person.by("versions")).to_contain_text("2/2")
+    await person.by("compare-versions").click()  # the version before is there while another is written
+    await expect(person.by("compared").first).to_contain_text("word word")
+    await person.page.keyboard.press("Escape")
+    await person.by("stop").click()
+    await expect(person.by("stop")).to_be_hidden()
     await person.by("composer-text").focus()
     await person.page.keyboard.press("ArrowUp")
     field = person.page.locator("[data-testid=message] textarea")
@@ -139,6 +149,7 @@ async def test_an_answer_is_run_again_and_both_versions_stay_and_a_fork_is_anoth
     await person.by("rerun").last.click()
     await person.by("rerun-same").click()
     await expect(person.by("versions").last).to_contain_text("2/2", timeout=60_000)
+    await expect(person.by("composer-text")).to_be_focused()  # what was pressed went with the version before
     await person.by("versions").last.get_by_role("button").first.click()
     await expect(person.by("versions").last).to_contain_text("1/2")
     await person.by("compare-versions").last.click()
@@ -213,8 +224,14 @@ async def test_conversations_are_found_by_what_was_said(browser: Browser, server
 
 @pytest.mark.long
 async def test_an_attachment_goes_with_the_message(person: Person) -> None:
-    """S4"""
+    """S4: and who takes one away by the keyboard goes on from the next, or from the field."""
     note: FilePayload = {"name": "a.txt", "mimeType": "text/plain", "buffer": b"hello"}
+    other: FilePayload = {"name": "b.txt", "mimeType": "text/plain", "buffer": b"bye"}
+    await person.by("attach-file").set_input_files(files=[other, note])
+    await person.page.get_by_role("button", name="Remove b.txt").press("Enter")
+    await expect(person.page.get_by_role("button", name="Remove a.txt")).to_be_focused()
+    await person.page.keyboard.press("Enter")
+    await expect(person.by("composer-text")).to_be_focused()
     await person.by("attach-file").set_input_files(files=note)
     await expect(person.by("attachment").first).to_contain_text("a.txt")
     await person.say("hello")
@@ -258,13 +275,13 @@ async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
     await expect(person.by("title").get_by_role("button")).to_be_focused()  # and not pressed by that Enter
     await expect(row).to_contain_text("Regards")
     async with person.page.expect_request_finished(lambda request: request.method == "DELETE"):
-        for again in (True, False):
+        for undo in (person.page.go_back, partial(person.page.keyboard.press, "Control+z"), None):
             await row.hover()
             await row.get_by_test_id("conversation-menu").click()
             await person.by("delete").click()
             await expect(row).to_have_count(0)
-            if again:
-                await person.page.go_back()  # who goes back to it may say something there
+            if undo:
+                await undo()  # who goes back to it may say something there
                 await expect(row).to_be_visible()
         await person.page.keyboard.press("Control+k")
         await person.by("palette").get_by_role("combobox").fill("Regards")

@@ -4,6 +4,7 @@ import { withBase } from "./basePath";
 import "./style/tokens.css";
 import "./style/page.css";
 import "./style/markdown.css";
+import "./style/seen.css";
 
 import { mount } from "svelte";
 

@@ -1,9 +1,16 @@
-/** The words of the settings, the tools and the browser's files, which are loaded with them. Another language that lacks one does not compile. */
+/** The words of the sign-in, the settings, the tools and the browser's files, which are loaded with them. Another language that lacks one does not compile. */
 
 import { many } from "../i18n/en/calls";
 import { t } from "../i18n/words.svelte";
 
 const en = {
+  signInTitle: "Sign in",
+  signInText: "Open the link that the server printed when it started, or one from dragoman link: each is good for one browser. Or enter a password or a key.",
+  password: "Password or key",
+  signIn: "Sign in",
+  runsHere: "Run without asking in this conversation",
+  themes: { system: "System", light: "Light", dark: "Dark" },
+  version_: (version: string) => `Dragoman ${version}`,
   settingsRules: "Rules of the settings",
   settingsRulesText: "They are read in this order, and the last one that fits decides. What you answered for longer comes after them.",
   whileAgent: (agent: string) => `only while agent ${agent} works`,
@@ -66,6 +73,13 @@ const en = {
 export type DialogWords = typeof en;
 
 export const zh: DialogWords = {
+  signInTitle: "登录",
+  signInText: "打开服务器启动时给出的链接，或 dragoman link 给出的链接：每个链接只用于一个浏览器。也可以输入密码或密钥。",
+  password: "密码或密钥",
+  signIn: "登录",
+  runsHere: "在此对话中直接运行，不询问",
+  themes: { system: "跟随系统", light: "浅色", dark: "深色" },
+  version_: (version) => `Dragoman ${version}`,
   settingsRules: "设置中的规则",
   settingsRulesText: "按此顺序读取，最后一条匹配的规则生效。你给出的长期回答排在其后。",
   whileAgent: (agent: string) => `仅在智能体 ${agent} 工作时`,

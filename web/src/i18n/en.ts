@@ -93,10 +93,6 @@ export const en = {
   unreachable: "The server cannot be reached. Is it still running?",
   newVersion: "There is a newer version of this page.",
   reload: "Reload",
-  signInTitle: "Sign in",
-  signInText: "Open the link that the server printed when it started, or one from dragoman link: each is good for one browser. Or enter a password or a key.",
-  password: "Password or key",
-  signIn: "Sign in",
   // starting
   welcome: "What can I do for you?",
   welcomeText: "Every tool call is shown here, and asks first where your rules say so.",
@@ -272,7 +268,6 @@ export const en = {
   // tools of this browser
   runHere: "Run in this browser",
   runHereAlways: "Run, and stop asking in this conversation",
-  runsHere: "Run without asking in this conversation",
   runningHere: "Runs in this browser…",
   declineHere: "Decline",
   declined: "The person declined to run this in their browser.",
@@ -284,7 +279,6 @@ export const en = {
   usage: "Usage",
   help: "Help",
   theme: "Theme",
-  themes: { system: "System", light: "Light", dark: "Dark" },
   language: "Language",
   languages: { auto: "Browser’s", en: "English", zh: "中文" },
   trace: "What took how long, and why",
@@ -296,7 +290,6 @@ export const en = {
   },
 
   usageTokens: "Tokens",
-  version_: (version: string) => `Dragoman ${version}`,
   // palette
   palette: "Search and commands",
   palettePlaceholder: "Search conversations, or type a command…",

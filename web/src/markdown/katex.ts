@@ -17,6 +17,7 @@ export function renderMath(element: HTMLElement): void {
       maxExpand: 200,
       maxSize: 20,
     });
+    if (element.dataset.display) element.tabIndex = 0; // a wide one is scrolled with the keyboard, too
   } catch {
     element.textContent = tex;
     element.title = t().mathFailed;

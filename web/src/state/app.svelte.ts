@@ -289,13 +289,6 @@ class App {
     tell(t().forked, "note", { label: t().backToOriginal, run: () => this.show(view.id) }, 8);
   }
 
-  async bring(file: File): Promise<void> {
-    const made = await attempt(async () => api.bring(read(await file.text())));
-    if (!made) return;
-    list.put(made);
-    this.show(made.id);
-  }
-
   /** Hidden at once, gone after some seconds: until then it can be taken back. */
   deleteSoon(id: string): void {
     const wasShown = this.current?.id === id;
@@ -352,15 +345,6 @@ class App {
 }
 
 export const app = new App();
-
-/** What a file holds; an error in words where that is no export. */
-function read(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw new Error(t().notAnExport);
-  }
-}
 
 function whole(part: api.Said[number]): Part {
   return part.type === "text" ? { citations: [], phase: null, ...part } : part;

@@ -121,6 +121,7 @@ const TABLE: [RegExp, string][] = [
 
   // 文件、导入与工作区
   [/^the file is empty$/, "文件是空的。"],
+  [/^the file (.*) is empty$/, "文件 $1 是空的。"],
   [/^an export is a JSON object$/, "导出的对话应为 JSON 对象。"],
   [/^this is no JSON: (.*)$/s, "这不是 JSON：$1"],
   [/^this is no export of a conversation: .*$/, "这不是导出的对话。"],
