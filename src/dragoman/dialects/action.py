@@ -97,13 +97,7 @@ def read_action(
             return None
         cut = cursor.over and (cursor.broken_off or cursor.at < len(cursor.text))  # or ends in such a word
         return [dialect.bad("the reply ends before it does", name) if cut else dialect.called(name, "")]
-    called = yield from (_input(dialect, cursor, name, tool) if certain else _json_input(cursor, name))
-    if called is None:
-        return None
-    space = yield from cursor.space()
-    if not (yield from cursor.accept(OBSERVATION)):
-        cursor.back(len(space))
-    return called
+    return (yield from (_input(dialect, cursor, name, tool) if certain else _json_input(cursor, name)))
 
 
 def _input(dialect: Dialect, cursor: Cursor, name: str, tool: ToolSpec | None) -> Reading:

@@ -33,6 +33,24 @@ KEYS_BESIDE = frozenset(
     }
 )
 """What may stand in a call and is none of its arguments."""
+_GAP = r"\s{0,8}"
+_RESULT_TAGS = (
+    *("tool_response", "tool_result", "tool_results", "tool_output", "observation"),
+    *("function_result", "function_results", "function_response"),
+)
+_ENDS = ("", "<|im_end|>", "<|eot_id|>", "<|eom_id|>")
+_TURNS = (
+    *("<|im_start|>tool", "<|im_start|>user", "<|start_header_id|>ipython", "<|start_header_id|>tool"),
+    "<|start_header_id|>user",
+)
+RESULTS: tuple[Form, ...] = (
+    *("Observation:", "**Observation:**", "**Observation**:"),
+    *((*f"<{tag}", r"[^<>]{0,99}", ">") for tag in _RESULT_TAGS),
+    *("[TOOL_RESULTS]", "```tool_output", "<｜tool▁outputs▁begin｜>", "<|tool_response>"),
+    (*map(re.escape, "<|observation|>"), _GAP, r"(?=\S)"),
+    *((*map(re.escape, end), _GAP, *map(re.escape, turn)) for end in _ENDS for turn in _TURNS),
+)
+"""What stands in front of results. A model that writes it behind a call makes one up."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -74,6 +92,7 @@ class Dialect(ABC):
     reserved: bool = False
     thoughts: Mapping[str, str] = MappingProxyType({})
     turns: tuple[str, ...] = ()
+    results: tuple[Form, ...] = RESULTS
     ids: IdShape = "ours"
 
     @abstractmethod

@@ -89,6 +89,8 @@ class Grammar(Protocol):
 
     turns: tuple[str, ...]
     """Markers, among `opens`, with which another voice begins: in a thought nothing else counts."""
+    results: tuple[Form, ...]
+    """What stands in front of results, which no model writes but one that plays on alone."""
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         """Read one call, or several that belong together. `opener` was read; it is "" for a bare call."""
@@ -165,6 +167,8 @@ class Scanner:
             self.assumed = header if header in WORDS else ""
             yield from self._thought(header)
         while True:
+            if self.openers and self._shown.gapped and not self._shown.thinks:
+                yield from self._made_up()
             if self.tagged and self._shown.unsaid and not self._answer_end:
                 yield from self._marked_answer()
             if grammar.begins and self._shown.unsaid and not self._shown.thinks:
@@ -249,6 +253,24 @@ class Scanner:
             if any(isinstance(one, TextCall) for one in found):
                 self.openers.append(mark)
         return True
+
+    def _made_up(self) -> Steps[None]:
+        """Behind a call: a result that the model made up. The rest of the reply goes on from it, so it is
+        shown as a thought, and no call in it counts."""
+        cursor = self._cursor
+        space = yield from cursor.space()
+        if not (yield from cursor.accept(*self._grammar.results)):
+            cursor.back(len(space))
+            return
+        yield from cursor.space()
+        self._drop("")
+        self._shown.switch("reasoning")
+        while True:
+            cursor.at = len(cursor.text)
+            self._shown.add(cursor.cut())
+            if cursor.over:
+                return
+            yield
 
     # ── thoughts ──────────────────────────────────────────────────────────────────────────────────
 

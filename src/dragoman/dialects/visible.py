@@ -41,6 +41,11 @@ class VisibleText:
         return "text" not in self._heard
 
     @property
+    def gapped(self) -> bool:
+        """Whether protocol stands here, and nothing else since the last text."""
+        return self._gapped
+
+    @property
     def thinks(self) -> bool:
         """Whether what comes is a thought."""
         return self._voice == "reasoning"

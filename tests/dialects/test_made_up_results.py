@@ -1,0 +1,61 @@
+"""A model that goes on without the result of its call makes one up: no call behind that counts (D1, C4)."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import JsonValue
+
+from dragoman.dialects.dialect import dialect
+from dragoman.messages.request import ToolSpec
+from tests.dialects.calls import in_pieces
+
+_NUMBER: JsonValue = {"type": "integer"}
+_PARAMETERS: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {"a": _NUMBER, "b": _NUMBER},
+    "required": ["a", "b"],
+}
+TOOLS = (ToolSpec("add", "", _PARAMETERS), ToolSpec("take", "", _PARAMETERS))
+ACTION = 'Action: add\nAction Input: {"a": 1, "b": 2}'
+TAG = '<tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>'
+PLAYED = f"3\nThen.\n{ACTION.replace('add', 'take')}\n{TAG.replace('add', 'take')}"
+
+
+def read_in_pieces(reply: str) -> tuple[list[str], str, str]:
+    """The names of the calls, the text and the thoughts, the same however it comes."""
+    parsed = dialect("any").parse(reply, TOOLS)
+    for size in (1, 3, 7):
+        pieces = [reply[at : at + size] for at in range(0, len(reply), size)]
+        assert in_pieces("any", pieces, TOOLS) == parsed
+    assert not parsed.errors
+    return [call.name for call in parsed.calls], parsed.text, parsed.reasoning
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        f"{ACTION}\nObservation: ",
+        f"{ACTION}\n**Observation:** ",
+        f"{TAG}\n<tool_response>\n",
+        f"<tool_calls>{TAG}</tool_calls>\n<function_results>",
+        f'{TAG}\n<tool_result id="1">',
+        f"{TAG}<|im_end|>\n<|im_start|>tool\n",
+        f"{TAG}<|observation|>\n",
+        '[TOOL_CALLS][{"name": "add", "arguments": {"a": 1, "b": 2}}][TOOL_RESULTS]',
+        "```tool_code\nadd(a=1, b=2)\n```\n```tool_output\n",
+    ],
+)
+def test_d1_behind_a_result_that_is_made_up_all_is_a_thought(begun: str) -> None:
+    assert read_in_pieces(f"Let me see.\n{begun}{PLAYED}") == (["add"], "Let me see.", PLAYED)
+
+
+@pytest.mark.parametrize("end", ["\nObservation:", "<|observation|>", "<|im_end|>\n", "\n**Observation:** "])
+def test_d1_a_word_at_which_a_server_stops_is_nothing(end: str) -> None:
+    call = ACTION if "Obs" in end else TAG
+    assert read_in_pieces(f"{call}{end}") == (["add"], "", "")
+
+
+def test_d1_a_word_for_results_is_text_where_no_call_stands_before_it() -> None:
+    prose = "A <tool_response> holds the result.\nObservation: so it is."
+    assert read_in_pieces(prose) == ([], prose, "")
+    assert read_in_pieces(f"{TAG}\n{prose}") == (["add"], prose, "")
