@@ -44,8 +44,8 @@ async def upload(
     """The bytes are the body. What comes back is a part to send with a message."""
     blob, size = await context.runtime.store.put_blob_pieces(request.stream())
     if not size:
-        called = f" {name!r}" if name else ""  # of several files, somebody wants to know which
-        raise BadRequest(f"the file{called} is empty")
+        # of several files, somebody wants to know which
+        raise BadRequest(f"the file {name!r} is empty" if name else "the file is empty")
     await context.runtime.store.add_upload(blob, person, time.time())
     return File(type, blob=blob, name=name, size=size)
 
