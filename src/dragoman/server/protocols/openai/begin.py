@@ -23,6 +23,7 @@ from dragoman.server.protocols.openai.brought import (
     Brought,
     Entry,
     UserEntry,
+    calls_with_outputs,
     messages_of,
     missing_output,
     parts_of,
@@ -87,7 +88,7 @@ def options_for(
 async def begin(context: Context, person: str, wanted: ReplyRequest) -> ReplyPlace:
     """Everything is stored when it returns, and the turn runs."""
     brought = wanted.brought
-    brought.check_outputs()
+    calls_with_outputs(brought.entries)  # each has one, or nothing is begun
     if wanted.attempt is not None and wanted.attempt.again:
         begun = await find_begun(context.runtime, person, wanted.attempt)
         if begun is not None:

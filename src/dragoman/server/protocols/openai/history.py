@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.errors import DragomanError
 from dragoman.messages.message import Message, Role
 from dragoman.server.protocols.openai.attachments import Attached
-from dragoman.server.protocols.openai.brought import AssistantEntry, Entry, UserEntry
+from dragoman.server.protocols.openai.brought import (
+    AssistantEntry,
+    Content,
+    Entry,
+    UserEntry,
+    calls_with_outputs,
+)
 from dragoman.store.store import Store
 
 MARK = "openai"  # in the metadata of what came by this API
@@ -19,6 +25,13 @@ class Utterance(NamedTuple):
     """One speaker's words, as far as they are compared: without spaces, which clients change."""
 
     role: Role
+    words: str
+
+
+class Result(NamedTuple):
+    """What came of a call, by the id that the caller knows the call by."""
+
+    call: str
     words: str
 
 
@@ -35,6 +48,7 @@ async def find_parent(
     """The conversation with this agent, and the message of it, at which this history ends. None where none
     fits."""
     history = _utterances(entries)
+    results = [Result(call.id, _said(output.content)) for call, output in calls_with_outputs(entries)]
     if not history:
         return None
     for conversation in await store.conversations(user=person, limit=NEWEST):
@@ -44,13 +58,18 @@ async def find_parent(
             messages, _ = await store.messages(conversation.id)
         except DragomanError:
             continue  # one that cannot be read is not gone on with
-        if messages and MARK in messages[0].metadata and (found := end_of(history, messages)) is not None:
+        if not messages or MARK not in messages[0].metadata:
+            continue
+        if (found := end_of(history, results, messages)) is not None:
             return conversation.id, found
     return None
 
 
-def end_of(history: Sequence[Utterance], messages: Iterable[Message]) -> str | None:
-    """The newest message whose path tells exactly this, and which is the last of its turn."""
+def end_of(
+    history: Sequence[Utterance], results: Sequence[Result], messages: Iterable[Message]
+) -> str | None:
+    """The newest message whose path tells exactly this, with these results of calls and maybe more, and which
+    is the last of its turn."""
     places: dict[str | None, Place] = {None: Place(-1, 0)}
     by_id: dict[str | None, Message] = {}
     found: dict[str, None] = {}
@@ -65,7 +84,23 @@ def end_of(history: Sequence[Utterance], messages: Iterable[Message]) -> str | N
         places[message.id] = place
         if message.role == "assistant" and _is_whole(history, place) and place.entry == len(history) - 1:
             found[message.id] = None
-    return next(reversed(found), None)
+    return next((id for id in reversed(found) if _has(results, id, by_id)), None)
+
+
+def _has(results: Iterable[Result], id: str, by_id: Mapping[str | None, Message]) -> bool:
+    """Whether the path to a message has them. A call of a turn of ours has an id of its own, and a person may
+    have changed its result; ids of other programs come again, so that what came of the call counts, too."""
+    own: set[str] = set()
+    brought: set[Result] = set()
+    message = by_id.get(id)
+    while message is not None:
+        for call in message.calls:
+            own.add(call.id)
+            if call.provider_id is not None and call.result is not None:
+                files = [file.blob or "" for file in call.result.attachments]
+                brought.add(Result(call.provider_id, _joined([call.result.text], files)))
+        message = by_id.get(message.parent)
+    return all(result.call in own or result in brought for result in results)
 
 
 def _next(
@@ -107,14 +142,17 @@ def _joined(texts: Iterable[str], files: Iterable[str]) -> str:
     return "".join(["".join(text.split()) for text in texts] + [f"\0{file}" for file in files])
 
 
+def _said(content: Content) -> str:
+    texts = [piece for piece in content if isinstance(piece, str)]
+    return _joined(texts, [piece.hash for piece in content if isinstance(piece, Attached)])
+
+
 def _utterances(entries: Sequence[Entry]) -> list[Utterance]:
     found: list[Utterance] = []
     for entry in entries:
         match entry:
             case UserEntry(content=content):
-                texts = [piece for piece in content if isinstance(piece, str)]
-                files = [piece.hash for piece in content if isinstance(piece, Attached)]
-                found.append(Utterance("user", _joined(texts, files)))
+                found.append(Utterance("user", _said(content)))
             case AssistantEntry(texts=written):
                 words = _joined(written, ())
                 if words and found and found[-1].role == "assistant":
