@@ -271,6 +271,21 @@ async def test_agents_are_tools_that_are_asked_about(tmp_path: Path) -> None:
     assert model.messages()[-1]["content"] == "Look around."
 
 
+async def test_agents_that_a_rule_denies_are_not_there(tmp_path: Path) -> None:
+    """P2: one of them, and all where no task may be given; nor is what writes files, where nothing may."""
+    settings(tmp_path, "[agents.helper]", 'prompt = "Help."', "[agents.idler]", 'prompt = "Wait."')
+    async with over_stdio(tmp_path, "--deny", "task:idler") as client:
+        offered = {tool.name for tool in (await client.list_tools()).tools}
+        assert {"ask_helper", "write_file"} <= offered
+        assert "ask_idler" not in offered
+        with pytest.raises(MCPError, match="there is no tool 'ask_idler'"):
+            await client.call_tool("ask_idler", {"request": "Wait."})
+    async with over_stdio(tmp_path, "--deny", "*") as client:
+        assert (await client.list_tools()).tools == []
+        with pytest.raises(MCPError, match="there is no tool 'ask_helper'"):
+            await client.call_tool("ask_helper", {"request": "Help."})
+
+
 async def test_an_always_is_remembered_and_holds_for_the_next_client(tmp_path: Path) -> None:
     """P3: it is listed, as every other."""
     settings(tmp_path)
