@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message, Role
-from dragoman.messages.parts import CallState, File, Part, Text, ToolCall, ToolResult
+from dragoman.messages.parts import Arguments, CallState, File, Part, Text, ToolCall, ToolResult
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.attachments import Attached
 from dragoman.server.protocols.openai.errors import ApiRefusal
@@ -154,8 +154,13 @@ async def messages_of(
     return messages
 
 
+def arguments_of(call: BroughtCall) -> Arguments | None:
+    """None where they cannot be read."""
+    return parse_arguments(call.arguments or "{}")
+
+
 async def _settled(call: BroughtCall, output: CallOutput, context: Context, person: str) -> ToolCall:
-    arguments = parse_arguments(call.arguments or "{}")
+    arguments = arguments_of(call)
     return ToolCall(
         new_id("call"),
         call.tool,

@@ -7,12 +7,16 @@ from typing import NamedTuple
 
 from dragoman.errors import DragomanError
 from dragoman.messages.message import Message, Role
+from dragoman.messages.parts import canonical
 from dragoman.server.protocols.openai.attachments import Attached
 from dragoman.server.protocols.openai.brought import (
     AssistantEntry,
+    BroughtCall,
+    CallOutput,
     Content,
     Entry,
     UserEntry,
+    arguments_of,
     calls_with_outputs,
 )
 from dragoman.store.store import Store
@@ -28,11 +32,19 @@ class Utterance(NamedTuple):
     words: str
 
 
-class Result(NamedTuple):
-    """What came of a call, by the id that the caller knows the call by."""
+class Shown(NamedTuple):
+    """What a model is shown of a call."""
 
-    call: str
-    words: str
+    tool: str
+    arguments: str
+    result: str
+
+
+class KnownCall(NamedTuple):
+    """A call by the id that the caller knows, and what it says of it."""
+
+    id: str
+    shown: Shown
 
 
 class Place(NamedTuple):
@@ -48,7 +60,7 @@ async def find_parent(
     """The conversation with this agent, and the message of it, at which this history ends. None where none
     fits."""
     history = _utterances(entries)
-    results = [Result(call.id, _said(output.content)) for call, output in calls_with_outputs(entries)]
+    calls = [KnownCall(call.id, _shown(call, output)) for call, output in calls_with_outputs(entries)]
     if not history:
         return None
     for conversation in await store.conversations(user=person, limit=NEWEST):
@@ -60,16 +72,16 @@ async def find_parent(
             continue  # one that cannot be read is not gone on with
         if not messages or MARK not in messages[0].metadata:
             continue
-        if (found := end_of(history, results, messages)) is not None:
+        if (found := end_of(history, calls, messages)) is not None:
             return conversation.id, found
     return None
 
 
 def end_of(
-    history: Sequence[Utterance], results: Sequence[Result], messages: Iterable[Message]
+    history: Sequence[Utterance], calls: Sequence[KnownCall], messages: Iterable[Message]
 ) -> str | None:
-    """The newest message whose path tells exactly this, with these results of calls and maybe more, and which
-    is the last of its turn."""
+    """The newest message whose path tells exactly this, with these calls and maybe more, and which is the
+    last of its turn."""
     places: dict[str | None, Place] = {None: Place(-1, 0)}
     by_id: dict[str | None, Message] = {}
     found: dict[str, None] = {}
@@ -84,23 +96,27 @@ def end_of(
         places[message.id] = place
         if message.role == "assistant" and _is_whole(history, place) and place.entry == len(history) - 1:
             found[message.id] = None
-    return next((id for id in reversed(found) if _has(results, id, by_id)), None)
+    return next((id for id in reversed(found) if _has(calls, id, by_id)), None)
 
 
-def _has(results: Iterable[Result], id: str, by_id: Mapping[str | None, Message]) -> bool:
-    """Whether the path to a message has them. A call of a turn of ours has an id of its own, and a person may
-    have changed its result; ids of other programs come again, so that what came of the call counts, too."""
-    own: set[str] = set()
-    brought: set[Result] = set()
+def _has(calls: Iterable[KnownCall], id: str, by_id: Mapping[str | None, Message]) -> bool:
+    """Whether the path to a message has them: by the ids of ours, whose results a person may have changed; or
+    as they were shown, since ids of other programs come again, and an answer made anew has its own."""
+    ids: set[str] = set()
+    shown: set[Shown] = set()
     message = by_id.get(id)
     while message is not None:
         for call in message.calls:
-            own.add(call.id)
-            if call.provider_id is not None and call.result is not None:
+            ids.add(call.id)
+            if call.result is not None:
                 files = [file.blob or "" for file in call.result.attachments]
-                brought.add(Result(call.provider_id, _joined([call.result.text], files)))
+                shown.add(Shown(call.tool, canonical(call.arguments), _joined([call.result.text], files)))
         message = by_id.get(message.parent)
-    return all(result.call in own or result in brought for result in results)
+    return all(call.id in ids or call.shown in shown for call in calls)
+
+
+def _shown(call: BroughtCall, output: CallOutput) -> Shown:
+    return Shown(call.tool, canonical(arguments_of(call) or {}), _said(output.content))
 
 
 def _next(
