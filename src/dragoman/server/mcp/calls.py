@@ -173,7 +173,9 @@ class ToolCalls:
         try:
             chat = await self._runtime.conversation(conversation)
         except NotFound:  # the person has deleted it
-            self._conversations.clear()
+            self._conversations = {
+                key: one for key, one in self._conversations.items() if one[0] != conversation
+            }
             conversation, first = await self._conversation(caller)
             chat = await self._runtime.conversation(conversation)
         try:
