@@ -235,6 +235,8 @@ def test_a_tool_is_hidden_if_the_last_word_on_it_denies_everything() -> None:
     assert hidden("shell", [Rule("shell", "*", "allow"), deny])
     assert hidden("shell", [Rule("*", "*", "deny")])
     assert not hidden("shell", [deny, Rule("shell", "git *", "allow")])
+    assert hidden("shell", [deny, Rule("shell", "rm *", "deny")])
+    assert not hidden("shell", [deny, Rule("shell", "git *", "ask"), Rule("shell", "git push *", "deny")])
     assert not hidden("shell", [Rule("shell", "rm *", "deny")])
     assert not hidden("shell", [Rule("files", "*", "deny")])
     assert not hidden("shell", [])
@@ -250,6 +252,14 @@ def write(path: str = "secret.txt") -> str:
 def shell() -> str:
     """Anything."""
     return "done"
+
+
+async def test_a_denied_tool_is_not_offered_whatever_the_bounds_deny_of_it(tmp_path: Path) -> None:
+    """P2 × P9: as where the store is in the folder that file tools work in."""
+    bounds = [Rule("files", "chat.db*", "deny")]
+    async with runtime_with(tmp_path, [says("ok")], tools=[write], deny=["files"], bounds=bounds) as runtime:
+        await (await runtime.send("go")).result()
+        assert not model_of(runtime).requests[0].tools
 
 
 async def test_a_denied_tool_is_not_offered_and_not_run(tmp_path: Path) -> None:

@@ -47,7 +47,14 @@ from dragoman.server.shapes import CurrentModel
 
 UPLOAD_LIMIT = 25_000_000
 # What a script of another origin may read of a reply, besides its body.
-_FOR_SCRIPTS = ("x-resumable-stream-id", "x-dragoman-turn", "x-dragoman-conversation", "retry-after")
+_FOR_SCRIPTS = (
+    "x-resumable-stream-id",
+    "x-dragoman-turn",
+    "x-dragoman-conversation",
+    "x-request-id",
+    "retry-after",
+    "x-should-retry",  # an SDK that cannot read it repeats what failed, and what its tools have done
+)
 
 
 # The routes as they are: where a router is included, FastAPI builds all its validators once more.

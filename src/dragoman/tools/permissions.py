@@ -39,9 +39,12 @@ def decide(permission: str, patterns: Sequence[str], rules: Sequence[Rule]) -> R
 
 
 def hidden(permission: str, rules: Sequence[Rule]) -> bool:
-    """True where the last rule on a permission denies everything: the tool is then not even offered."""
-    last = next((rule for rule in reversed(rules) if matches(rule.permission, permission)), None)
-    return last is not None and last.action == "deny" and last.pattern == "*"
+    """True where rules deny everything of a permission: the tool is then not even offered. A rule behind
+    these that denies some of it, as the bounds do, gives nothing back."""
+    for rule in reversed(rules):
+        if matches(rule.permission, permission) and (rule.action != "deny" or rule.pattern == "*"):
+            return rule.action == "deny"
+    return False
 
 
 def is_known_later(permission: str) -> bool:

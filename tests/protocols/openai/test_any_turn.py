@@ -52,6 +52,8 @@ def replies(draw: st.DrawFn, step: int) -> list[e.Event]:
         kinds: list[Part] = [Text(text), Reasoning(text), ToolCall(id, tool, {"n": 1})]
         kind = draw(st.sampled_from(kinds))
         events += Cut(kind, pieces).events()
+        if isinstance(kind, Text) and draw(st.booleans()):
+            events[-1] = e.TextEnd(was_reasoning=True)
         calls += [(id, tool)] if isinstance(kind, ToolCall) else []
     finish = draw(st.sampled_from(["stop", "length", "refusal", "tool_calls"]))
     events.append(e.MessageEnd(finish, Usage(input=3, output=1), f"msg_{step}"))

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import BaseModel
 
-from dragoman import Agent
+from dragoman import Agent, Runtime
 from dragoman.errors import ProviderError
 from dragoman.messages.usage import Usage
+from dragoman.providers.catalog import Provider, load_catalog
+from dragoman.providers.keys import Keys
+from dragoman.providers.models import Models
 from dragoman.wire.scripted import Line, calls, fails, says
 from tests.later import Later
+from tests.loopback import loopback
 from tests.patience import PATIENCE, eventually
-from tests.protocols.openai.callers import CHAT_TOOL, MODEL, called, conversations, user
+from tests.protocols.openai.callers import CHAT_TOOL, MODEL, called, client_of, conversations, user
 from tests.runtimes import add, model_of
-from tests.server.site import Site
+from tests.server.site import Site, serving
 
 if TYPE_CHECKING:
     import openai
@@ -136,6 +140,28 @@ async def test_a_stream_of_a_type_is_one(tmp_path: Path) -> None:
     ):
         final = await stream.get_final_completion()
     assert final.choices[0].message.parsed == City(name="Rome", people=3)
+
+
+async def test_a_thought_that_only_its_end_tells_of_is_left_out(tmp_path: Path) -> None:
+    """F1 × W4: of an answer that comes whole, in both APIs; each is the first that a server gives."""
+    reply = says("Let me see.</think>A cat.")
+    async with loopback(reply) as one, loopback(reply) as other:
+        known = load_catalog()
+        for name, provider in (("one", one), ("other", other)):
+            known = known.with_provider(Provider(name, name, provider.url, wire="openai_chat", local=True))
+        models = Models("one/model", catalog=known, keys=Keys(use_keyring=False))
+        async with (
+            models,
+            Runtime(tmp_path / "chat.db", model=models) as runtime,
+            serving(tmp_path, runtime) as site,
+            client_of(site) as client,
+        ):
+            whole = await client.chat.completions.create(model="one/model", messages=[user("Look")])
+            assert whole.choices[0].message.content == "A cat."
+            response = await client.responses.create(model="other/model", input="Look")
+            assert response.output_text == "A cat."
+            assert [item.type for item in response.output] == ["reasoning", "message"]
+            assert (await client.responses.retrieve(response.id)).output == response.output
 
 
 # ── the end ───────────────────────────────────────────────────────────────────────────────────────

@@ -197,3 +197,37 @@ async def test_a_result_of_no_call_is_refused_and_leaves_nothing(tmp_path: Path)
             with pytest.raises(openai.BadRequestError, match="there is no call"):
                 await client.chat.completions.create(model=MODEL, messages=history)
         assert await conversations(site) == []
+
+
+async def test_results_stay_with_their_calls_where_ids_come_again(tmp_path: Path) -> None:
+    """F1, C2: programs that count their calls anew with each answer have the same id twice."""
+    history: list[Any] = [
+        *(user("Where is it?"), looked("call_0"), result("call_0", "not here"), looked("call_0", "call_0")),
+        *(result("call_0", "nor here"), result("call_0", "here it is")),
+    ]
+    async with called(tmp_path, lambda _: says("On the table.")) as (client, site):
+        for ending in ([], [{"role": "assistant", "content": "There!"}, user("Since when?")]):
+            await client.chat.completions.create(model=MODEL, messages=history + ending)
+            shown = model_of(site.runtime).requests[-1].messages
+            made = [part for one in shown for part in one.parts if part.type == "call"]
+            results = [call.result.text for call in made if call.result is not None]
+            assert results == ["not here", "nor here", "here it is"]
+        with pytest.raises(openai.BadRequestError, match="no tool output"):
+            await client.chat.completions.create(model=MODEL, messages=[*history[:-1], user("And?")])
+
+
+async def test_the_same_words_with_other_results_are_another_conversation(tmp_path: Path) -> None:
+    """F1: what the model is shown is what the caller says came of its calls."""
+
+    def brought(found: str) -> list[Any]:
+        answer = {"role": "assistant", "content": "I looked."}
+        return [user("Look"), looked("call_0"), result("call_0", found), answer, user("And?")]
+
+    async with called(tmp_path, lambda _: says("I see.")) as (client, site):
+        for found, known in (("a cat", 1), ("a dog", 2), (" a  cat", 2)):
+            await client.chat.completions.create(model=MODEL, messages=brought(found))
+            assert len(await conversations(site)) == known
+            shown = [part for one in model_of(site.runtime).requests[-1].messages for part in one.parts]
+            (call,) = (part for part in shown if part.type == "call")
+            assert call.result is not None
+            assert call.result.text == found.strip().replace("  ", " ")

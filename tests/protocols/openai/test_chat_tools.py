@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dragoman import tool
-from dragoman.wire.scripted import calls, says
+from dragoman.wire.scripted import Line, calls, fails, says
 from tests.later import Later
+from tests.patience import eventually
 from tests.protocols.openai.callers import CHAT_TOOL, MODEL, called, conversations, result, user
 from tests.runtimes import add, model_of
 
@@ -125,6 +127,36 @@ async def test_who_stops_an_answer_and_says_something_else_gets_an_answer_to_tha
         messages.append(user("What is 2+3?"))
         reply = await client.chat.completions.create(model=MODEL, messages=messages, tools=[CHAT_TOOL])
         assert reply.choices[0].message.content == "Five."
+
+
+@pytest.mark.parametrize(
+    "line", [fails("no luck"), says("In Rome. " * 999, waits=0.05)], ids=["failed", "left"]
+)
+async def test_results_that_came_to_nothing_are_answered_when_they_are_sent_again(
+    tmp_path: Path, line: Line
+) -> None:
+    """T6, T8 × F2: as a message is; and what is said next goes on from there."""
+    script = [says("I look.") + calls("where"), line, says("In Rome."), says("Five.")]
+    async with called(tmp_path, script) as (client, site):
+        messages: list[Any] = [user("Where am I?")]
+        first = await client.chat.completions.create(model=MODEL, messages=messages, tools=[CHAT_TOOL])
+        message = first.choices[0].message
+        messages.append(message.model_dump(exclude_none=True))
+        messages += [result(call.id, "Rome") for call in message.tool_calls or []]
+        stream = await client.chat.completions.create(
+            model=MODEL, messages=messages, tools=[CHAT_TOOL], stream=True
+        )
+        with suppress(openai.APIError):
+            async for chunk in stream:
+                if chunk.choices[0].delta.content:
+                    break
+        await stream.close()
+        await eventually(lambda: not [*site.runtime.bus.turns()])
+        for _ in range(2):
+            reply = await client.chat.completions.create(model=MODEL, messages=messages, tools=[CHAT_TOOL])
+            messages += [{"role": "assistant", "content": reply.choices[0].message.content}, user("2+3?")]
+        assert [one["content"] for one in messages[-4:]] == ["In Rome.", "2+3?", "Five.", "2+3?"]
+        assert len(await conversations(site)) == 1
 
 
 async def test_a_person_decides_while_the_caller_waits(tmp_path: Path) -> None:

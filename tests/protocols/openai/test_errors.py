@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dragoman.wire.scripted import calls, says
+from dragoman.wire.scripted import calls, fails, says
 from tests.later import Later
 from tests.protocols.openai.callers import (
     CHAT_TOOL,
@@ -166,6 +166,59 @@ async def test_requests_that_nobody_would_send_are_errors_in_openais_form(tmp_pa
             answer = await site.ask(method, path)
             assert (answer.status, answer.body["error"]["code"]) == (404, "unknown_url")
         assert await conversations(site) == []
+
+
+async def test_what_is_wrong_is_named_as_the_caller_wrote_it(tmp_path: Path) -> None:
+    """F3: where it is, and what would be right there; not the kinds that were tried on the way."""
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    wrong: list[tuple[str, Any, str | None, str]] = [
+        (
+            "chat/completions",
+            {"messages": [user("Hi"), {"role": "user", "content": None}]},
+            "messages[1].content",
+            "",
+        ),
+        ("chat/completions", {"messages": [{"role": "user"}]}, "messages[0].content", "you must provide"),
+        (
+            "chat/completions",
+            {"messages": [{"role": "system", "content": [picture]}]},
+            "messages[0].content[0]",
+            "only users",
+        ),
+        (
+            "chat/completions",
+            {"messages": [user("Hi")], "tools": [{"function": {}}]},
+            "tools[0].function.name",
+            "",
+        ),
+        ("responses", {"input": [{"type": "item_reference", "id": "x"}]}, "input[0]", "items are of type"),
+        ("responses", {"input": [user("Hi"), {"role": "user", "content": 1}]}, "input[1].content", ""),
+        (
+            "responses",
+            {"input": [{"role": "user", "content": [{"type": "input_text", "text": 1}]}]},
+            "input[0].content[0].text",
+            "a valid string",
+        ),
+        ("responses", {}, "input", "you must provide"),
+        ("responses", b"{", None, "JSON"),
+        ("responses", b"", None, "you must provide the body"),
+    ]
+    async with served(tmp_path, [says("?")]) as site:
+        for path, body, param, words in wrong:
+            sent = body if isinstance(body, bytes) else {"model": MODEL, **body}
+            answer = await site.ask("POST", f"/v1/{path}", sent)
+            assert (answer.status, answer.body["error"]["param"]) == (400, param), (body, answer.body)
+            assert words in answer.body["error"]["message"], (body, answer.body)
+
+
+async def test_a_page_of_another_origin_reads_whether_to_try_again(tmp_path: Path) -> None:
+    """F3 × U2: an SDK in a browser would else repeat a turn that failed, and what its tools did."""
+    origin = "https://app.example"
+    async with served(tmp_path, [fails("no luck")], origins=[origin]) as site:
+        answer = await site.ask("POST", "/v1/chat/completions", CHAT, headers={"origin": origin})
+        assert (answer.status, answer.headers["x-should-retry"]) == (502, "false")
+        shown = answer.headers["access-control-expose-headers"].split(", ")
+        assert {"x-should-retry", "retry-after", "x-request-id"} <= {*shown}
 
 
 _PLACES = [

@@ -256,6 +256,30 @@ async def test_somebody_elses_conversations_are_not_there(tmp_path: Path) -> Non
     assert own.uri != resource.uri
 
 
+async def test_a_client_whose_conversation_is_deleted_costs_no_other_client_its_answers(
+    tmp_path: Path,
+) -> None:
+    """P3: "in this conversation" means this client."""
+    settings(tmp_path)
+    person = PlayedPerson("Allow in this conversation")
+    async with (
+        http_server(tmp_path) as (url, key),
+        over_http(url, key, mode="legacy", elicitation_callback=person) as one,
+        over_http(url, key, mode="legacy") as other,
+    ):
+        await one.call_tool("shell", {"command": "true"})
+        (kept,) = (await one.list_resources()).resources
+        await other.call_tool("calculator", {"expression": "1 + 1"})
+        (gone,) = {each.uri for each in (await one.list_resources()).resources} - {kept.uri}
+        database = tmp_path / "home" / "chat.db"
+        async with Runtime(database, model=ScriptedModel([]), adopts=False) as runtime:
+            await runtime.delete(str(gone).rpartition("/")[2])
+        assert text_of(await other.call_tool("calculator", {"expression": "2 + 2"})) == "4"
+        again = await one.call_tool("shell", {"command": "true"})
+    assert not again.is_error, text_of(again)
+    assert len(person.asked) == 1
+
+
 async def test_agents_are_tools_that_are_asked_about(tmp_path: Path) -> None:
     """F1, P3: a piece of work for one is a task, in a conversation of its own."""
     person = PlayedPerson("Allow once")
@@ -269,6 +293,21 @@ async def test_agents_are_tools_that_are_asked_about(tmp_path: Path) -> None:
     assert text_of(result) == "I have looked."
     assert len(person.asked) == 1
     assert model.messages()[-1]["content"] == "Look around."
+
+
+async def test_agents_that_a_rule_denies_are_not_there(tmp_path: Path) -> None:
+    """P2: one of them, and all where no task may be given; nor is what writes files, where nothing may."""
+    settings(tmp_path, "[agents.helper]", 'prompt = "Help."', "[agents.idler]", 'prompt = "Wait."')
+    async with over_stdio(tmp_path, "--deny", "task:idler") as client:
+        offered = {tool.name for tool in (await client.list_tools()).tools}
+        assert {"ask_helper", "write_file"} <= offered
+        assert "ask_idler" not in offered
+        with pytest.raises(MCPError, match="there is no tool 'ask_idler'"):
+            await client.call_tool("ask_idler", {"request": "Wait."})
+    async with over_stdio(tmp_path, "--deny", "*") as client:
+        assert (await client.list_tools()).tools == []
+        with pytest.raises(MCPError, match="there is no tool 'ask_helper'"):
+            await client.call_tool("ask_helper", {"request": "Help."})
 
 
 async def test_an_always_is_remembered_and_holds_for_the_next_client(tmp_path: Path) -> None:

@@ -20,16 +20,19 @@ from dragoman.messages.call_events import call_end, question_in
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, Text
-from dragoman.messages.questions import Answer, Question
+from dragoman.messages.questions import Answer, Question, Rule
 from dragoman.runtime import Runtime
 from dragoman.server.mcp.caller import CALLER, call_text
 from dragoman.server.mcp.questions import answer_in, form_of, how_to_allow, no, refusal
 from dragoman.server.mcp.results import described, failure, result_of
+from dragoman.tools.permissions import decide
 from dragoman.tools.tool import Tool
+from dragoman.turn.agent import Agent
 from dragoman.turn.handles import TurnHandle
 
 _AGENT = "ask_"  # an agent is offered as a tool of this name
-_TASKS = ("task", "ask_agents")  # a client has a tool for each agent instead
+_TASK = "task"
+_TASKS = (_TASK, "ask_agents")  # a client has a tool for each agent instead
 _BY = "MCP client"
 _SOON = 2.0  # seconds: what takes longer becomes a task, for a client that has them
 TASKS = "io.modelcontextprotocol/tasks"
@@ -106,27 +109,46 @@ class ToolCalls:
                 description=f"Give a piece of work to {agent.name}, an agent. {agent.description}".strip(),
                 input_schema=_SCHEMA,
             )
-            for agent in self._runtime.services.agents.values()
+            for agent in await self._agents()
             if f"{_AGENT}{agent.name}" not in tools  # such as ask_person
         ]
         return [*(described(name, tool) for name, tool in tools.items()), *agents]
 
     async def _tools(self) -> dict[str, Tool]:
         """Those that run here, and that no rule hides."""
+        offered = await self._offered()
+        return {name: tool for name, tool in offered.items() if not tool.client and name not in _TASKS}
+
+    async def _agents(self) -> list[Agent]:
+        """Those that no rule keeps from being given work."""
+        services, task = self._runtime.services, (await self._offered()).get(_TASK)
+        if task is None:
+            return []
+        return [
+            agent
+            for agent in services.agents.values()
+            if decide(task.permission, [agent.name], self._rules).action != "deny"
+        ]
+
+    async def _offered(self) -> Mapping[str, Tool]:
         services = self._runtime.services
         if services.mode == "off":
             return {}
         await services.toolbox.ready()
-        offered = services.toolbox.offer([*services.rules, *services.bounds]).tools
-        return {name: tool for name, tool in offered.items() if not tool.client and name not in _TASKS}
+        return services.toolbox.offer(self._rules).tools
+
+    @property
+    def _rules(self) -> list[Rule]:
+        services = self._runtime.services
+        return [*services.rules, *services.bounds]
 
     async def _call_of(self, name: str, arguments: Arguments) -> tuple[str, Arguments]:
         """The tool that is meant, and what it is given. An agent works by the tool that gives tasks."""
         if name in await self._tools():
             return name, arguments
-        agent = name.removeprefix(_AGENT)
-        if agent != name and agent in self._runtime.services.agents:
-            return "task", {**arguments, "agent": agent}
+        for agent in await self._agents():
+            if name == f"{_AGENT}{agent.name}":
+                return _TASK, {**arguments, "agent": agent.name}
         raise MCPError(types.INVALID_PARAMS, f"there is no tool {name!r} here")
 
     # ── a call ────────────────────────────────────────────────────────────────────────────────────
@@ -151,7 +173,9 @@ class ToolCalls:
         try:
             chat = await self._runtime.conversation(conversation)
         except NotFound:  # the person has deleted it
-            self._conversations.clear()
+            self._conversations = {
+                key: one for key, one in self._conversations.items() if one[0] != conversation
+            }
             conversation, first = await self._conversation(caller)
             chat = await self._runtime.conversation(conversation)
         try:

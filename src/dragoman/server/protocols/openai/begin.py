@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from dragoman.conversation.tree import Conversation
+from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import AlreadyAnswered, DragomanError, NotFound, TurnEnded
 from dragoman.messages.events import MessageAdded
 from dragoman.messages.ids import new_id
@@ -23,6 +23,7 @@ from dragoman.server.protocols.openai.brought import (
     Brought,
     Entry,
     UserEntry,
+    calls_with_outputs,
     messages_of,
     missing_output,
     parts_of,
@@ -32,6 +33,8 @@ from dragoman.server.protocols.openai.errors import ApiRefusal
 from dragoman.server.protocols.openai.history import MARK, find_parent
 from dragoman.turn.facts import CallChange, TurnOptions, options_in
 from dragoman.turn.send import turn_options
+
+_CAME_TO_NOTHING = ("cancelled", "error")  # turns whose answer is made anew for who asks again
 
 
 @dataclass(slots=True, frozen=True)
@@ -87,7 +90,7 @@ def options_for(
 async def begin(context: Context, person: str, wanted: ReplyRequest) -> ReplyPlace:
     """Everything is stored when it returns, and the turn runs."""
     brought = wanted.brought
-    brought.check_outputs()
+    calls_with_outputs(brought.entries)  # each has one, or nothing is begun
     if wanted.attempt is not None and wanted.attempt.again:
         begun = await find_begun(context.runtime, person, wanted.attempt)
         if begun is not None:
@@ -192,7 +195,7 @@ async def _store_history(
 
 async def _go_on(context: Context, person: str, wanted: ReplyRequest) -> ReplyPlace | None:
     """Deliver what came of them. None where they are no calls of a turn of ours. Sent twice, as clients do
-    that lost the connection, it is delivered once."""
+    that lost the connection, it is delivered once; a turn that has come to nothing since is made anew."""
     outputs = {output.call: output for output in wanted.brought.outputs}
     maker = await _maker(context, person, wanted.brought.outputs[0].call)
     if maker is None or maker.turn is None:
@@ -211,6 +214,9 @@ async def _go_on(context: Context, person: str, wanted: ReplyRequest) -> ReplyPl
     for call in waiting:
         if call.id not in outputs:
             raise missing_output(call.id)
+    row = await context.runtime.store.turn(maker.turn)
+    if row.state in _CAME_TO_NOTHING and all(calls[id].state is CallState.COMPLETED for id in outputs):
+        return await _answer_anew(context, maker, [*outputs][-1]) if not wanted.brought.sent else None
     if not waiting and wanted.brought.sent and not await _was_said(context, maker.turn, wanted, person):
         return None  # they are history by now, and something new is said
     commands = context.runtime.commands
@@ -220,6 +226,18 @@ async def _go_on(context: Context, person: str, wanted: ReplyRequest) -> ReplyPl
         with suppress(AlreadyAnswered, TurnEnded):
             await commands.deliver(call.id, await result_of(outputs[call.id], context, person))
     return ReplyPlace(maker.turn, maker.conversation, maker.id)
+
+
+async def _answer_anew(context: Context, maker: Message, call: str) -> ReplyPlace:
+    """Of a turn that broke off or failed behind the calls, whose results are asked about once more."""
+    messages, _ = await context.runtime.store.messages(maker.conversation)
+    made = next(one for one in maker.calls if one.id == call)
+    assert made.result is not None
+    turn = await context.runtime.commands.rerun_call(CallChange(call, result=made.result.text))
+    context.publisher.changed(maker.conversation)
+    path = Tree(messages).path(maker.id)
+    steps = sum(message.turn == maker.turn and message.role == "assistant" for message in path)
+    return ReplyPlace(turn, maker.conversation, await _last_copied(context, turn, steps))
 
 
 async def _was_said(context: Context, turn: str, wanted: ReplyRequest, person: str) -> bool:

@@ -73,6 +73,7 @@ class ContentPart(Lenient):
     input_audio: Sound | None = None
 
 
+_TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
 AnyContent: TypeAlias = str | Annotated[list[ContentPart], Field(max_length=MANY)]
 
 
@@ -101,9 +102,12 @@ def _read(part: ContentPart, param: str, limit: int) -> Any:
 
 
 def text_alone(content: AnyContent | None, param: str) -> str:
-    """The text of a prompt."""
-    found = read_content(content, param, 0)
-    return "\n".join(piece for piece in found if isinstance(piece, str))
+    """The text of a prompt, or of what an assistant said."""
+    parts = content if isinstance(content, list) else ()
+    for at, part in enumerate(parts):
+        if part.type not in _TEXTS:
+            raise ApiRefusal("only users and tools send files", f"{param}[{at}]", code="invalid_value")
+    return "\n".join(piece for piece in read_content(content, param, 0) if isinstance(piece, str))
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message, Role
-from dragoman.messages.parts import CallState, File, Part, Text, ToolCall, ToolResult
+from dragoman.messages.parts import Arguments, CallState, File, Part, Text, ToolCall, ToolResult
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.attachments import Attached
 from dragoman.server.protocols.openai.errors import ApiRefusal
@@ -81,19 +82,33 @@ class Brought:
         contents = (entry.content for entry in self._now() if isinstance(entry, UserEntry))
         return tuple(piece for content in contents for piece in content)
 
-    def check_outputs(self) -> None:
-        """Each call of the history has its output."""
-        outputs = {entry.call for entry in self.entries if isinstance(entry, CallOutput)}
-        for entry in self.entries:
-            for call in entry.calls if isinstance(entry, AssistantEntry) else ():
-                if call.id not in outputs:
-                    raise missing_output(call.id)
-
     def _now(self) -> list[Entry]:
         last = max(
             (at for at, entry in enumerate(self.entries) if isinstance(entry, AssistantEntry)), default=-1
         )
         return self.entries[last + 1 :]
+
+
+def calls_with_outputs(entries: Iterable[Entry]) -> list[tuple[BroughtCall, CallOutput]]:
+    """Each call, in order, with what came of it. Programs that count their calls anew have an id more than
+    once: an output is of the first call before it that has none. ApiRefusal where a call has none at all."""
+    made: list[BroughtCall] = []
+    waiting: dict[str, deque[int]] = {}
+    outputs: dict[int, CallOutput] = {}
+    for entry in entries:
+        match entry:
+            case AssistantEntry(calls=calls):
+                for call in calls:
+                    waiting.setdefault(call.id, deque()).append(len(made))
+                    made.append(call)
+            case CallOutput(call=id) if waiting.get(id):
+                outputs[waiting[id].popleft()] = entry
+            case _:
+                pass
+    for at, call in enumerate(made):
+        if at not in outputs:
+            raise missing_output(call.id)
+    return [(call, outputs[at]) for at, call in enumerate(made)]
 
 
 def missing_output(call: str) -> ApiRefusal:
@@ -118,7 +133,7 @@ async def messages_of(
 ) -> list[Message]:
     """A history as it is stored, below one another."""
     now = context.runtime.services.clock()
-    outputs = {entry.call: entry for entry in entries if isinstance(entry, CallOutput)}
+    made = iter(calls_with_outputs(entries))
     messages: list[Message] = []
     turn = new_id("turn")
     for entry in entries:
@@ -128,7 +143,7 @@ async def messages_of(
             case UserEntry(content=content):
                 parts, role, turn = await parts_of(content, context, person), "user", new_id("turn")
             case AssistantEntry(texts=texts, calls=calls):
-                settled = [await _settled(call, outputs, context, person) for call in calls]
+                settled = [await _settled(*next(made), context, person) for _ in calls]
                 parts, role = [*map(Text, filter(None, texts)), *settled], "assistant"
             case _:
                 continue
@@ -139,16 +154,19 @@ async def messages_of(
     return messages
 
 
-async def _settled(
-    call: BroughtCall, outputs: dict[str, CallOutput], context: Context, person: str
-) -> ToolCall:
-    arguments = parse_arguments(call.arguments or "{}")
+def arguments_of(call: BroughtCall) -> Arguments | None:
+    """None where they cannot be read."""
+    return parse_arguments(call.arguments or "{}")
+
+
+async def _settled(call: BroughtCall, output: CallOutput, context: Context, person: str) -> ToolCall:
+    arguments = arguments_of(call)
     return ToolCall(
         new_id("call"),
         call.tool,
         arguments or {},
         raw=call.arguments if arguments is None else None,
         state=CallState.COMPLETED,
-        result=await result_of(outputs[call.id], context, person),
+        result=await result_of(output, context, person),
         provider_id=call.id,
     )

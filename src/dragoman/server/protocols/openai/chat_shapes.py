@@ -18,6 +18,7 @@ from dragoman.server.protocols.openai.reply import (
     PartOpened,
     Piece,
     ReplyOver,
+    TextsWereThoughts,
 )
 
 BREAK = "\n\n"  # between what was said before a call of ours and after it
@@ -33,6 +34,8 @@ class ChatCompletion:
     with_usage: bool = False  # the last chunk has it
     over: ReplyOver | None = None
     _texts: list[str] = field(default_factory=list)
+    _message: str = ""  # whose text came last
+    _begins: int = 0  # where its texts begin
     _calls: list[dict[str, Any]] = field(default_factory=list)
 
     def begin(self) -> dict[str, Any]:
@@ -40,10 +43,15 @@ class ChatCompletion:
 
     def chunks(self, piece: Piece) -> Iterator[dict[str, Any]]:
         match piece:
-            case PartOpened(kind="text", continues=False) if self._texts:
-                yield self._text(BREAK)
+            case PartOpened(kind="text", message=message, continues=continues):
+                if message != self._message:
+                    self._message, self._begins = message, len(self._texts)
+                if self._texts and not continues:
+                    yield self._text(BREAK)
             case PartDelta(kind="text", text=text):
                 yield self._text(text)
+            case TextsWereThoughts(message=message) if message == self._message:
+                del self._texts[self._begins :]
             case CallHanded():
                 call = _call(piece)
                 yield self._chunk({"tool_calls": [{"index": len(self._calls), **call}]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -136,16 +136,28 @@ async def _answered(handle: Callable[[Request], Awaitable[Response]], request: R
 
 
 def _malformed(error: RequestValidationError) -> Response:
-    """The first fault, named as the SDKs' users wrote it: `messages[0].content`."""
-    fault = next(iter(error.errors()), {"loc": (), "msg": "the body cannot be read", "type": ""})
-    steps = [step for step in fault["loc"] if step != "body"]
+    """The fault that lies deepest: of what may be a text or a list, the one of the kind that was sent."""
+    faults = error.errors() or [{"loc": (), "msg": "it cannot be read", "type": ""}]
+    steps, fault = max(((_steps(fault, error.body), fault) for fault in faults), key=lambda one: len(one[0]))
     param = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
     if fault["type"] == "extra_forbidden":
         unknown = f"unrecognized request argument supplied: {param}"
         return error_response(400, unknown, param, code="unknown_parameter")
-    missing = fault["type"] == "missing"
-    message = (
-        f"you must provide {param}" if missing else f"invalid value for {param or 'the body'}: {fault['msg']}"
-    )
+    missing, where = fault["type"] == "missing", param or "the body"
+    message = f"you must provide {where}" if missing else f"invalid value for {where}: {fault['msg']}"
     code = "missing_required_parameter" if missing else "invalid_value"
     return error_response(400, message, param or None, code=code)
+
+
+def _steps(fault: Mapping[str, Any], body: Any) -> list[str | int]:
+    """Where it is, as the SDKs' users wrote it: `messages[0].content`. The checks name more on the way there,
+    such as the kind of message that they tried."""
+    source, *steps = fault["loc"] or ("body",)
+    if source != "body":
+        return steps
+    found: list[str | int] = []
+    for step in steps:
+        if (isinstance(body, dict) and step in body) or (isinstance(body, list) and isinstance(step, int)):
+            found.append(step)
+            body = body[step]
+    return [*found, steps[-1]] if steps and fault["type"] == "missing" else found

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.errors import DragomanError
 from dragoman.messages.message import Message, Role
+from dragoman.messages.parts import canonical
 from dragoman.server.protocols.openai.attachments import Attached
-from dragoman.server.protocols.openai.brought import AssistantEntry, Entry, UserEntry
+from dragoman.server.protocols.openai.brought import (
+    AssistantEntry,
+    BroughtCall,
+    CallOutput,
+    Content,
+    Entry,
+    UserEntry,
+    arguments_of,
+    calls_with_outputs,
+)
 from dragoman.store.store import Store
 
 MARK = "openai"  # in the metadata of what came by this API
@@ -20,6 +30,21 @@ class Utterance(NamedTuple):
 
     role: Role
     words: str
+
+
+class Shown(NamedTuple):
+    """What a model is shown of a call."""
+
+    tool: str
+    arguments: str
+    result: str
+
+
+class KnownCall(NamedTuple):
+    """A call by the id that the caller knows, and what it says of it."""
+
+    id: str
+    shown: Shown
 
 
 class Place(NamedTuple):
@@ -35,6 +60,7 @@ async def find_parent(
     """The conversation with this agent, and the message of it, at which this history ends. None where none
     fits."""
     history = _utterances(entries)
+    calls = [KnownCall(call.id, _shown(call, output)) for call, output in calls_with_outputs(entries)]
     if not history:
         return None
     for conversation in await store.conversations(user=person, limit=NEWEST):
@@ -44,13 +70,18 @@ async def find_parent(
             messages, _ = await store.messages(conversation.id)
         except DragomanError:
             continue  # one that cannot be read is not gone on with
-        if messages and MARK in messages[0].metadata and (found := end_of(history, messages)) is not None:
+        if not messages or MARK not in messages[0].metadata:
+            continue
+        if (found := end_of(history, calls, messages)) is not None:
             return conversation.id, found
     return None
 
 
-def end_of(history: Sequence[Utterance], messages: Iterable[Message]) -> str | None:
-    """The newest message whose path tells exactly this, and which is the last of its turn."""
+def end_of(
+    history: Sequence[Utterance], calls: Sequence[KnownCall], messages: Iterable[Message]
+) -> str | None:
+    """The newest message whose path tells exactly this, with these calls and maybe more, and which is the
+    last of its turn."""
     places: dict[str | None, Place] = {None: Place(-1, 0)}
     by_id: dict[str | None, Message] = {}
     found: dict[str, None] = {}
@@ -65,7 +96,27 @@ def end_of(history: Sequence[Utterance], messages: Iterable[Message]) -> str | N
         places[message.id] = place
         if message.role == "assistant" and _is_whole(history, place) and place.entry == len(history) - 1:
             found[message.id] = None
-    return next(reversed(found), None)
+    return next((id for id in reversed(found) if _has(calls, id, by_id)), None)
+
+
+def _has(calls: Iterable[KnownCall], id: str, by_id: Mapping[str | None, Message]) -> bool:
+    """Whether the path to a message has them: by the ids of ours, whose results a person may have changed; or
+    as they were shown, since ids of other programs come again, and an answer made anew has its own."""
+    ids: set[str] = set()
+    shown: set[Shown] = set()
+    message = by_id.get(id)
+    while message is not None:
+        for call in message.calls:
+            ids.add(call.id)
+            if call.result is not None:
+                files = [file.blob or "" for file in call.result.attachments]
+                shown.add(Shown(call.tool, canonical(call.arguments), _joined([call.result.text], files)))
+        message = by_id.get(message.parent)
+    return all(call.id in ids or call.shown in shown for call in calls)
+
+
+def _shown(call: BroughtCall, output: CallOutput) -> Shown:
+    return Shown(call.tool, canonical(arguments_of(call) or {}), _said(output.content))
 
 
 def _next(
@@ -107,14 +158,17 @@ def _joined(texts: Iterable[str], files: Iterable[str]) -> str:
     return "".join(["".join(text.split()) for text in texts] + [f"\0{file}" for file in files])
 
 
+def _said(content: Content) -> str:
+    texts = [piece for piece in content if isinstance(piece, str)]
+    return _joined(texts, [piece.hash for piece in content if isinstance(piece, Attached)])
+
+
 def _utterances(entries: Sequence[Entry]) -> list[Utterance]:
     found: list[Utterance] = []
     for entry in entries:
         match entry:
             case UserEntry(content=content):
-                texts = [piece for piece in content if isinstance(piece, str)]
-                files = [piece.hash for piece in content if isinstance(piece, Attached)]
-                found.append(Utterance("user", _joined(texts, files)))
+                found.append(Utterance("user", _said(content)))
             case AssistantEntry(texts=written):
                 words = _joined(written, ())
                 if words and found and found[-1].role == "assistant":

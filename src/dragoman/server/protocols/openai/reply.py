@@ -47,6 +47,13 @@ class PartClosed:
 
 
 @dataclass(slots=True, frozen=True)
+class TextsWereThoughts:
+    """All texts of a message so far turned out to be thoughts. Who has shown them cannot take them back."""
+
+    message: str
+
+
+@dataclass(slots=True, frozen=True)
 class CallHanded:
     """The caller is to run it."""
 
@@ -64,7 +71,7 @@ class ReplyOver:
     kind: str = "error"  # of error
 
 
-Piece: TypeAlias = PartOpened | PartDelta | PartClosed | CallHanded | ReplyOver
+Piece: TypeAlias = PartOpened | PartDelta | PartClosed | TextsWereThoughts | CallHanded | ReplyOver
 
 
 @dataclass(slots=True)
@@ -84,6 +91,7 @@ class ReplyReader:
     _known: set[str] = field(default_factory=set)  # messages that were begun
     _whole: set[str] = field(default_factory=set)  # those that came at once
     _shown: set[str] = field(default_factory=set)  # those of which something was shown
+    _thought: set[str] = field(default_factory=set)  # those of which all that was shown is a thought
     _finish: str = ""
     _calls: dict[str, bool] = field(default_factory=dict)  # of this message: whether they are dealt with
     _handed: set[str] = field(default_factory=set)
@@ -167,7 +175,7 @@ class ReplyReader:
 
     def _take(self, event: e.Event) -> Iterator[Piece]:
         match event:
-            case e.TextDelta() | e.ReasoningDelta() | e.CallInputStart() | e.MessageEnd() if (
+            case e.TextDelta() | e.TextEnd() | e.ReasoningDelta() | e.CallInputStart() | e.MessageEnd() if (
                 self._message in self._whole
             ):
                 pass
@@ -175,6 +183,10 @@ class ReplyReader:
                 yield from self._write("text", text)
             case e.ReasoningDelta(text=text) if text:
                 yield from self._write("reasoning", text)
+            case e.TextEnd(was_reasoning=True):
+                yield from self._close()
+                self._thought.add(self._message)
+                yield TextsWereThoughts(self._message)
             case e.TextEnd() | e.ReasoningEnd():
                 yield from self._close()
             case e.TextCited(citations=citations) if self._open == "text":
@@ -201,11 +213,13 @@ class ReplyReader:
             return
         if self._open != kind:
             yield from self._close()
-            same = self._message in self._shown or not self._shown
+            said = self._shown - self._thought
+            same = self._message in said or not said
             self._open = kind
             yield PartOpened(kind, self._message, same or self._finish in INCOMPLETE)
         if kind == "text":
             self._shown.add(self._message)
+            self._thought.discard(self._message)
         yield PartDelta(kind, text)
 
     def _close(self) -> Iterator[Piece]:

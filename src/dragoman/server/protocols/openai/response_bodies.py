@@ -62,7 +62,11 @@ InputItem: TypeAlias = Annotated[
     | Annotated[FunctionCallItem, Tag("function_call")]
     | Annotated[OutputItem, Tag("function_call_output")]
     | Annotated[ReasoningItem, Tag("reasoning")],
-    Discriminator(_type),
+    Discriminator(
+        _type,
+        custom_error_type="item_type",
+        custom_error_message="items are of type message, function_call, function_call_output or reasoning",
+    ),
 ]
 
 

@@ -18,6 +18,7 @@ from dragoman.server.protocols.openai.reply import (
     PartOpened,
     Piece,
     ReplyOver,
+    TextsWereThoughts,
 )
 
 _CODES = {"rate_limit": "rate_limit_exceeded", **dict.fromkeys(REFUSED, "invalid_prompt")}
@@ -58,6 +59,8 @@ class ResponseObject:
                 yield from self._close_text("".join(self._text), citations)
             case PartClosed():
                 yield from self._close_reasoning("".join(self._text))
+            case TextsWereThoughts(message=message):
+                self._make_thoughts(f"msg_{_suffix(message)}_")
             case CallHanded():
                 yield from self._hand(piece)
             case ReplyOver():
@@ -115,6 +118,13 @@ class ResponseObject:
         yield self._part("response.reasoning_summary_text.done", summary_index=0, text=text)
         yield self._part("response.reasoning_summary_part.done", summary_index=0, part=item["summary"][0])
         yield from self._close(item)
+
+    def _make_thoughts(self, ids: str) -> None:
+        """Items that were told of as messages: there is no event for it, and the whole response is right."""
+        for at, item in enumerate(self.output):
+            if item["id"].startswith(ids):
+                text = item["content"][0]["text"]
+                self.output[at] = _reasoning(f"rs{item['id'].removeprefix('msg')}", "completed", text)
 
     def _hand(self, handed: CallHanded) -> Iterator[dict[str, Any]]:
         arguments = json.dumps(handed.arguments, ensure_ascii=False)
