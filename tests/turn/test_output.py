@@ -214,6 +214,14 @@ async def test_partial_values_begin_anew_with_the_next_attempt(tmp_path: Path) -
         assert [value async for value in turn.partial_outputs()][-1] == [4]
 
 
+async def test_the_last_partial_value_may_be_none(tmp_path: Path) -> None:
+    """R8"""
+    wanted: Any = int | None
+    async with runtime_with(tmp_path, [says('{"value": null}')]) as runtime:
+        turn = await runtime.send("go", output_type=wanted)
+        assert [value async for value in turn.partial_outputs()] == [None]
+
+
 async def test_a_cancelled_turn_has_no_value(tmp_path: Path) -> None:
     """R8 and T9"""
     async with runtime_with(tmp_path, [says(GOOD * 50, waits=0.05)]) as runtime:

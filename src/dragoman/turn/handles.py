@@ -112,16 +112,18 @@ class TurnHandle(Generic[T]):
         last one is whole, and has passed every check; `result` has it, too."""
         if self._output is None:
             raise BadRequest("the turn was not sent with an output_type: read its events instead")
-        text, last = "", None
+        text = ""
+        last: list[T] = []  # the one before, if there was any: None may be a value
         async for event in self.events():
             if isinstance(event, e.StepStart):
                 text = ""
             if isinstance(event, e.TextDelta):
                 text += event.text
                 value = self._output.parse_partial(text)
-                if value is not None and value != last:
-                    yield (last := value)
-        if last != (whole := (await self.result()).output):
+                if value is not None and [value] != last:
+                    last = [value]
+                    yield value
+        if last != [whole := (await self.result()).output]:
             yield whole
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
