@@ -194,6 +194,7 @@ class Runtime:
             clock=clock,
             today=today_by(clock),
         )
+        self._is_open = False
         self.background = Background()
         self.bus = EventBus(self.store, self.background)
         self.driver: Driver = make_driver(
@@ -209,11 +210,23 @@ class Runtime:
         self._tasks.join(self.services, self._engine)
 
     async def __aenter__(self) -> Self:
+        if self._is_open:
+            raise ConfigError("the runtime is open already: open it once, and share it")
+        self._is_open = True
+        try:
+            await self._open()
+        except BaseException:
+            self._is_open = False
+            raise
+        return self
+
+    async def _open(self) -> None:
         for rule in self._denials_of_nothing():
             _log.warning("no tool has the permission of the rule %r: it denies nothing", str(rule))
         for missing in missing_tools(self.services.agents.values(), self.services.toolbox):
             _log.warning("%s", missing)
         await self.store.open()
+        self.services.toolbox.open()
         await self.way_back.open()
         await self.driver.open()
         if self._retention is not None:
@@ -224,11 +237,16 @@ class Runtime:
             self.background.repeat("deleting files at providers", delete, every=_FILES)
         if self.telemetry is not None:
             self.telemetry.open()
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        try:
+            await self._close()
+        finally:
+            self._is_open = False
+
+    async def _close(self) -> None:
         await self.driver.close()
         await self.services.toolbox.close()
         await self.store.close()
