@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from dragoman import (
@@ -22,7 +23,10 @@ from dragoman import (
     run_sync,
     tool,
 )
+from dragoman.errors import EngineError, StoreUnavailable
 from dragoman.messages.events import Event
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import TurnRow
 from dragoman.turn.drivers.jobs import TurnLimits
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE, eventually
@@ -224,6 +228,32 @@ async def test_an_open_house_is_not_opened_once_more(tmp_path: Path) -> None:
             async with runtime:
                 pass
         assert (await (await runtime.send("hi")).result()).text == "hello"
+
+
+async def test_a_house_that_is_left_in_a_cancelled_scope_is_closed(tmp_path: Path) -> None:
+    """N4: in such a scope of anyio every wait is cancelled, that for the closing too."""
+    with anyio.CancelScope() as scope:
+        async with runtime_with(tmp_path, [says("x" * 400, waits=0.01)]) as runtime:
+            turn = await runtime.send("go")
+            assert await turn.reached("streaming")
+            scope.cancel()
+            await turn.result()
+    assert scope.cancelled_caught
+    async with runtime_with(tmp_path, [says("again")]) as second:
+        assert (await second.turn(turn.id).result()).text == "again"
+
+
+async def test_what_was_opened_is_closed_where_the_rest_cannot_be(tmp_path: Path) -> None:
+    class Torn(SqliteStore):
+        async def abandoned_turns(self, *, waiting: bool = True) -> list[TurnRow]:
+            raise StoreUnavailable("the disk is gone", "wait")
+
+    store = Torn(tmp_path / "chat.db")
+    with pytest.raises(StoreUnavailable, match="the disk is gone"):
+        async with runtime_with(tmp_path, [], store=store):
+            pass
+    with pytest.raises(EngineError, match="the store is closed"):
+        await store.conversations()
 
 
 async def test_a_denial_of_nothing_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, overload
 from pydantic import JsonValue
 from typing_extensions import TypeVar, Unpack
 
-from dragoman.background import Background
+from dragoman.background import Background, to_its_end
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.conversation.window import Policy
 from dragoman.errors import ConfigError
@@ -227,8 +227,12 @@ class Runtime:
             _log.warning("%s", missing)
         await self.store.open()
         self.services.toolbox.open()
-        await self.way_back.open()
-        await self.driver.open()
+        try:
+            await self.way_back.open()
+            await self.driver.open()
+        except BaseException:
+            await to_its_end(self._close())
+            raise
         if self._retention is not None:
             self.background.run("deleting old conversations", self._delete_old)
             self.background.repeat("deleting old conversations", self._delete_old, every=_RETENTION)
@@ -242,7 +246,7 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await self._close()
+            await to_its_end(self._close())
         finally:
             self._is_open = False
 
