@@ -10,7 +10,7 @@ from typing import Any, Generic
 from pydantic import ValidationError
 from typing_extensions import TypeVar
 
-from dragoman.errors import BadRequest, Unreadable
+from dragoman.errors import BadRequest, TurnInterrupted, Unreadable
 from dragoman.messages import events as e
 from dragoman.messages.call_events import question_in
 from dragoman.messages.message import Message
@@ -183,7 +183,12 @@ class TurnHandle(Generic[T]):
         try:
             either: list[asyncio.Future[Any]] = [arrived, live.task]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            return arrived.result() if arrived.done() else None
+            if arrived.done():
+                return arrived.result()
+            error = None if live.given_up or live.task.cancelled() else live.task.exception()
+            if isinstance(error, TurnInterrupted):  # the runtime was closed
+                raise error
+            return None
         finally:
             unsubscribe()
 
