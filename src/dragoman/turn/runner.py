@@ -142,7 +142,10 @@ class Runner:
         prepared.watch_events()
         log.publish(TurnStart(log.id, log.conversation.id, log.turn.message, log.resumed))
         for question in log.snapshot().questions:
-            log.publish(call_asked(question))  # whoever follows a turn that was taken up hears what it asks
+            # Whoever follows a turn that was taken up hears what it asks. What a tool asked it asks again, if
+            # it runs again; else nobody wants to know any more.
+            if log.turn.calls[question.call].state is not CallState.RUNNING:
+                log.publish(call_asked(question))
         if log.resumed:
             await asyncio.sleep(0)  # a cancel that came while nobody ran it is heard before anything is done
         if log.conversation.parent is not None:
