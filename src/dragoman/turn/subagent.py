@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -82,7 +83,9 @@ class Subagents:
                 if (asked := asked_in(event)) is not None:  # there, or in a task that was given there
                     context.progress({**where, "asks": asked[0], "text": asked[1]})
             result = await handle.result()
-        except Exception as error:  # a turn that failed here raises what it failed with, a plugin's bug too
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a turn that failed here raises what it failed with, whatever it is
             kind = "" if isinstance(error, DragomanError) else f"{type(error).__name__}: "
             used = await self._used(where)
             return TaskOutcome(agent, where, failure=f"the task failed: {kind}{error}", usage=used)
