@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
-from dragoman import Agent, BadRequest, ConfigError, Plugin, Runtime, ScriptedModel, TurnView, run_sync, tool
+from dragoman import (
+    Agent,
+    BadRequest,
+    ConfigError,
+    Plugin,
+    Runtime,
+    ScriptedModel,
+    TurnView,
+    allow_always,
+    allow_once,
+    run_sync,
+    tool,
+)
+from dragoman.errors import EngineError, StoreUnavailable
 from dragoman.messages.events import Event
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import TurnRow
+from dragoman.turn.drivers.jobs import TurnLimits
 from dragoman.wire.scripted import calls, says
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.runtimes import add, model_of, runtime_with
 
 
@@ -161,6 +179,81 @@ def test_without_an_event_loop_a_call_that_nobody_allowed_does_not_run(tmp_path:
 async def test_a_house_must_be_opened_first(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="async with"):
         await Runtime(tmp_path / "chat.db", model=ScriptedModel([])).send("hi")
+
+
+@pytest.mark.parametrize("limits", [None, TurnLimits(per_node=1, per_person=1)])
+def test_a_house_may_be_opened_again_in_another_event_loop(tmp_path: Path, limits: TurnLimits | None) -> None:
+    """S3: it takes up what it left, hears what comes, and begins what is queued."""
+    script = [says("hello"), calls("add", a=1, b=1), says("2"), says("later")]
+    runtime = runtime_with(tmp_path, script, tools=[add], allow=[], turn_limits=limits)
+
+    async def ask() -> tuple[str, str]:
+        async with runtime:
+            await (await runtime.send("hi")).result()
+            chat = await runtime.conversation()
+            turn = await chat.send("1 + 1?")
+            assert await turn.reached("waiting")
+            return turn.id, (await chat.send("And then?", queue=True)).id
+
+    async def answer(asked: str, queued: str) -> list[str]:
+        async with runtime, asyncio.timeout(PATIENCE):
+            (question,) = await runtime.questions()
+            await runtime.answer(question.id, allow_once())
+            return [(await runtime.turn(id).result()).text for id in (asked, queued)]
+
+    assert asyncio.run(answer(*asyncio.run(ask()))) == ["2", "later"]
+
+
+async def test_a_grant_that_was_revoked_while_a_house_was_closed_is_gone(tmp_path: Path) -> None:
+    """P3"""
+    runtime = runtime_with(tmp_path, [calls("add", a=1, b=1), says("2")] * 2, tools=[add], allow=[])
+    async with runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        assert await turn.reached("waiting")
+        await turn.answer(turn.question, allow_always())
+        await turn.result()
+    async with runtime_with(tmp_path, []) as other:
+        (grant,) = await other.grants()
+        await other.revoke(grant.id)
+    async with runtime:
+        turn = await (await runtime.conversation(chat.id)).send("again")
+        assert await turn.reached("waiting")
+
+
+async def test_an_open_house_is_not_opened_once_more(tmp_path: Path) -> None:
+    """Whoever left first would close it for the other."""
+    async with runtime_with(tmp_path, [says("hello")]) as runtime:
+        with pytest.raises(ConfigError, match="open already"):
+            async with runtime:
+                pass
+        assert (await (await runtime.send("hi")).result()).text == "hello"
+
+
+async def test_a_house_that_is_left_in_a_cancelled_scope_is_closed(tmp_path: Path) -> None:
+    """N4: in such a scope of anyio every wait is cancelled, that for the closing too."""
+    with anyio.CancelScope() as scope:
+        async with runtime_with(tmp_path, [says("x" * 400, waits=0.01)]) as runtime:
+            turn = await runtime.send("go")
+            assert await turn.reached("streaming")
+            scope.cancel()
+            await turn.result()
+    assert scope.cancelled_caught
+    async with runtime_with(tmp_path, [says("again")]) as second:
+        assert (await second.turn(turn.id).result()).text == "again"
+
+
+async def test_what_was_opened_is_closed_where_the_rest_cannot_be(tmp_path: Path) -> None:
+    class Torn(SqliteStore):
+        async def abandoned_turns(self, *, waiting: bool = True) -> list[TurnRow]:
+            raise StoreUnavailable("the disk is gone", "wait")
+
+    store = Torn(tmp_path / "chat.db")
+    with pytest.raises(StoreUnavailable, match="the disk is gone"):
+        async with runtime_with(tmp_path, [], store=store):
+            pass
+    with pytest.raises(EngineError, match="the store is closed"):
+        await store.conversations()
 
 
 async def test_a_denial_of_nothing_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

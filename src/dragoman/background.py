@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 _log = logging.getLogger("dragoman.background")
 _LONGEST = 5.0  # seconds between two tries of a loop that fails again and again
+
+
+async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Do it, though who waits for it is cancelled: they hear of that when it is over."""
+    task, cancelled = asyncio.create_task(work), None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:  # in a cancelled scope of anyio each wait raises one
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled
 
 
 class Background:

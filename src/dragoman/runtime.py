@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, overload
 from pydantic import JsonValue
 from typing_extensions import TypeVar, Unpack
 
-from dragoman.background import Background
+from dragoman.background import Background, to_its_end
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.conversation.window import Policy
 from dragoman.errors import ConfigError
@@ -194,6 +194,7 @@ class Runtime:
             clock=clock,
             today=today_by(clock),
         )
+        self._is_open = False
         self.background = Background()
         self.bus = EventBus(self.store, self.background)
         self.driver: Driver = make_driver(
@@ -209,13 +210,29 @@ class Runtime:
         self._tasks.join(self.services, self._engine)
 
     async def __aenter__(self) -> Self:
+        if self._is_open:
+            raise ConfigError("the runtime is open already: open it once, and share it")
+        self._is_open = True
+        try:
+            await self._open()
+        except BaseException:
+            self._is_open = False
+            raise
+        return self
+
+    async def _open(self) -> None:
         for rule in self._denials_of_nothing():
             _log.warning("no tool has the permission of the rule %r: it denies nothing", str(rule))
         for missing in missing_tools(self.services.agents.values(), self.services.toolbox):
             _log.warning("%s", missing)
         await self.store.open()
-        await self.way_back.open()
-        await self.driver.open()
+        self.services.toolbox.open()
+        try:
+            await self.way_back.open()
+            await self.driver.open()
+        except BaseException:
+            await to_its_end(self._close())
+            raise
         if self._retention is not None:
             self.background.run("deleting old conversations", self._delete_old)
             self.background.repeat("deleting old conversations", self._delete_old, every=_RETENTION)
@@ -224,11 +241,16 @@ class Runtime:
             self.background.repeat("deleting files at providers", delete, every=_FILES)
         if self.telemetry is not None:
             self.telemetry.open()
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        try:
+            await to_its_end(self._close())
+        finally:
+            self._is_open = False
+
+    async def _close(self) -> None:
         await self.driver.close()
         await self.services.toolbox.close()
         await self.store.close()

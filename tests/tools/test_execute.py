@@ -46,6 +46,8 @@ def raises(error: BaseException, *, in_thread: bool) -> Tool:
         (TimeoutError("the server is slow"), "broken failed: TimeoutError: the server is slow"),
         (ExceptionGroup("all", [ToolFailed("no such file")]), "no such file"),
         (StopIteration("x"), "broken failed: RuntimeError: "),
+        (BaseException("panic"), "broken failed: BaseException: panic"),
+        (BaseExceptionGroup("all", [BaseException("panic")]), "broken failed: BaseException: panic"),
         (SystemExit(1), "broken failed: it tried to end the program"),
         (OSError("caf\udce9"), "broken failed: OSError: caf?"),
     ],

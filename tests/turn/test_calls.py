@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from dragoman import (
     Group,
@@ -17,6 +18,7 @@ from dragoman import (
     reply,
     tool,
 )
+from dragoman.errors import BadRequest
 from dragoman.messages.parts import CallState, File, ToolCall, ToolResult
 from dragoman.tools.tool import ToolOutput
 from dragoman.turn.facts import CallStarted
@@ -243,6 +245,30 @@ async def test_a_tool_may_ask_the_person(tmp_path: Path) -> None:
         await turn.answer(question, reply("tea"))
         call = only_call(await turn.result())
     assert call.result == ToolResult("one tea")
+
+
+async def test_a_reply_fits_the_schema_of_the_question(tmp_path: Path) -> None:
+    """C8: a field that is left out has its default."""
+    fields: dict[str, JsonValue] = {
+        "rows": {"type": "integer"},
+        "title": {"type": "string", "default": "Sums"},
+    }
+
+    @tool
+    async def export(context: ToolContext) -> str:
+        """Export a table."""
+        schema = {"type": "object", "properties": fields, "required": ["rows", "title"]}
+        return str(await context.ask("What shall it be?", schema=schema))
+
+    async with runtime_with(tmp_path, [calls("export"), says("done")], tools=[export]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        wrong: list[JsonValue] = ["two", {}, {"rows": "two"}, {"rows": 2, "title": None}]
+        for value in wrong:
+            with pytest.raises(BadRequest, match=r"rows|title"):
+                await turn.answer(turn.question, reply(value))
+        await turn.answer(turn.question, reply({"rows": 2}))
+        assert only_call(await turn.result()).state is CallState.COMPLETED
 
 
 async def test_who_waits_for_a_person_keeps_no_place_from_others(tmp_path: Path) -> None:

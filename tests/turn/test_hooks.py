@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -146,6 +147,42 @@ async def test_an_error_in_a_hook_ends_the_turn(tmp_path: Path, hook: str) -> No
         with pytest.raises(RuntimeError, match=f"{hook} is broken"):
             await turn.result()
         assert (await turn.turn()).state == "error"
+
+
+@pytest.mark.parametrize("hook", ["on_turn_start", "on_after_request", "on_turn_end"])
+async def test_what_is_no_exception_ends_the_turn_like_one(tmp_path: Path, hook: str) -> None:
+    """H1, H5, H7: a failed test is one, and so is a panic of Rust code"""
+
+    async def broken(*_: Any) -> None:
+        pytest.fail(f"{hook} is broken")
+
+    diary: list[str] = []
+    plugin = type("Broken", (Plugin,), {hook: broken})()
+    async with runtime_with(tmp_path, [says("hi")], plugins=[Starts("a", diary), plugin]) as runtime:
+        turn = await runtime.send("go")
+        with pytest.raises(pytest.fail.Exception, match=f"{hook} is broken"):
+            await asyncio.wait_for(turn.result(), 3)
+        failed = await turn.turn()
+    assert failed.error is not None
+    assert failed.error.error == f"Failed: {hook} is broken"
+    assert diary[-1] == "a cleans up"
+
+
+async def test_several_errors_of_which_one_is_no_exception_are_raised_together(tmp_path: Path) -> None:
+    """H2"""
+
+    class Panics(Plugin):
+        async def on_turn_start(self, turn: TurnView) -> Any:
+            def clean_up() -> None:
+                raise BaseException("panic")
+
+            return clean_up
+
+    async with runtime_with(tmp_path, [fails("down")], plugins=[Panics()]) as runtime:
+        turn = await runtime.send("go")
+        with pytest.raises(BaseExceptionGroup) as raised:
+            await asyncio.wait_for(turn.result(), 3)
+    assert [str(error) for error in raised.value.exceptions] == ["down", "panic"]
 
 
 async def test_every_piece_is_seen_after_it_became_part_of_the_draft(tmp_path: Path) -> None:

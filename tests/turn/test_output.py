@@ -202,6 +202,23 @@ async def test_partial_values_are_told_as_they_come(tmp_path: Path) -> None:
     assert [len(value) for value in seen] == sorted(len(value) for value in seen)
 
 
+class Node(BaseModel):
+    name: str
+    below: list[Node] = []
+
+
+@pytest.mark.parametrize("text", ['{"name": "a", "below": [{"name": "b"}]}', '{"value": {"name": "a"}}'])
+async def test_a_value_that_is_asked_for_in_an_object_grows_with_it_and_without(
+    tmp_path: Path, text: str
+) -> None:
+    """R8: a type that holds itself is asked for under a name, which a model may leave out."""
+    async with Runtime(tmp_path / "chat.db", model=ScriptedModel([says(text)], piece=4)) as runtime:
+        turn = await runtime.send("go", output_type=Node)
+        seen = [value async for value in turn.partial_outputs()]
+    assert seen[0] != seen[-1]
+    assert seen[-1].name == "a"
+
+
 async def test_partial_values_begin_anew_with_the_next_attempt(tmp_path: Path) -> None:
     """R8"""
     async with runtime_with(tmp_path, [says("[1, 2, -3]"), says("[4]")]) as runtime:
@@ -212,6 +229,14 @@ async def test_partial_values_begin_anew_with_the_next_attempt(tmp_path: Path) -
 
         turn = await runtime.send("go", output_type=Output(list[int], checks=[all_positive]))
         assert [value async for value in turn.partial_outputs()][-1] == [4]
+
+
+async def test_the_last_partial_value_may_be_none(tmp_path: Path) -> None:
+    """R8"""
+    wanted: Any = int | None
+    async with runtime_with(tmp_path, [says('{"value": null}')]) as runtime:
+        turn = await runtime.send("go", output_type=wanted)
+        assert [value async for value in turn.partial_outputs()] == [None]
 
 
 async def test_a_cancelled_turn_has_no_value(tmp_path: Path) -> None:

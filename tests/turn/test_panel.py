@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dragoman import Agent, Limits, Rule, Runtime, allow_once, tool
 from dragoman.messages.parts import CallState, ToolCall
 from dragoman.messages.request import Request
@@ -97,12 +99,13 @@ async def test_one_that_comes_to_its_limit_takes_nothing_from_the_other(tmp_path
         assert text.startswith("## optimist\n\nNo.\n\n## pessimist\n\n[no answer: ")
 
 
-async def test_one_that_fails_is_told_beside_the_others_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [RuntimeError("the model fell over"), BaseException("panic")])
+async def test_one_that_fails_is_told_beside_the_others_answer(tmp_path: Path, error: BaseException) -> None:
     """C7"""
 
     def inner(name: str, place: int) -> Line:
         if name == "optimist":
-            raise RuntimeError("the model fell over")
+            raise error
         return says("Yes.")
 
     async with runtime_with(tmp_path, panel(inner), agents=[OPTIMIST, PESSIMIST]) as runtime:

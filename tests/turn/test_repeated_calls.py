@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from dragoman import Runtime, ToolContext, allow_once, reject, reply, tool
+from dragoman.messages.events import CallAsked
 from dragoman.messages.parts import CallState
 from dragoman.messages.questions import Answer, allow_for_an_hour
-from dragoman.tools.tool import Tool
+from dragoman.tools.tool import Replay, Tool
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import calls_of, only_call, runtime_with
@@ -142,3 +143,33 @@ async def test_what_a_tool_was_told_while_nobody_ran_it_it_need_not_ask_again(tm
         result = only_call(await turn.result()).result
         assert result is not None
         assert result.text == "one tea"
+
+
+@pytest.mark.parametrize(
+    ("replay", "told"), [("never", []), ("ask", ["interrupted", "tool"]), ("safe", ["tool"])]
+)
+async def test_what_a_tool_asked_that_is_gone_is_told_again_only_by_a_tool_that_runs_again(
+    tmp_path: Path, replay: Replay, told: list[str]
+) -> None:
+    """S3 × P6: nobody could answer it."""
+
+    @tool(replay=replay)
+    async def orders(context: ToolContext) -> str:
+        """Orders."""
+        return f"one {await context.ask('Which drink?')}"
+
+    options: dict[str, Any] = {"tools": [orders], "allow": ["*"]}
+    async with runtime_with(tmp_path, [calls("orders")], **options) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+    asked: list[str] = []
+    async with runtime_with(tmp_path, [says("ok")], **options) as second:
+        turn = second.turn(turn.id)
+        async for event in turn.events():
+            if isinstance(event, CallAsked):
+                asked.append(event.kind)
+                await turn.answer(
+                    event.question, allow_once() if event.kind == "interrupted" else reply("tea")
+                )
+        await turn.result()
+    assert asked == told

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Plugin, Runtime, ScriptedModel, ToolContext, TurnView, tool, withhold
+from dragoman import Agent, Plugin, Runtime, ScriptedModel, ToolContext, TurnView, allow_once, tool, withhold
 from dragoman.errors import TurnSetAside
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Text
@@ -63,6 +63,35 @@ async def _nothing_is_left(runtime: Runtime, inner: str) -> None:
     assert await runtime.turn(inner).reached("cancelled")
     assert await runtime.questions() == []
     assert await runtime.turns() == []
+
+
+async def test_what_a_task_of_a_task_asks_is_asked_by_the_turn_at_the_top(tmp_path: Path) -> None:
+    """P6 x docs/agents.md: whoever follows that one need not know how deep the work goes. What a tool that is
+    no task reports is no question."""
+
+    @tool
+    def reports(context: ToolContext) -> str:
+        """Report."""
+        context.progress({"asks": "Who knows?"})
+        return "reported"
+
+    def script(request: Request) -> Line:
+        if _answered(request):
+            return says("done")
+        said = _said(request)[0]
+        work = calls("note", text="x") + calls("reports")
+        return work if said == "ggg" else calls("task", agent="clerk", request=f"{said}g")
+
+    options: dict[str, Any] = {"tools": [note, reports], "allow": ["task", "reports"]}
+    async with runtime_with(tmp_path, script, agents=[CLERK], **options) as runtime:
+        turn = await runtime.send("g")
+        asked = []
+        async with asyncio.timeout(PATIENCE):
+            async for question in turn.asked():
+                asked.append(question.tool)
+                await turn.answer(question, allow_once())
+        assert (await turn.result()).text == "done"
+    assert asked == ["note"]
 
 
 async def test_a_turn_that_fails_ends_its_tasks(tmp_path: Path) -> None:

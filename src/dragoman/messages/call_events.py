@@ -39,8 +39,16 @@ def question_in(event: Event) -> str | None:
 
 def question_within(event: Event) -> str | None:
     """The id of what a person is asked by the calls of a task, which work in a conversation of their own."""
+    asked = None if isinstance(event, CallAsked) else asked_in(event)
+    return asked[0] if asked is not None else None
+
+
+def asked_in(event: Event) -> tuple[str, str] | None:
+    """The same id, and the text of that question. A tool may report what it likes: a task says where."""
     match event:
-        case CallProgress(value={"asks": str(question)}):
-            return question
+        case CallAsked(question=question, text=text):
+            return question, text
+        case CallProgress(value={"asks": str(question), "text": str(text), "turn": str()}):
+            return question, text
         case _:
             return None

@@ -54,7 +54,9 @@ class MemoryJobs:
         self._lock = asyncio.Lock()
 
     async def open(self) -> None:
-        pass
+        """Empty, also where it was open before, in another event loop: who opens it finds what waits."""
+        self._waiting, self._turns, self._later = [], set(), set()
+        self._more, self._lock = asyncio.Event(), asyncio.Lock()
 
     async def close(self) -> None:
         pass

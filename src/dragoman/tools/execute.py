@@ -56,9 +56,11 @@ async def execute(tool: Tool, call: ToolCall, permit: Permit, context: ToolConte
         async with limit:
             output = await _output(tool, arguments, live)
         return Outcome(CallState.COMPLETED, result_of(output))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise
     except SystemExit:
         return failed(f"{tool.name} failed: it tried to end the program")
-    except Exception as error:
+    except BaseException as error:  # also what is no Exception: a failed test, a panic of Rust code
         if limit.expired():
             return failed(f"{tool.name} failed: it took longer than {tool.timeout:g} s")
         if not isinstance(error, ToolFailed):
@@ -72,9 +74,9 @@ def failed(text: str) -> Outcome:
     return Outcome(CallState.FAILED, ToolResult(whole_text(text)))
 
 
-def _describe(tool: Tool, error: Exception) -> str:
+def _describe(tool: Tool, error: BaseException) -> str:
     """What the model reads of an error: a ToolFailed's own words, else which error it was."""
-    if isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+    if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         return _describe(tool, error.exceptions[0])
     if isinstance(error, ToolFailed):
         return str(error) or f"{tool.name} failed"

@@ -56,6 +56,14 @@ class Starting(Protocol):
         """Waits until it is there, or has failed, if it is on its way. Bounded; raises nothing."""
 
 
+@runtime_checkable
+class Reopening(Protocol):
+    """A source that stays closed until it is told otherwise."""
+
+    def reopen(self) -> None:
+        """The runtime that closed it is opened again."""
+
+
 class Toolbox:
     """All tools there are. Groups given first keep their names; the order never changes by itself."""
 
@@ -113,6 +121,11 @@ class Toolbox:
     def lasting(self) -> dict[str, Group]:
         """What a turn keeps as it is until its end: the groups of sources that say so of themselves."""
         return {one.name: one.group() for one in self.sources if getattr(one, "lasts_a_turn", False)}
+
+    def open(self) -> None:
+        for source in self.sources:
+            if isinstance(source, Reopening):
+                source.reopen()
 
     async def close(self) -> None:
         await asyncio.gather(*(source.close() for source in self.sources))

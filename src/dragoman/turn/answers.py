@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dragoman.errors import BadRequest, ToolFailed
+from pydantic import JsonValue, ValidationError
+
+from dragoman.errors import BadRequest, ConfigError, ToolFailed
 from dragoman.messages.boundary import check_fields, check_json
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Arguments
 from dragoman.messages.questions import VERDICTS, Answer, Grant, Question, Rule
 from dragoman.store.codecs import ANSWER
 from dragoman.tools.authorize import Refuse, Run, Verdict
+from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.repair import repair_arguments
+from dragoman.tools.schema import problems
 from dragoman.tools.tool import Tool
 from dragoman.turn.services import Services
 from dragoman.turn.waiting_calls import waiting_tool
@@ -44,9 +48,8 @@ async def check_answer(services: Services, asked: Question, answer: Answer) -> N
         _check_own_words(asked, answer)
     if asked.kind == "review" and not isinstance(answer.value, str | None):
         raise BadRequest("what is released instead of a result is a text")
-    wants_object = asked.kind == "tool" and asked.schema and answer.verdict == "reply"
-    if wants_object and not isinstance(answer.value, dict):
-        raise BadRequest(f"question {asked.id} wants an object with {', '.join(_names(asked))}")
+    if asked.kind == "tool" and asked.schema and answer.verdict == "reply":
+        _check_form(asked, answer.value)
 
 
 def answer_by_rule(verdict: Verdict | None, made: Answer) -> Answer | None:
@@ -75,6 +78,25 @@ def _check_own_words(asked: Question, answer: Answer) -> None:
         raise BadRequest(f"choose one of these, or write a text: {', '.join(asked.choices)}")
 
 
+def _check_form(asked: Question, value: JsonValue) -> None:
+    """A field that is left out has its default, if there is one."""
+    properties = asked.schema.get("properties")
+    fields = properties if isinstance(properties, dict) else {}
+    if not isinstance(value, dict):
+        raise BadRequest(f"question {asked.id} wants an object with {', '.join(fields)}")
+    defaults = {
+        name: field["default"]
+        for name, field in fields.items()
+        if isinstance(field, dict) and "default" in field
+    }
+    try:
+        JsonParameters("reply", asked.schema).validate({**defaults, **value})
+    except ConfigError:
+        pass  # the schema is none: whoever asked will say what is wrong
+    except ValidationError as error:
+        raise BadRequest(f"the reply does not fit: {problems(error)}") from error
+
+
 def fitting_arguments(arguments: Arguments, tool: Tool, which: str) -> Arguments:
     """As the tool takes them. BadRequest where a person gave some that it does not take."""
     try:
@@ -86,8 +108,3 @@ def fitting_arguments(arguments: Arguments, tool: Tool, which: str) -> Arguments
 
 def _offers(asked: Question) -> str:
     return "; ".join(map(str, (*asked.rules, *asked.wider))) or "none"
-
-
-def _names(asked: Question) -> list[str]:
-    properties = asked.schema.get("properties")
-    return list(properties) if isinstance(properties, dict) else []

@@ -10,7 +10,7 @@ from typing import Any, Generic
 from pydantic import ValidationError
 from typing_extensions import TypeVar
 
-from dragoman.errors import BadRequest, Unreadable
+from dragoman.errors import BadRequest, TurnInterrupted, Unreadable
 from dragoman.messages import events as e
 from dragoman.messages.call_events import question_in
 from dragoman.messages.message import Message
@@ -112,16 +112,18 @@ class TurnHandle(Generic[T]):
         last one is whole, and has passed every check; `result` has it, too."""
         if self._output is None:
             raise BadRequest("the turn was not sent with an output_type: read its events instead")
-        text, last = "", None
+        text = ""
+        last: list[T] = []  # the one before, if there was any: None may be a value
         async for event in self.events():
             if isinstance(event, e.StepStart):
                 text = ""
             if isinstance(event, e.TextDelta):
                 text += event.text
                 value = self._output.parse_partial(text)
-                if value is not None and value != last:
-                    yield (last := value)
-        if last != (whole := (await self.result()).output):
+                if value is not None and [value] != last:
+                    last = [value]
+                    yield value
+        if last != [whole := (await self.result()).output]:
             yield whole
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -181,7 +183,12 @@ class TurnHandle(Generic[T]):
         try:
             either: list[asyncio.Future[Any]] = [arrived, live.task]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            return arrived.result() if arrived.done() else None
+            if arrived.done():
+                return arrived.result()
+            error = None if live.given_up or live.task.cancelled() else live.task.exception()
+            if isinstance(error, TurnInterrupted):  # the runtime was closed
+                raise error
+            return None
         finally:
             unsubscribe()
 

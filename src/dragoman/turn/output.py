@@ -87,17 +87,12 @@ class Output(Generic[T]):
 
     def parse_partial(self, text: str) -> T | None:
         """As much of the value as has arrived, if that is one already."""
-        start = next(iter(_starts(text)), None)
-        if start is None:
-            return None
         try:
-            value = from_json(text[start:].rstrip().removesuffix("```"), allow_partial="trailing-strings")
-            if self.spec.wrapped and isinstance(value, dict):
-                value = value[_WRAPPED]
+            value = _read_partial(text, wrapped=self.spec.wrapped)
             return self._adapter.validate_json(
                 json.dumps(value), experimental_allow_partial="trailing-strings"
             )
-        except (ValueError, KeyError):
+        except ValueError:
             return None
 
     def _read(self, text: str) -> JsonValue:
@@ -126,14 +121,10 @@ class SchemaOutput(Output[JsonValue]):
         return value
 
     def parse_partial(self, text: str) -> JsonValue | None:
-        start = next(iter(_starts(text)), None)
-        if start is None:
-            return None
         try:
-            value: JsonValue = from_json(text[start:], allow_partial="trailing-strings")
+            return _read_partial(text, wrapped=self.spec.wrapped)
         except ValueError:
             return None
-        return value.get(_WRAPPED) if self.spec.wrapped and isinstance(value, dict) else value
 
 
 OutputType: TypeAlias = type[T] | Output[T]
@@ -163,6 +154,19 @@ def spec_of_schema(schema: Mapping[str, Any], retries: int = _RETRIES) -> Output
 def read_answer(text: str, *, wrapped: bool) -> JsonValue:
     """The JSON value in a text: all of it, or the first that stands in it. Unfit where there is none."""
     value = _first_value(text)
+    if wrapped and isinstance(value, dict) and value.keys() == {_WRAPPED}:
+        return value[_WRAPPED]
+    return value
+
+
+def _read_partial(text: str, *, wrapped: bool) -> JsonValue:
+    """The same of a text that is not over. ValueError where nothing can be said yet."""
+    start = next(iter(_starts(text)), None)
+    if start is None:
+        raise ValueError("no value has begun")
+    value: JsonValue = from_json(text[start:].rstrip().removesuffix("```"), allow_partial="trailing-strings")
+    if wrapped and value == {}:
+        raise ValueError("its first name is still to come")
     if wrapped and isinstance(value, dict) and value.keys() == {_WRAPPED}:
         return value[_WRAPPED]
     return value

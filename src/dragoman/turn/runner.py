@@ -51,6 +51,7 @@ _log = logging.getLogger("dragoman.turn")
 _ASKED_AGAIN = 3  # how often one step is asked again because a plugin mended the cause of an error
 _DUE = frozenset({CallState.PENDING, CallState.RUNNING})  # of the others, a person has the say
 _GRACE = 5.0  # seconds that what a cancel stops, or meets on its way, may still take
+_ENDS_THE_PROGRAM = (KeyboardInterrupt, SystemExit)  # all else that is no Exception ends the turn like one
 
 End: TypeAlias = Literal["completed", "cancelled", "error"]
 
@@ -95,7 +96,7 @@ class Runner:
 
     async def _run(self) -> None:
         enter_trace(self.log.trace)
-        error: Exception | None = None
+        error: BaseException | None = None
         prepared: PreparedTurn | None = None
         try:
             prepared = assemble(self.services, self.log, self.signals)
@@ -115,7 +116,7 @@ class Runner:
 
     # ── the flow ──────────────────────────────────────────────────────────────────────────────────
 
-    async def _outcome(self, prepared: PreparedTurn) -> Exception | None:
+    async def _outcome(self, prepared: PreparedTurn) -> BaseException | None:
         """What the flow ended with: None where it came to its end, or was cancelled."""
         self._flow = flow = asyncio.create_task(self._go(prepared), name=f"{self.log.id} flow")
         if self.log.cancelled is not None or self._stopping:
@@ -126,7 +127,9 @@ class Runner:
             flow.cancel()
             await self._clean_up()
             raise
-        except Exception as error:
+        except _ENDS_THE_PROGRAM:
+            raise
+        except BaseException as error:
             return error
         if finished or self.log.cancelled is not None:
             return None
@@ -139,7 +142,10 @@ class Runner:
         prepared.watch_events()
         log.publish(TurnStart(log.id, log.conversation.id, log.turn.message, log.resumed))
         for question in log.snapshot().questions:
-            log.publish(call_asked(question))  # whoever follows a turn that was taken up hears what it asks
+            # Whoever follows a turn that was taken up hears what it asks. What a tool asked it asks again, if
+            # it runs again; else nobody wants to know any more.
+            if log.turn.calls[question.call].state is not CallState.RUNNING:
+                log.publish(call_asked(question))
         if log.resumed:
             await asyncio.sleep(0)  # a cancel that came while nobody ran it is heard before anything is done
         if log.conversation.parent is not None:
@@ -180,12 +186,12 @@ class Runner:
 
     # ── the ending ────────────────────────────────────────────────────────────────────────────────
 
-    async def _end(self, prepared: PreparedTurn | None, error: Exception | None) -> None:
+    async def _end(self, prepared: PreparedTurn | None, error: BaseException | None) -> None:
         """Once, whatever the flow came to. An error counts as the cancel where one was under way."""
         end: End = "error" if error is not None else "completed"
         if self.log.cancelled is not None:
             end, error = "cancelled", None
-        errors: list[Exception] = [error] if error is not None else []
+        errors: list[BaseException] = [error] if error is not None else []
         if end != "completed":
             torn = torn_reply(self.log, end, error)
             if torn is not None and prepared is not None and self.log.draft_seen is None:
@@ -202,8 +208,9 @@ class Runner:
             errors += late
             if late and end == "completed":
                 end = "error"
-        if prepared is not None and end == "error" and not isinstance(error, ProviderError):
-            errors += await self._hook(_mended(prepared, errors[0]))
+        main = None if end != "error" or isinstance(error, ProviderError) else errors[0]
+        if prepared is not None and isinstance(main, Exception):
+            errors += await self._hook(_mended(prepared, main))
         errors += await self._clean_up()
         if self.log.cancelled is not None and end != "error":
             for each in errors:  # whatever is raised once a turn is cancelled belongs to the cancel
@@ -219,33 +226,37 @@ class Runner:
         for id in self.log.turn.unsettled:
             await CallRun(prepared, offer_of(prepared), self._lanes, id).keep_decided()
 
-    async def _on_turn_end(self, prepared: PreparedTurn) -> list[Exception]:
+    async def _on_turn_end(self, prepared: PreparedTurn) -> list[BaseException]:
         """In order, each once. After an error the others run only where the turn is cancelled anyway."""
-        errors: list[Exception] = []
+        errors: list[BaseException] = []
         for plugin in prepared.hooks.turn_end:
             errors += await self._hook(plugin.on_turn_end(prepared.view))
             if errors and self.log.cancelled is None:
                 break
         return errors
 
-    async def _clean_up(self) -> list[Exception]:
+    async def _clean_up(self) -> list[BaseException]:
         """Run every cleanup, the last one first, whatever the others do. Returns what they raised."""
-        errors: list[Exception] = []
+        errors: list[BaseException] = []
         while self._cleanups:
             try:
                 done = self._cleanups.pop()()
-            except Exception as error:
+            except _ENDS_THE_PROGRAM:
+                raise
+            except BaseException as error:
                 errors.append(error)
                 continue
             if inspect.isawaitable(done):
                 errors += await self._hook(done)
         return errors
 
-    async def _hook(self, work: Awaitable[Any]) -> list[Exception]:
+    async def _hook(self, work: Awaitable[Any]) -> list[BaseException]:
         """Wait for it in a task that a cancel may cut short. Returns what it raised."""
         try:
             await self._cut_short(asyncio.ensure_future(work), "a hook of the turn's end")
-        except Exception as error:
+        except (asyncio.CancelledError, *_ENDS_THE_PROGRAM):
+            raise
+        except BaseException as error:
             return [error]
         return []
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,8 +15,8 @@ from pydantic import Field, JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, DragomanError, NotFound, ToolFailed
+from dragoman.messages.call_events import asked_in
 from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER, notice_of
-from dragoman.messages.events import CallAsked
 from dragoman.messages.ids import derived_id
 from dragoman.messages.questions import MODES
 from dragoman.messages.usage import Usage
@@ -79,10 +80,12 @@ class Subagents:
             context.progress({**where})
             handle = TurnHandle(turn, engine)
             async for event in handle.events():
-                if isinstance(event, CallAsked):
-                    context.progress({**where, "asks": event.question, "text": event.text})
+                if (asked := asked_in(event)) is not None:  # there, or in a task that was given there
+                    context.progress({**where, "asks": asked[0], "text": asked[1]})
             result = await handle.result()
-        except Exception as error:  # a turn that failed here raises what it failed with, a plugin's bug too
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a turn that failed here raises what it failed with, whatever it is
             kind = "" if isinstance(error, DragomanError) else f"{type(error).__name__}: "
             used = await self._used(where)
             return TaskOutcome(agent, where, failure=f"the task failed: {kind}{error}", usage=used)

@@ -38,6 +38,15 @@ async def test_a_call_of_a_foreign_tool_is_asked_about_with_what_the_server_clai
     assert "The server says that it only reads." in question.text
 
 
+async def test_a_server_is_started_again_in_a_runtime_that_is_opened_again(tmp_path: Path) -> None:
+    script = [calls("it_echo", text="x"), says("done")] * 2
+    runtime = runtime_with(tmp_path, script, tools=[McpSource("it", raw())])
+    for _ in range(2):
+        async with runtime:
+            result = await (await runtime.send("go")).result()
+        assert only_call(result).state is CallState.COMPLETED
+
+
 async def test_rules_name_servers_and_tools(tmp_path: Path) -> None:
     """P1"""
     tools = [McpSource("it", raw())]

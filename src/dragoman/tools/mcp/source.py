@@ -143,6 +143,9 @@ class McpSource:
         if self._task is not None:
             await asyncio.wait({self._task})
 
+    def reopen(self) -> None:
+        self._closed = False
+
     async def restart(self) -> None:
         """End it if it runs, and start it at once, however often it failed. As `ready`, it waits a moment."""
         async with self._restarting:

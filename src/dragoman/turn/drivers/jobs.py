@@ -78,6 +78,7 @@ class JobDriver(TaskDriver):
         self._working: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
+        self._admitting, self._freed = asyncio.Lock(), asyncio.Event()
         await self._jobs.open()
         await super().open()
         if self._works:

@@ -57,6 +57,10 @@ class TaskDriver:
         self._closing = False
 
     async def open(self) -> None:
+        self._closing = False  # it may have been open before
+        self._set_aside.clear()
+        self._services.grants.forget()
+        self._bus.open()
         if self._adopts:
             await self._adopt_all()
             await self._begin_queued(others_first=0.0)

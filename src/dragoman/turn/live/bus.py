@@ -41,6 +41,7 @@ class EventBus:
 
     def __init__(self, store: Store, background: Background) -> None:
         self._store = store
+        self._background = background
         self._mirror = Mirror(store, background)
         self._remote = RemoteEvents(store, background)
         self._turns: dict[str, LiveTurn] = {}
@@ -50,6 +51,12 @@ class EventBus:
         self.watchers: list[Callable[[TurnLog], None]] = []  # told of each turn before it begins to run here
         self.elsewhere: list[Callable[[str, str], None]] = []  # and of each that somebody else is to run
         self.writes: list[Callable[[], None]] = []  # told when another process has written something
+
+    def open(self) -> None:
+        """What belongs to an event loop is made anew: a runtime may be opened again, in another one."""
+        self._mirror = Mirror(self._store, self._background)
+        self._remote = RemoteEvents(self._store, self._background)
+        self._added = asyncio.Event()
 
     # ── turns that run here ───────────────────────────────────────────────────────────────────────
 

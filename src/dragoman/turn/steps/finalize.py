@@ -28,14 +28,14 @@ CANCELLED = "The turn was cancelled before this call had a result."
 BROKEN_OFF = "The turn ended with an error before this call had a result."
 
 
-def one_error(errors: Sequence[Exception]) -> Exception | None:
+def one_error(errors: Sequence[BaseException]) -> BaseException | None:
     """None, the error itself, or all of them as a group, the main one first."""
     if len(errors) < 2:
         return errors[0] if errors else None
-    return ExceptionGroup("the turn failed, and so did what came after", list(errors))
+    return BaseExceptionGroup("the turn failed, and so did what came after", list(errors))
 
 
-def torn_reply(log: TurnLog, finish: str, error: Exception | None) -> Appending | None:
+def torn_reply(log: TurnLog, finish: str, error: BaseException | None) -> Appending | None:
     """What has arrived of a reply that broke off, for the plugins to see before it is kept."""
     draft, log.draft = log.draft, None
     if draft is None or log.turn.replied:
@@ -80,7 +80,7 @@ async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appe
         await take_in_steering(log, signals)  # what a person said is kept, though nobody answers it now
 
 
-async def conclude(log: TurnLog, signals: Signals, error: Exception | None) -> None:
+async def conclude(log: TurnLog, signals: Signals, error: BaseException | None) -> None:
     """The last fact and the last event."""
     failure = failure_of(error) if error is not None else None
     while not await _recorded(log, _last_fact(log, failure)):
@@ -167,8 +167,8 @@ def answer_of(messages: Sequence[Message]) -> str:
     return "".join(reversed(texts))
 
 
-def failure_of(error: Exception) -> TurnFailed:
-    main = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+def failure_of(error: BaseException) -> TurnFailed:
+    main = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error
     if isinstance(main, ProviderError):
         return TurnFailed(str(main), main.kind, main.retryable)
     if isinstance(main, DragomanError):  # its text says it all

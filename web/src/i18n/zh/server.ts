@@ -104,6 +104,7 @@ const TABLE: [RegExp, string][] = [
   [/^choose one of these, or write a text: (.*)$/s, "请从中选择，或自己写：$1"],
   [/^question \S+ does not offer that rule: it offers (.*)$/s, "这个问题没有该规则；可选：$1"],
   [/^question \S+ is about no call whose changes are known here$/, "这里不知道这个调用会改动什么。"],
+  [/^the reply does not fit: (.*)$/s, "回答不符合要求：$1"],
   [/^question \S+ wants an object with (.*)$/s, "回答需要包含：$1"],
   [/^(.*) does not answer question \S+: it takes (.*)$/s, "$1 不是这个问题的回答；可用：$2"],
   [/^what is released instead of a result is a text$/, "代替结果放行的内容应为文字。"],
