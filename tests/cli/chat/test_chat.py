@@ -14,9 +14,17 @@ import pytest
 
 from tests.browser.plays import POEM
 from tests.cli.conftest import Cli
-from tests.cli.person import ALL_AWAY, CTRL_C, CTRL_D, CTRL_S, Person
+from tests.cli.person import ALL_AWAY, CTRL_C, CTRL_D, CTRL_E, CTRL_S, CTRL_X, Person
 
 pytestmark = pytest.mark.slow
+
+EDITOR = """\
+#!/bin/sh
+trap 'printf " and more" >> "$1"; exit 0' INT
+[ -e ready ] || exit 1
+echo the editor is open
+while :; do sleep 0.1; done
+"""
 
 
 def person(stage: Path, *arguments: str) -> Person:
@@ -120,6 +128,34 @@ def test_a_long_text_is_edited_in_the_persons_editor(stage: Path) -> None:
     somebody.types("")
     somebody.sees("It is written.")
     assert (stage / "draft.txt").read_text("utf-8") == "first\nsecond\nthird\n"
+    assert somebody.leaves() == 0
+
+
+def test_an_editor_that_fails_changes_nothing_and_an_interrupt_in_one_is_its_own(stage: Path) -> None:
+    """T6: whoever presses Ctrl-C in an editor, as one does, has not stopped the turn, nor left the chat."""
+    editor = stage / "editor.sh"
+    editor.write_text(EDITOR, "utf-8")
+    editor.chmod(0o755)
+    somebody = Person("chat", folder=stage, EDITOR=str(editor))
+    somebody.says("mail")
+    somebody.answers("e")
+    somebody.sees("which field")
+    somebody.types("body")
+    somebody.sees("body: it stays as it was")
+    somebody.sees("(60 lines, 1,369 characters)")
+    somebody.sees("which field")
+    (stage / "ready").touch()
+    somebody.types("body")
+    somebody.sees("the editor is open")
+    somebody.types("", CTRL_C)
+    somebody.sees("(60 lines, 1,378 characters)")  # to the letter: no line is ended by us
+    somebody.sees("which field")
+    somebody.types("")
+    somebody.sees("It is sent.")
+    somebody.says("hello", CTRL_X + CTRL_E)
+    somebody.sees("the editor is open")
+    somebody.types("", CTRL_C)
+    somebody.sees("You said: hello and more")
     assert somebody.leaves() == 0
 
 

@@ -16,6 +16,7 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
+from dragoman.cli.terminal.follow import on_interrupt
 from dragoman.errors import DragomanError
 
 
@@ -69,7 +70,8 @@ class Keyboard:
         """Enter sends it; Alt-Enter begins a new line; what is pasted comes in whole. `status` makes a line
         of this width, which stands below."""
         self._messages.bottom_toolbar = _toolbar(status) if status is not None else None
-        return await _prompt(self._messages, _styled("› ", "cyan"), default)
+        with on_interrupt(_leave_to_editor):
+            return await _prompt(self._messages, _styled("› ", "cyan"), default)
 
     async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = ()) -> str:
         session: PromptSession[str] = PromptSession(
@@ -91,6 +93,10 @@ class Keyboard:
         )
         keys = f"{what}: Alt-Enter or Ctrl-S when done · Ctrl-X Ctrl-E your editor · Ctrl-C back\n"
         return await _prompt(session, _styled(keys, "yellow"), text)
+
+
+async def _leave_to_editor() -> None:
+    """To a prompt Ctrl-C is a key: where it interrupts, an editor was opened, and has the terminal."""
 
 
 async def _prompt(session: PromptSession[str], prompt: FormattedText, default: str) -> str:
