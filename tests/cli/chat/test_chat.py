@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sqlite3
 import termios
@@ -14,7 +15,20 @@ import pytest
 
 from tests.browser.plays import POEM
 from tests.cli.conftest import Cli
-from tests.cli.person import ALL_AWAY, CTRL_C, CTRL_D, CTRL_E, CTRL_S, CTRL_X, Person
+from tests.cli.person import (
+    ALL_AWAY,
+    CTRL_C,
+    CTRL_D,
+    CTRL_E,
+    CTRL_S,
+    CTRL_X,
+    CTRL_Z,
+    ENTER,
+    TERMINAL,
+    Person,
+)
+from tests.cli.program import PROGRAM, clean_environment
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -311,6 +325,30 @@ def test_who_is_told_to_end_leaves_the_terminal_as_it_was_and_the_turn_to_go_on(
     assert termios.tcgetattr(somebody.program.fileno())[3] & termios.ECHO
     assert somebody.ended() == 130
     assert stored(stage, "SELECT state FROM turns") == [("streaming",)]
+
+
+def test_a_chat_that_is_put_aside_leaves_the_terminal_as_it_was_and_takes_it_again(stage: Path) -> None:
+    """Ctrl-Z and `fg`: the shell has its cursor, and what is typed afterwards is not lost."""
+    surroundings = {**clean_environment(stage), **TERMINAL, "PS1": "shell> "}
+    shell = pexpect.spawn(
+        "sh", ["-i"], cwd=str(stage), env=surroundings, encoding="utf-8", timeout=PATIENCE, echo=False
+    )
+    shell.sendline(shlex.join([*PROGRAM, "chat"]))
+    shell.expect("› ")
+    shell.send(f"slow{ENTER}")
+    shell.expect("word word")
+    shell.send(CTRL_Z)
+    shell.expect("Stopped")
+    assert "\x1b[?25h" in (shell.before or "").rpartition("\x1b[?25l")[2]
+    shell.expect("shell> ")
+    shell.sendline("fg")
+    shell.expect("word word")
+    shell.send("typed")
+    shell.expect("» typed")
+    shell.send(CTRL_C)
+    shell.expect("the turn was cancelled")
+    shell.expect("typed")
+    shell.close(force=True)
 
 
 def test_a_conversation_that_is_deleted_elsewhere_is_told_once_and_another_begins(

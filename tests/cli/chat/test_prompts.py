@@ -10,7 +10,7 @@ import pytest
 from tests.cli.person import CTRL_D, Person
 from tests.fork_server import python
 from tests.tools.mcp.npm import NODE, script
-from tests.tools.mcp.rig import RAW
+from tests.tools.mcp.servers import RAW
 
 pytestmark = pytest.mark.slow
 

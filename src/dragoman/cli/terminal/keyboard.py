@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +19,10 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
 from dragoman.cli.terminal.follow import on_interrupt
+from dragoman.cli.terminal.typing import PASTES
 from dragoman.errors import DragomanError
+
+_AS_A_SHELL_HAS_IT = f"\x1b[?25h{PASTES[1]}"  # the cursor is seen, and what is pasted is not marked
 
 
 class Interrupted(DragomanError):
@@ -30,7 +35,8 @@ class InputClosed(DragomanError):
 
 @contextmanager
 def mute_typing() -> Iterator[None]:
-    """Between prompts, keys are neither shown nor taken for the end of input; Ctrl-C still interrupts."""
+    """Between prompts, keys are neither shown nor taken for the end of input; Ctrl-C still interrupts, and
+    Ctrl-Z gives the shell its terminal as it was."""
     try:
         import termios
     except ImportError:  # Windows
@@ -41,9 +47,24 @@ def mute_typing() -> Iterator[None]:
     quiet = termios.tcgetattr(terminal)
     quiet[3] &= ~(termios.ICANON | termios.ECHO)
     termios.tcsetattr(terminal, termios.TCSADRAIN, quiet)
+
+    def stop(*_: object) -> None:
+        mode = termios.tcgetattr(terminal)
+        print(_AS_A_SHELL_HAS_IT, end="", file=sys.__stdout__, flush=True)
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)  # here it stands until it is wanted again
+        signal.signal(signal.SIGTSTP, stop)
+        termios.tcsetattr(terminal, termios.TCSADRAIN, mode)
+        print(PASTES[0], end="", file=sys.__stdout__, flush=True)
+
+    stops = signal.getsignal(signal.SIGTSTP)
+    if stops is signal.SIG_DFL:
+        signal.signal(signal.SIGTSTP, stop)
     try:
         yield
     finally:
+        signal.signal(signal.SIGTSTP, stops)
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
