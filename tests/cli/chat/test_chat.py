@@ -362,7 +362,8 @@ def test_a_conversation_that_is_deleted_elsewhere_is_told_once_and_another_begin
     somebody.types("hello")
     somebody.sees("there is no conversation")
     assert "begins a new one" in somebody.sees("› ")
-    somebody.types("hello")
+    somebody.sees("hello")  # what could not be said stands there again
+    somebody.types("")
     somebody.sees("How can I help?")
     assert somebody.leaves() == 0
     assert stored(stage, "SELECT count(*) FROM conversations") == [(1,)]
