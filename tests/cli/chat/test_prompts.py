@@ -36,7 +36,7 @@ args = ["{script("server-everything", "dist/index.js")}"]
     assert somebody.leaves() == 0
 
 
-def test_x2_a_servers_names_cannot_control_the_terminal(stage: Path) -> None:
+def test_a_servers_names_cannot_control_the_terminal(stage: Path) -> None:
     command, *words = python(RAW, "paints")
     settings = stage / "dragoman.toml"
     server = f"[mcp.it]\ncommand = {json.dumps(command)}\nargs = {json.dumps(words)}\n"
