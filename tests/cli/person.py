@@ -22,7 +22,8 @@ from tests.fork_server import python
 from tests.forks import FORKS
 from tests.patience import PATIENCE
 
-ENTER, ALT_ENTER, CTRL_C, CTRL_D, CTRL_S = "\r", "\x1b\r", "\x03", "\x04", "\x13"
+ENTER, ALT_ENTER, CTRL_C, CTRL_D = "\r", "\x1b\r", "\x03", "\x04"
+CTRL_E, CTRL_S, CTRL_X, CTRL_Z = "\x05", "\x13", "\x18", "\x1a"
 ALL_AWAY = "\x7f" * 100  # backspaces: the cursor is at the end
 TERMINAL = {"TERM": "xterm", "NO_COLOR": "1", "PROMPT_TOOLKIT_NO_CPR": "1"}
 ESCAPES = r"\x1b\[[0-9;?]*[ -/]*[@-~]"

@@ -13,7 +13,7 @@ import pytest
 from dragoman.wire.scripted import says
 from tests.browser.plays import furnish
 from tests.cli.conftest import Cli
-from tests.cli.person import CTRL_D, Person
+from tests.cli.person import CTRL_C, CTRL_D, Person
 from tests.cli.program import PROGRAM, Ended, clean_environment, program
 from tests.fork_server import python
 from tests.loopback import Answer, loopback
@@ -112,7 +112,9 @@ def test_a_chat_survives_a_full_disk(stage: Path, cli: Cli) -> None:
     somebody = Person("chat", folder=stage, room=36_000)
     somebody.says("hello")
     somebody.sees("see whether it is full")
-    somebody.says("/help")
+    somebody.sees("› ")
+    somebody.sees("hello")  # what could not be said stands there again
+    somebody.types(f"{CTRL_C}/help")
     somebody.sees("/quit")
     before = somebody.sees("› ")
     assert "Traceback" not in before

@@ -10,6 +10,7 @@ from pathlib import Path
 from dragoman.errors import BadRequest
 from dragoman.messages.parts import File, Part, Text
 from dragoman.store.store import Store
+from dragoman.tools.thread import in_thread
 
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|(\S+))')  # @notes.txt or @"my notes.txt"
 _SIGNS = ".,;:!?)"  # at the end of a sentence
@@ -17,7 +18,7 @@ LIMIT = 25 * 1024 * 1024
 
 
 async def attach_file(store: Store, path: str) -> File:
-    file, data = _read(path)
+    file, data = await in_thread(lambda: _read(path))  # a pipe may have nothing to say for long
     return File(_media_type(file, data), blob=await store.put_blob(data), name=file.name, size=len(data))
 
 
@@ -44,11 +45,13 @@ def _existing(quoted: str, bare: str) -> str | None:
 def _read(path: str) -> tuple[Path, bytes]:
     file = Path(path).expanduser()
     try:
-        if file.stat().st_size > LIMIT:
-            raise BadRequest(f"{file} is too large: {LIMIT // 1024 // 1024} MB at most")
-        return file, file.read_bytes()
+        with file.open("rb") as opened:
+            data = opened.read(LIMIT + 1)  # of a device, or a pipe, nobody knows the size
     except OSError as error:
         raise BadRequest(f"{file} cannot be read: {error.strerror}") from error
+    if len(data) > LIMIT:
+        raise BadRequest(f"{file} is too large: {LIMIT // 1024 // 1024} MB at most")
+    return file, data
 
 
 def _media_type(file: Path, data: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sqlite3
 import termios
@@ -14,9 +15,30 @@ import pytest
 
 from tests.browser.plays import POEM
 from tests.cli.conftest import Cli
-from tests.cli.person import ALL_AWAY, CTRL_C, CTRL_D, CTRL_S, Person
+from tests.cli.person import (
+    ALL_AWAY,
+    CTRL_C,
+    CTRL_D,
+    CTRL_E,
+    CTRL_S,
+    CTRL_X,
+    CTRL_Z,
+    ENTER,
+    TERMINAL,
+    Person,
+)
+from tests.cli.program import PROGRAM, clean_environment
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
+
+EDITOR = """\
+#!/bin/sh
+trap 'printf " and more" >> "$1"; exit 0' INT
+[ -e ready ] || exit 1
+echo the editor is open
+while :; do sleep 0.1; done
+"""
 
 
 def person(stage: Path, *arguments: str) -> Person:
@@ -120,6 +142,34 @@ def test_a_long_text_is_edited_in_the_persons_editor(stage: Path) -> None:
     somebody.types("")
     somebody.sees("It is written.")
     assert (stage / "draft.txt").read_text("utf-8") == "first\nsecond\nthird\n"
+    assert somebody.leaves() == 0
+
+
+def test_an_editor_that_fails_changes_nothing_and_an_interrupt_in_one_is_its_own(stage: Path) -> None:
+    """T6: whoever presses Ctrl-C in an editor, as one does, has not stopped the turn, nor left the chat."""
+    editor = stage / "editor.sh"
+    editor.write_text(EDITOR, "utf-8")
+    editor.chmod(0o755)
+    somebody = Person("chat", folder=stage, EDITOR=str(editor))
+    somebody.says("mail")
+    somebody.answers("e")
+    somebody.sees("which field")
+    somebody.types("body")
+    somebody.sees("body: it stays as it was")
+    somebody.sees("(60 lines, 1,369 characters)")
+    somebody.sees("which field")
+    (stage / "ready").touch()
+    somebody.types("body")
+    somebody.sees("the editor is open")
+    somebody.types("", CTRL_C)
+    somebody.sees("(60 lines, 1,378 characters)")  # to the letter: no line is ended by us
+    somebody.sees("which field")
+    somebody.types("")
+    somebody.sees("It is sent.")
+    somebody.says("hello", CTRL_X + CTRL_E)
+    somebody.sees("the editor is open")
+    somebody.types("", CTRL_C)
+    somebody.sees("You said: hello and more")
     assert somebody.leaves() == 0
 
 
@@ -277,6 +327,30 @@ def test_who_is_told_to_end_leaves_the_terminal_as_it_was_and_the_turn_to_go_on(
     assert stored(stage, "SELECT state FROM turns") == [("streaming",)]
 
 
+def test_a_chat_that_is_put_aside_leaves_the_terminal_as_it_was_and_takes_it_again(stage: Path) -> None:
+    """Ctrl-Z and `fg`: the shell has its cursor, and what is typed afterwards is not lost."""
+    surroundings = {**clean_environment(stage), **TERMINAL, "PS1": "shell> "}
+    shell = pexpect.spawn(
+        "sh", ["-i"], cwd=str(stage), env=surroundings, encoding="utf-8", timeout=PATIENCE, echo=False
+    )
+    shell.sendline(shlex.join([*PROGRAM, "chat"]))
+    shell.expect("› ")
+    shell.send(f"slow{ENTER}")
+    shell.expect("word word")
+    shell.send(CTRL_Z)
+    shell.expect("Stopped")
+    assert "\x1b[?25h" in (shell.before or "").rpartition("\x1b[?25l")[2]
+    shell.expect("shell> ")
+    shell.sendline("fg")
+    shell.expect("word word")
+    shell.send("typed")
+    shell.expect("» typed")
+    shell.send(CTRL_C)
+    shell.expect("the turn was cancelled")
+    shell.expect("typed")
+    shell.close(force=True)
+
+
 def test_a_conversation_that_is_deleted_elsewhere_is_told_once_and_another_begins(
     stage: Path, cli: Cli
 ) -> None:
@@ -288,7 +362,8 @@ def test_a_conversation_that_is_deleted_elsewhere_is_told_once_and_another_begin
     somebody.types("hello")
     somebody.sees("there is no conversation")
     assert "begins a new one" in somebody.sees("› ")
-    somebody.types("hello")
+    somebody.sees("hello")  # what could not be said stands there again
+    somebody.types("")
     somebody.sees("How can I help?")
     assert somebody.leaves() == 0
     assert stored(stage, "SELECT count(*) FROM conversations") == [(1,)]

@@ -20,6 +20,10 @@ from dragoman.cli.chat.slash_commands import COMMANDS
         ("/cost x", []),
         ("/attach no", ["tes.txt"]),
         ("look at @no", ["tes.txt"]),
+        ("look at @my", ['"my letters', '"my notes.txt"']),
+        ('look at @"my n', ['"my notes.txt"']),
+        ('look at @"my letters/', ['"my letters/a.txt"']),
+        ('look at @"my notes.txt" and', []),
         ("no", []),
         ("", []),
     ],
@@ -28,6 +32,9 @@ def test_commands_their_words_and_files_are_offered(
     typed: str, offered: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "notes.txt").write_text("milk")
+    (tmp_path / "my notes.txt").write_text("more milk")
+    (tmp_path / "my letters").mkdir()
+    (tmp_path / "my letters" / "a.txt").write_text("Dear milkman")
     monkeypatch.chdir(tmp_path)
     completer = ChatCompleter(
         {name: command.help for name, command in COMMANDS.items()}, {"mode": lambda: ["auto", "ask", "off"]}

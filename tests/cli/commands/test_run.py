@@ -324,6 +324,31 @@ async def test_t6_an_interrupt_cancels_the_turn_and_keeps_what_was_said(folder: 
 
 
 @pytest.mark.slow
+async def test_t6_an_interrupt_ends_it_while_it_waits_for_what_others_write(folder: Path) -> None:
+    """What is said, and what is attached, may come from a program that takes its time."""
+    reading = await started("run", "Look:", "-", folder=folder)
+    assert reading.stdin is not None
+    reading.stdin.write(b"x" * 1_000_000)  # more than a pipe holds: it has begun to read
+    await reading.stdin.drain()
+    reading.send_signal(signal.SIGTERM)
+    assert await asyncio.wait_for(reading.wait(), PATIENCE) == 130
+    os.mkfifo(folder / "pipe")
+    at = ("--model", "mine/m", "--base-url", "http://127.0.0.1:9/v1")
+    attaching = await started("run", *at, "--attach", "pipe", "Look.", folder=folder)
+    with await asyncio.to_thread((folder / "pipe").open, "wb"):  # it is open when somebody reads
+        attaching.send_signal(signal.SIGINT)
+        _, err = await asyncio.wait_for(attaching.communicate(), PATIENCE)
+    assert (attaching.returncode, err) == (130, b"dragoman: interrupted\n")
+
+
+@pytest.mark.slow
+async def test_what_has_no_size_is_not_attached_without_end(folder: Path) -> None:
+    at = ("--model", "mine/m", "--base-url", "http://127.0.0.1:9/v1")
+    ended = await program("run", *at, "--attach", "/dev/zero", "Look.", folder=folder)
+    assert (ended.status, "/dev/zero is too large: 25 MB at most" in ended.err) == (2, True)
+
+
+@pytest.mark.slow
 async def test_t6_an_interrupt_ends_a_question_too(folder: Path, keyboard: tuple[int, int]) -> None:
     async with loopback(calls("delete", path="a.txt"), says("Done.")) as server:
         ended = await interrupted(folder, server, stdin=keyboard[1], seen=b"call.asked")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
@@ -9,6 +10,7 @@ from prompt_toolkit.document import Document
 
 Arguments = Callable[[], Iterable[str]]
 
+_BEGUN = re.compile(r'(?<!\S)@(?:"([^"\n]*)|(\S*))$')  # a file that is being named, as in `attachments.py`
 _TAKE_FILES = ("attach", "export")
 
 
@@ -35,6 +37,13 @@ class ChatCompleter(Completer):
                     if argument.startswith(rest):
                         yield Completion(argument, -len(rest))
             return
-        last = text.split()[-1] if text and not text[-1].isspace() else ""
-        if last.startswith("@"):
-            yield from self._files.get_completions(Document(last[1:]), complete_event)
+        if (mention := _BEGUN.search(text)) is not None:
+            quoted, bare = mention.groups()
+            begun = bare if quoted is None else quoted
+            for found in self._files.get_completions(Document(begun), complete_event):
+                path = begun + found.text
+                if quoted is None and not any(sign.isspace() for sign in path):
+                    yield found
+                else:  # without quotes the name would end at its first space
+                    end = "" if found.display_text.endswith("/") else '"'
+                    yield Completion(f'"{path}{end}', 1 - len(mention[0]), display=found.display)

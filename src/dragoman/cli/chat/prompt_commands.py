@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
+from rich.text import Text
+
 from dragoman.cli.chat.session import Session
 from dragoman.cli.terminal.text import one_line
 from dragoman.errors import BadRequest, ToolFailed
@@ -49,5 +51,5 @@ async def _list(session: Session, sources: Iterable[McpSource]) -> None:
             takes = " ".join(
                 [*(f"{name}=…" for name in one.required), *(f"[{name}=…]" for name in one.optional)]
             )
-            line = f"  {source.name} {one.name} {takes}".rstrip()
-            session.console.print(f"{line}  {one_line(one.description, 60)}", markup=False, highlight=False)
+            line = one_line(f"{source.name} {one.name} {takes}", 400)
+            session.console.print(Text(f"  {line}  {one_line(one.description, 60)}"))

@@ -163,8 +163,13 @@ class Session:
             download=self._download,
             below=lambda: [*beside.lines(), Text(status.line(self.console.width), "dim")],
         )
-        ended = False
-        with screen, beside.line.listening(), on_interrupt(beside.stop):
+        ended = asks = False
+
+        async def interrupted() -> None:
+            if not asks:  # else by a Ctrl-C in the editor that was opened to answer
+                await beside.stop()
+
+        with screen, beside.line.listening(), on_interrupt(interrupted):
             async for event in self._events(turn):
                 beside.hear(event)
                 if isinstance(event, e.StepEnd):
@@ -175,10 +180,13 @@ class Session:
                 question = question_in(event)
                 if question is not None:
                     with screen.paused(), beside.line.paused():
+                        asks = True
                         try:
                             await self._menu.settle(question)
                         except Interrupted:
                             await beside.stop()
+                        finally:
+                            asks = False
                 elif isinstance(event, e.CallStart) and event.client:
                     why = f"{event.tool} runs in the page, and the person is at a terminal"
                     await turn.deliver(event.call, why, failed=True)

@@ -174,7 +174,10 @@ async def _read_message(session: Session) -> TurnHandle | None:
     if not text.strip():
         return None
     if not text.startswith("/"):
-        return await session.send(text.strip())
+        session.draft = text  # it stands there again, if it cannot be sent
+        turn = await session.send(text.strip())
+        session.draft = ""
+        return turn
     try:
         return await run_command(session, text.strip())
     except Interrupted:

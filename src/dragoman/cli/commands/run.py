@@ -45,6 +45,7 @@ from dragoman.messages.parts import Part, Text
 from dragoman.messages.questions import Mode
 from dragoman.runtime import Runtime
 from dragoman.tools.custom import load_tools
+from dragoman.tools.thread import in_thread
 from dragoman.tools.toolbox import Toolbox
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import TurnHandle
@@ -89,7 +90,8 @@ def _make_output(flags: RunFlags) -> TurnOutput:
 async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple[e.TurnEnd, int]:
     with Interrupts(signal.SIGINT, *ENDING) as interrupts, temporary_store(flags) as store:
         output_type = read_output_type(flags)
-        message, tools = read_message(flags), load_tools(flags.tools)
+        message = await in_thread(lambda: read_message(flags))  # somebody may still be writing it
+        tools = load_tools(flags.tools)
         if not message.strip() and not flags.attach and flags.conversation is None:
             raise ConfigError("the message is blank: say something, or attach a file")
         resumes = flags.conversation is not None and not message and not flags.attach

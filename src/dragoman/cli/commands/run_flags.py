@@ -120,7 +120,9 @@ def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:
 def _read_stdin() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         raise ConfigError("there is no message: write it behind the options, or send it to standard input")
-    return sys.stdin.buffer.read().decode(errors="replace")
+    # The descriptor itself: a thread left waiting in a buffered stream would break the exit of the program.
+    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as stdin:
+        return stdin.read().decode(errors="replace")
 
 
 def read_settings(flags: RunFlags) -> Settings:

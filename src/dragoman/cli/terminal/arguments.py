@@ -79,12 +79,16 @@ async def _edit_field(
 
 
 async def _edit_text(name: str, text: str, keyboard: Keyboard) -> str:
-    """In the person's editor, where they have named one; else here."""
+    """In the person's editor, where they have named one; else here. ValueError where the editor fails."""
     if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
         import click
 
-        edited = await in_thread(lambda: click.edit(text, extension=".txt", require_save=False))
-        return edited if edited is not None else text
+        data = text.encode()  # as bytes: of a text, click ends the last line, and changes how lines end
+        try:
+            edited = await in_thread(lambda: click.edit(data, extension=".txt", require_save=False))
+        except click.ClickException as error:
+            raise ValueError(f"it stays as it was: {error.message}") from error
+        return edited.decode() if edited is not None else text
     return await keyboard.edit(text, name)
 
 

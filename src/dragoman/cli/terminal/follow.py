@@ -62,7 +62,7 @@ class Interrupts:
 @contextmanager
 def on_interrupt(act: Callable[[], Coroutine[Any, Any, object]]) -> Iterator[None]:
     """Ctrl-C does this, and the program goes on."""
-    loop = asyncio.get_running_loop()
+    loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
     acting: set[asyncio.Task[object]] = set()
 
     def interrupt() -> None:
@@ -79,6 +79,7 @@ def on_interrupt(act: Callable[[], Coroutine[Any, Any, object]]) -> Iterator[Non
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
 
 
 async def prompt_until_settled(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +18,11 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
+from dragoman.cli.terminal.follow import on_interrupt
+from dragoman.cli.terminal.typing import PASTES
 from dragoman.errors import DragomanError
+
+_AS_A_SHELL_HAS_IT = f"\x1b[?25h{PASTES[1]}"  # the cursor is seen, and what is pasted is not marked
 
 
 class Interrupted(DragomanError):
@@ -29,7 +35,8 @@ class InputClosed(DragomanError):
 
 @contextmanager
 def mute_typing() -> Iterator[None]:
-    """Between prompts, keys are neither shown nor taken for the end of input; Ctrl-C still interrupts."""
+    """Between prompts, keys are neither shown nor taken for the end of input; Ctrl-C still interrupts, and
+    Ctrl-Z gives the shell its terminal as it was."""
     try:
         import termios
     except ImportError:  # Windows
@@ -40,9 +47,24 @@ def mute_typing() -> Iterator[None]:
     quiet = termios.tcgetattr(terminal)
     quiet[3] &= ~(termios.ICANON | termios.ECHO)
     termios.tcsetattr(terminal, termios.TCSADRAIN, quiet)
+
+    def stop(*_: object) -> None:
+        mode = termios.tcgetattr(terminal)
+        print(_AS_A_SHELL_HAS_IT, end="", file=sys.__stdout__, flush=True)
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)  # here it stands until it is wanted again
+        signal.signal(signal.SIGTSTP, stop)
+        termios.tcsetattr(terminal, termios.TCSADRAIN, mode)
+        print(PASTES[0], end="", file=sys.__stdout__, flush=True)
+
+    stops = signal.getsignal(signal.SIGTSTP)
+    if stops is signal.SIG_DFL:
+        signal.signal(signal.SIGTSTP, stop)
     try:
         yield
     finally:
+        signal.signal(signal.SIGTSTP, stops)
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
@@ -69,7 +91,8 @@ class Keyboard:
         """Enter sends it; Alt-Enter begins a new line; what is pasted comes in whole. `status` makes a line
         of this width, which stands below."""
         self._messages.bottom_toolbar = _toolbar(status) if status is not None else None
-        return await _prompt(self._messages, _styled("› ", "cyan"), default)
+        with on_interrupt(_leave_to_editor):
+            return await _prompt(self._messages, _styled("› ", "cyan"), default)
 
     async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = ()) -> str:
         session: PromptSession[str] = PromptSession(
@@ -91,6 +114,10 @@ class Keyboard:
         )
         keys = f"{what}: Alt-Enter or Ctrl-S when done · Ctrl-X Ctrl-E your editor · Ctrl-C back\n"
         return await _prompt(session, _styled(keys, "yellow"), text)
+
+
+async def _leave_to_editor() -> None:
+    """To a prompt Ctrl-C is a key: where it interrupts, an editor was opened, and has the terminal."""
 
 
 async def _prompt(session: PromptSession[str], prompt: FormattedText, default: str) -> str:

@@ -13,7 +13,7 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
-_PASTES = ("\x1b[?2004h", "\x1b[?2004l")  # a terminal marks what is pasted, and stops doing so
+PASTES = ("\x1b[?2004h", "\x1b[?2004l")  # a terminal marks what is pasted, and stops doing so
 _ALONE = 0.1  # seconds after which an Escape is a key, and not the beginning of one
 
 
@@ -59,7 +59,7 @@ class TypedLine:
     def _listen(self, wanted: bool) -> None:
         loop, terminal = asyncio.get_running_loop(), sys.stdin.fileno()
         self._listens = wanted
-        print(_PASTES[0 if wanted else 1], end="", file=sys.__stdout__, flush=True)
+        print(PASTES[0 if wanted else 1], end="", file=sys.__stdout__, flush=True)
         if wanted:
             loop.add_reader(terminal, self._read)
             return

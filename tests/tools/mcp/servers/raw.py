@@ -36,6 +36,9 @@ TOOLS: dict[str, list[dict[str, Any]]] = {
     "invalid": [{"name": 5}],
 }
 
+TITLE = "\x1b]0;owned\x07"  # changes what stands above a terminal
+PAINTED = {"name": f"pai{TITLE}nted", "description": TITLE, "arguments": [{"name": f"col{TITLE}our"}]}
+
 UNANSWERED: list[Any] = []  # a call
 
 
@@ -95,7 +98,10 @@ def answer(message: dict[str, Any]) -> None:
         case "initialize":
             result = {
                 "protocolVersion": params["protocolVersion"],
-                "capabilities": {"tools": {"listChanged": True}},
+                "capabilities": {
+                    "tools": {"listChanged": True},
+                    **({"prompts": {}} if HOW == "paints" else {}),
+                },
                 "serverInfo": {"name": "raw", "version": "1.0"},
                 "instructions": "Be kind to it.",
             }
@@ -114,6 +120,8 @@ def answer(message: dict[str, Any]) -> None:
             send(id=UNANSWERED.pop(), result=text("after all"))
         case "tools/list":
             send(id=id, result={"tools": TOOLS.get(HOW, [ECHO])})
+        case "prompts/list" if HOW == "paints":
+            send(id=id, result={"prompts": [PAINTED]})
         case "tools/call":
             call(id, params["name"], params.get("arguments") or {})
         case _ if id is not None:
