@@ -1790,6 +1790,8 @@ LOOSE = [
             'An example:\nTool: read_file\nInput: {"path": "a"}\nOutput: b',
             'An example:\n```\nTool: read_file\nInput: {"path": "a"}\n```',
             'Write `TOOL_CALL: read_file {"path": "a"}` for it.',
+            'Tool: read_file(path="a") reads a file.',
+            'Tool: read_file {"path": "a"} reads a file.',
             'Function: read_file\nArguments: {"path": string}',
             "Tool: read_file\nIt reads a file.",
             "Function: read_file(path, lines)",
@@ -1819,6 +1821,12 @@ LOOSE = [
         'Tool: read_file\nInput: as below\n<tool_call>{"name": "get_time"}</tool_call>',
         (TIME,),
         "Tool: read_file\nInput: as below",
+    ),
+    Reply(
+        "a call behind a word for it, and one that cannot be read",
+        'Tool: get_time {}\nTool: read_file {"path": ',
+        (TIME,),
+        'Tool: read_file {"path": ',
     ),
     Reply(
         "a program that ends the reply",
