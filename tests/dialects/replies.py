@@ -1808,6 +1808,7 @@ LOOSE = [
             "<code>\nf(a=1)\n</code>",
             '{"role": "assistant", "content": "Hi.", "tool_calls": []}',
             '```tool_code\nx = f(path="a")\n```',
+            '```tool_code\nread_file(path="a")\nprint(1, f"{get_time()}")\n```',  # half of it would be lost
         )
     ),
     Reply(
@@ -1827,6 +1828,12 @@ LOOSE = [
         'Tool: get_time {}\nTool: read_file {"path": ',
         (TIME,),
         'Tool: read_file {"path": ',
+    ),
+    Reply(
+        "a program that does something with what a call gave",
+        '```tool_code\nx = read_file(path="a")\nprint(len(x))\n```\nDone.',
+        (_read("a"),),
+        "Done.",
     ),
     Reply(
         "a program that ends the reply",
