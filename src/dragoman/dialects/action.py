@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor, Form, Steps
-from dragoman.dialects.grammar import Dialect, open_fence, tool_named
+from dragoman.dialects.grammar import RESULTS, Dialect, open_fence, tool_named
 from dragoman.dialects.json_text import read_json
 from dragoman.dialects.llama_pythonic import written_call
 from dragoman.dialects.loose_json import loose_calls, plain_name
@@ -21,6 +21,7 @@ from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.values import arguments_in_order, only_argument, value_of
 from dragoman.messages.request import ToolSpec
 from dragoman.wire.arguments import parse_arguments
+from dragoman.wire.thinking import END_TOKENS
 
 THOUGHT, ACTION, INPUT, OBSERVATION = "Thought:", "Action:", "Action Input:", "Observation:"
 
@@ -42,7 +43,12 @@ _INPUTS: tuple[Form, ...] = (
     *map(label, ("action input", "tool input", "input", "arguments", "args", "parameters", "params")),
     *map(label, ("tool arguments", "tool args", "function arguments", "function args")),
 )
-_ENDS = (f"\n{OBSERVATION}", f"\n{ACTION}", f"\n{THOUGHT}", "\n\n")
+_ENDS: tuple[Form, ...] = (
+    *("\n\n", *END_TOKENS),
+    *(("\n", *label(words)) for words in ("observation", "action", "thought", "final answer")),
+    *(("\n", *(map(re.escape, one) if isinstance(one, str) else one)) for one in RESULTS),
+)
+"""What stands behind an input that is plain text."""
 _NAME = re.compile(r"[\w.-]{1,99}")
 _MORE_STARS = re.compile(r"\*{0,2}")
 _AROUND_NAME = " \t\r`*\"'"
