@@ -98,3 +98,12 @@ def test_c4_a_reply_that_ends_in_front_of_the_input_is_told_so() -> None:
     assert not parsed.calls
     assert "ends before it does" in parsed.errors[0]
     assert dialect("any").parse("Action: wait\n", TOOLS).calls == (TextCall("wait", {}),)
+
+
+def test_d1_an_attribute_that_the_tool_has_is_an_argument_whatever_its_name() -> None:
+    tools = (_tool("find", [], id=NUMBER, type=TEXT),)
+    for reply in ('<find id="3" type="a"/>', '<tool name="find" id="3" type="a"/>'):
+        assert dialect("any").parse(reply, tools).calls == (TextCall("find", {"id": 3, "type": "a"}),)
+    assert dialect("any").parse('<tool name="find" id="c1"><id>3</id></tool>', tools).calls == (
+        TextCall("find", {"id": 3}),
+    )
