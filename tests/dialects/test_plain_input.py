@@ -75,6 +75,7 @@ def test_d3_where_it_is_not_certain_which_argument_is_meant_the_model_is_told(re
         '**Action:** wait\n**Action Input:** {"seconds": 12}',
         "Action: wait(12)",
         "Action: wait[12]",
+        "Action: search[two [2] words]",
         "```tool_code\nx = wait(12)\n```",
         "<code>\nwait(12)\n</code>",
         '<wait seconds="12"/>',

@@ -148,11 +148,13 @@ def _close(cursor: Cursor, fenced: str) -> Steps[None]:
 
 def _bracketed(dialect: Dialect, cursor: Cursor, name: str, tool: ToolSpec | None) -> Reading:
     """What stands in brackets behind the name, and nothing behind them: `search[a few words]`."""
-    line, _ = yield from cursor.until("\n")
+    line, mark = yield from cursor.until("\n")
     inner, bracket, behind = line.removeprefix("[").rpartition("]")
     if tool is None or not bracket or behind.strip():
         return None
     inner = inner.strip()
+    if cursor.broken_off and not mark:  # it may have been a bracket within them
+        return [dialect.bad("the reply ends before it does", name)]
     if inner.startswith("{"):
         return [dialect.called(name, inner)]
     if only := only_argument(tool):
