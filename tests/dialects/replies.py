@@ -1794,6 +1794,7 @@ LOOSE = [
             'Tool: read_file {"path": "a"} reads a file.',
             'Function: read_file\nArguments: {"path": string}',
             "Tool: read_file\nIt reads a file.",
+            'Mine:\nTool: read_file\nParameters: {"type": "object", "properties": {"path": {"type": "string"}}}',
             "Function: read_file(path, lines)",
             "These:\nFunction: read_file(path, lines)",
             "Tool: read_file [1]\nIt reads a file.",

@@ -14,7 +14,7 @@ from dragoman.dialects.cursor import Cursor, Form, Steps
 from dragoman.dialects.grammar import RESULTS, Dialect, open_fence, tool_named
 from dragoman.dialects.json_text import read_json
 from dragoman.dialects.llama_pythonic import written_call
-from dragoman.dialects.loose_json import loose_calls, plain_name
+from dragoman.dialects.loose_json import is_schema, loose_calls, plain_name
 from dragoman.dialects.python_calls import CALL, read_python_calls
 from dragoman.dialects.python_text import plain_value
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
@@ -137,7 +137,7 @@ def _json_input(cursor: Cursor, name: str) -> Reading:
     payload = yield from read_json(cursor, lambda members: False)
     arguments = None if payload.flaw else parse_arguments(payload.text)
     yield from _close(cursor, fenced)
-    return None if arguments is None else [TextCall(name, arguments)]
+    return None if arguments is None or is_schema(arguments) else [TextCall(name, arguments)]
 
 
 def _close(cursor: Cursor, fenced: str) -> Steps[None]:
