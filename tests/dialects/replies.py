@@ -1857,6 +1857,7 @@ LOOSE = [
     Reply(
         "an argument in its order and by its name", "read_file('a', path='b')", (), "", ("is there twice",)
     ),
+    Reply("ReAct, without input", "So:\nAction: get_time\nI wait.", (TIME,), "So:\nI wait."),
     Reply("ReAct, in brackets", "Hm.\nAction: read_file[a, 3]", (), "Hm.", ("have to be named",)),
     Reply("ReAct, in brackets and order", "Action: read_file['a', 3]", (_read("a", lines=3),)),
     Reply("JSON that ends the reply", f"I look.\n\n{_PARIS}\n", (_read("a"),), "I look."),

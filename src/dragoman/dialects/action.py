@@ -97,11 +97,12 @@ def read_action(
         return None
     if mark == "[":
         return (yield from _bracketed(dialect, cursor, name, tool)) if certain else None
-    yield from cursor.space()
+    space = yield from cursor.space()
     if not (yield from cursor.accept(*_INPUTS)) and mark != "{":
         if not (mark and tool and certain):
             return None
         cut = cursor.over and (cursor.broken_off or cursor.at < len(cursor.text))  # or ends in such a word
+        cursor.back(len(space))
         return [dialect.bad("the reply ends before it does", name) if cut else dialect.called(name, "")]
     return (yield from (_input(dialect, cursor, name, tool) if certain else _json_input(cursor, name)))
 
@@ -152,9 +153,9 @@ def _bracketed(dialect: Dialect, cursor: Cursor, name: str, tool: ToolSpec | Non
     inner, bracket, behind = line.removeprefix("[").rpartition("]")
     if tool is None or not bracket or behind.strip():
         return None
-    inner = inner.strip()
     if cursor.broken_off and not mark:  # it may have been a bracket within them
         return [dialect.bad("the reply ends before it does", name)]
+    inner = inner.strip()
     if inner.startswith("{"):
         return [dialect.called(name, inner)]
     if only := only_argument(tool):
