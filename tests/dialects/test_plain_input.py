@@ -58,6 +58,7 @@ def test_d1_plain_text_is_the_argument_that_is_meant(reply: str, call: tuple[str
         "Action: move\nAction Input: a",  # which of the two?
         "Action: move[a]",
         "Action: mixed('a', 'b')",  # the first is not the first that it needs
+        "Action: mixed('a')",
     ],
 )
 def test_d3_where_it_is_not_certain_which_argument_is_meant_the_model_is_told(reply: str) -> None:
