@@ -1790,8 +1790,11 @@ LOOSE = [
             'An example:\nTool: read_file\nInput: {"path": "a"}\nOutput: b',
             'An example:\n```\nTool: read_file\nInput: {"path": "a"}\n```',
             'Write `TOOL_CALL: read_file {"path": "a"}` for it.',
+            'Tool: read_file(path="a") reads a file.',
+            'Tool: read_file {"path": "a"} reads a file.',
             'Function: read_file\nArguments: {"path": string}',
             "Tool: read_file\nIt reads a file.",
+            'Mine:\nTool: read_file\nParameters: {"type": "object", "properties": {"path": {"type": "string"}}}',
             "Function: read_file(path, lines)",
             "These:\nFunction: read_file(path, lines)",
             "Tool: read_file [1]\nIt reads a file.",
@@ -1806,6 +1809,7 @@ LOOSE = [
             "<code>\nf(a=1)\n</code>",
             '{"role": "assistant", "content": "Hi.", "tool_calls": []}',
             '```tool_code\nx = f(path="a")\n```',
+            '```tool_code\nread_file(path="a")\nprint(1, f"{get_time()}")\n```',  # half of it would be lost
         )
     ),
     Reply(
@@ -1819,6 +1823,18 @@ LOOSE = [
         'Tool: read_file\nInput: as below\n<tool_call>{"name": "get_time"}</tool_call>',
         (TIME,),
         "Tool: read_file\nInput: as below",
+    ),
+    Reply(
+        "a call behind a word for it, and one that cannot be read",
+        'Tool: get_time {}\nTool: read_file {"path": ',
+        (TIME,),
+        'Tool: read_file {"path": ',
+    ),
+    Reply(
+        "a program that does something with what a call gave",
+        '```tool_code\nx = read_file(path="a")\nprint(len(x))\n```\nDone.',
+        (_read("a"),),
+        "Done.",
     ),
     Reply(
         "a program that ends the reply",
@@ -1841,6 +1857,7 @@ LOOSE = [
     Reply(
         "an argument in its order and by its name", "read_file('a', path='b')", (), "", ("is there twice",)
     ),
+    Reply("ReAct, without input", "So:\nAction: get_time\nI wait.", (TIME,), "So:\nI wait."),
     Reply("ReAct, in brackets", "Hm.\nAction: read_file[a, 3]", (), "Hm.", ("have to be named",)),
     Reply("ReAct, in brackets and order", "Action: read_file['a', 3]", (_read("a", lines=3),)),
     Reply("JSON that ends the reply", f"I look.\n\n{_PARIS}\n", (_read("a"),), "I look."),

@@ -59,3 +59,16 @@ def test_d1_a_word_for_results_is_text_where_no_call_stands_before_it() -> None:
     prose = "A <tool_response> holds the result.\nObservation: so it is."
     assert read_in_pieces(prose) == ([], prose, "")
     assert read_in_pieces(f"{TAG}\n{prose}") == (["add"], prose, "")
+
+
+def test_d1_behind_a_call_that_cannot_be_read_a_result_is_made_up_as_well() -> None:
+    parsed = dialect("any").parse(f"Action: add\nAction Input: 1\nObservation: {PLAYED}", TOOLS)
+    assert (parsed.calls, parsed.text, parsed.reasoning) == ((), "", PLAYED)
+    assert "add did not run" in parsed.errors[0]
+
+
+def test_d3_a_call_with_its_made_up_result_in_a_thought_that_the_prompt_began_does_not_count() -> None:
+    thought = f"{TAG}\n<tool_response>3</tool_response>\nSo it is.\n"
+    assert read_in_pieces(f"{thought}</think>\nIt is 3.")[:2] == ([], "It is 3.")
+    played = f"{thought}<think>Hm.</think>\nIt is 3, and `</think>` a tag."  # this one began
+    assert read_in_pieces(played)[:2] == (["add"], "")

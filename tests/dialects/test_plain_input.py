@@ -31,6 +31,10 @@ TOOLS = (
         ("Action: search\nAction Input: two words\nObservation: ", ("search", {"query": "two words"})),
         ('Thought: Hm.\n**Action:** search\n**Action Input:** "a"', ("search", {"query": "a"})),
         ("Action: search[two [2] words]", ("search", {"query": "two [2] words"})),
+        ("**Action:** search\n**Action Input:** a b\n**Observation:** 3", ("search", {"query": "a b"})),
+        ("Action: search\nAction Input: a b\nFinal Answer: 3", ("search", {"query": "a b"})),
+        ("Action: search\nAction Input: a b\n<tool_response>3", ("search", {"query": "a b"})),
+        ("Action: search\nAction Input: a b<|im_end|>\n<|im_start|>user\n3", ("search", {"query": "a b"})),
         ("Action: search('a')", ("search", {"query": "a"})),
         ("Action: search\nAction Input:\n```py\na = 1\n\nb\n```", ("search", {"query": "a = 1\n\nb"})),
         ('Action: search\nAction Input: {"query": "a", "limit": 3}', ("search", {"query": "a", "limit": 3})),
@@ -54,6 +58,7 @@ def test_d1_plain_text_is_the_argument_that_is_meant(reply: str, call: tuple[str
         "Action: move\nAction Input: a",  # which of the two?
         "Action: move[a]",
         "Action: mixed('a', 'b')",  # the first is not the first that it needs
+        "Action: mixed('a')",
     ],
 )
 def test_d3_where_it_is_not_certain_which_argument_is_meant_the_model_is_told(reply: str) -> None:
@@ -71,6 +76,7 @@ def test_d3_where_it_is_not_certain_which_argument_is_meant_the_model_is_told(re
         '**Action:** wait\n**Action Input:** {"seconds": 12}',
         "Action: wait(12)",
         "Action: wait[12]",
+        "Action: search[two [2] words]",
         "```tool_code\nx = wait(12)\n```",
         "<code>\nwait(12)\n</code>",
         '<wait seconds="12"/>',
@@ -94,3 +100,12 @@ def test_c4_a_reply_that_ends_in_front_of_the_input_is_told_so() -> None:
     assert not parsed.calls
     assert "ends before it does" in parsed.errors[0]
     assert dialect("any").parse("Action: wait\n", TOOLS).calls == (TextCall("wait", {}),)
+
+
+def test_d1_an_attribute_that_the_tool_has_is_an_argument_whatever_its_name() -> None:
+    tools = (_tool("find", [], id=NUMBER, type=TEXT),)
+    for reply in ('<find id="3" type="a"/>', '<tool name="find" id="3" type="a"/>'):
+        assert dialect("any").parse(reply, tools).calls == (TextCall("find", {"id": 3, "type": "a"}),)
+    assert dialect("any").parse('<tool name="find" id="c1"><id>3</id></tool>', tools).calls == (
+        TextCall("find", {"id": 3}),
+    )

@@ -11,16 +11,17 @@ import re
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor, Form, Steps
-from dragoman.dialects.grammar import Dialect, open_fence, tool_named
+from dragoman.dialects.grammar import RESULTS, Dialect, open_fence, tool_named
 from dragoman.dialects.json_text import read_json
 from dragoman.dialects.llama_pythonic import written_call
-from dragoman.dialects.loose_json import loose_calls, plain_name
+from dragoman.dialects.loose_json import is_schema, loose_calls, plain_name
 from dragoman.dialects.python_calls import CALL, read_python_calls
 from dragoman.dialects.python_text import plain_value
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.values import arguments_in_order, only_argument, value_of
 from dragoman.messages.request import ToolSpec
 from dragoman.wire.arguments import parse_arguments
+from dragoman.wire.thinking import END_TOKENS
 
 THOUGHT, ACTION, INPUT, OBSERVATION = "Thought:", "Action:", "Action Input:", "Observation:"
 
@@ -42,7 +43,12 @@ _INPUTS: tuple[Form, ...] = (
     *map(label, ("action input", "tool input", "input", "arguments", "args", "parameters", "params")),
     *map(label, ("tool arguments", "tool args", "function arguments", "function args")),
 )
-_ENDS = (f"\n{OBSERVATION}", f"\n{ACTION}", f"\n{THOUGHT}", "\n\n")
+_ENDS: tuple[Form, ...] = (
+    *("\n\n", *END_TOKENS),
+    *(("\n", *label(words)) for words in ("observation", "action", "thought", "final answer")),
+    *(("\n", *(map(re.escape, one) if isinstance(one, str) else one)) for one in RESULTS),
+)
+"""What stands behind an input that is plain text."""
 _NAME = re.compile(r"[\w.-]{1,99}")
 _MORE_STARS = re.compile(r"\*{0,2}")
 _AROUND_NAME = " \t\r`*\"'"
@@ -91,11 +97,12 @@ def read_action(
         return None
     if mark == "[":
         return (yield from _bracketed(dialect, cursor, name, tool)) if certain else None
-    yield from cursor.space()
+    space = yield from cursor.space()
     if not (yield from cursor.accept(*_INPUTS)) and mark != "{":
         if not (mark and tool and certain):
             return None
         cut = cursor.over and (cursor.broken_off or cursor.at < len(cursor.text))  # or ends in such a word
+        cursor.back(len(space))
         return [dialect.bad("the reply ends before it does", name) if cut else dialect.called(name, "")]
     return (yield from (_input(dialect, cursor, name, tool) if certain else _json_input(cursor, name)))
 
@@ -131,7 +138,7 @@ def _json_input(cursor: Cursor, name: str) -> Reading:
     payload = yield from read_json(cursor, lambda members: False)
     arguments = None if payload.flaw else parse_arguments(payload.text)
     yield from _close(cursor, fenced)
-    return None if arguments is None else [TextCall(name, arguments)]
+    return None if arguments is None or is_schema(arguments) else [TextCall(name, arguments)]
 
 
 def _close(cursor: Cursor, fenced: str) -> Steps[None]:
@@ -142,10 +149,12 @@ def _close(cursor: Cursor, fenced: str) -> Steps[None]:
 
 def _bracketed(dialect: Dialect, cursor: Cursor, name: str, tool: ToolSpec | None) -> Reading:
     """What stands in brackets behind the name, and nothing behind them: `search[a few words]`."""
-    line, _ = yield from cursor.until("\n")
+    line, mark = yield from cursor.until("\n")
     inner, bracket, behind = line.removeprefix("[").rpartition("]")
     if tool is None or not bracket or behind.strip():
         return None
+    if cursor.broken_off and not mark:  # it may have been a bracket within them
+        return [dialect.bad("the reply ends before it does", name)]
     inner = inner.strip()
     if inner.startswith("{"):
         return [dialect.called(name, inner)]

@@ -109,9 +109,10 @@ def _element(
     attributes = {key: unescape(one or other) for key, one, other in _ATTRIBUTE.findall(head)}
     tool, may_be_empty = tool_named(tag, tools), True
     if tool is None and attributes:
-        given = next((attributes[key] for key in _NAMING if key in attributes), "")
-        tool, may_be_empty = tool_named(plain_name(given), tools), _local(tag) in _ONE
-        attributes = {key: text for key, text in attributes.items() if key not in _BESIDE}
+        naming = next((key for key in _NAMING if key in attributes), "")
+        tool, may_be_empty = tool_named(plain_name(attributes.pop(naming, "")), tools), _local(tag) in _ONE
+        beside = {key for key in _BESIDE if not (tool and empty and has_argument(key, tool))}
+        attributes = {key: text for key, text in attributes.items() if key not in beside}
     elif tool is not None and not all(has_argument(key, tool) for key in attributes):
         return None  # HTML has elements with all kinds of names
     if tool is None and empty:

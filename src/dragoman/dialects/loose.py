@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from dragoman.dialects.action import BOLD_ACTION, LABELS, read_action
 from dragoman.dialects.cursor import BLANK, Cursor, Form, Steps, marks
-from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.grammar import Dialect, ends_line, tool_named
 from dragoman.dialects.json_text import read_json
 from dragoman.dialects.loose_json import AROUND, NAMES, loose_calls, plain_name
 from dragoman.dialects.python_calls import ASSIGNED, CALL, COMMENT, read_python_calls
@@ -132,16 +132,20 @@ def _labelled(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
     behind it, it is an example."""
     begins = not (yield from cursor.space())
     found: list[FoundCall] = []
+    behind = cursor.taken  # the last call
     while (yield from cursor.accept(*LABELS)):
         calls = yield from read_action(dialect, cursor, tools, known=True, certain=False)
         if not calls or isinstance(calls, str) or any(isinstance(one, BadCall) for one in calls):
             break
+        if not (yield from ends_line(cursor)):
+            break
         found += calls
-        space = yield from cursor.space()
-        if not (yield from cursor.sees(*LABELS)):
-            cursor.back(len(space) if begins else 0)
-            return found if begins or (yield from _ends(cursor)) else None
-    return found or None if begins else None
+        behind = cursor.taken
+        yield from cursor.space()
+    if not found or not (begins or (yield from _ends(cursor))):
+        return None
+    cursor.back(cursor.taken - behind if begins else 0)
+    return found
 
 
 def _code(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:

@@ -55,7 +55,7 @@ def read_python_calls(
         before = cursor.taken
         yield from cursor.accept("()")  # `.call()` that was read already
         yield from cursor.run(_BETWEEN)
-        while (yield from _read_aside(cursor)):
+        while (yield from _read_aside(cursor, tools)):
             before = cursor.taken
             yield from cursor.run(_BETWEEN)
         if not (yield from cursor.sees(CALL, ASSIGNED)):
@@ -64,8 +64,8 @@ def read_python_calls(
     return found
 
 
-def _read_aside(cursor: Cursor) -> Steps[bool]:
-    """Read what a program does with what a call gave, or a comment; not a call that is printed."""
+def _read_aside(cursor: Cursor, tools: Tools | None) -> Steps[bool]:
+    """Read what a program does with what a call gave, or a comment; not what holds another call."""
     if (yield from cursor.accept(*_ASIDE)):
         return True
     if not (yield from cursor.sees((*_PRINT, r"\("))):
@@ -73,10 +73,15 @@ def _read_aside(cursor: Cursor) -> Steps[bool]:
     before, machine = cursor.taken, PythonMachine()
     text = yield from cursor.value(machine)
     calls = listed_calls(f"[{text}]") if machine.state == "whole" else None
-    if calls and not any(isinstance(one, ast.Call) for one in calls[0][1].args):
+    if calls and not _calls_tool(calls[0][1], tools):
         return True
     cursor.back(cursor.taken - before)
     return False
+
+
+def _calls_tool(program: ast.AST, tools: Tools | None) -> bool:
+    called = (ast.unparse(one.func) for one in ast.walk(program) if isinstance(one, ast.Call))
+    return any(tool_named(plain_name(name), tools) for name in called)
 
 
 def _found(

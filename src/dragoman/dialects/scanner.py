@@ -167,7 +167,7 @@ class Scanner:
             self.assumed = header if header in WORDS else ""
             yield from self._thought(header)
         while True:
-            if self.openers and self._shown.gapped and not self._shown.thinks:
+            if self.found and self._shown.gapped and not self._shown.thinks:
                 yield from self._made_up()
             if self.tagged and self._shown.unsaid and not self._answer_end:
                 yield from self._marked_answer()
@@ -256,7 +256,8 @@ class Scanner:
 
     def _made_up(self) -> Steps[None]:
         """Behind a call: a result that the model made up. The rest of the reply goes on from it, so it is
-        shown as a thought, and no call in it counts."""
+        shown as a thought, and no call in it counts. Where a thought ends in it that never began, the call
+        stood in that thought."""
         cursor = self._cursor
         space = yield from cursor.space()
         if not (yield from cursor.accept(*self._grammar.results)):
@@ -265,12 +266,21 @@ class Scanner:
         yield from cursor.space()
         self._drop("")
         self._shown.switch("reasoning")
+        wanted, begun = marks(*self._thoughts, *self._thought_ends, *END_TOKENS), 0
         while True:
-            cursor.at = len(cursor.text)
+            mark = cursor.seek(wanted)
             self._shown.add(cursor.cut())
-            if cursor.over:
+            lone = mark in self._thought_ends and not begun and not self.tagged
+            if lone and self._shown.last != "`":
+                self._shown.switch("text")
+                self._end_of_thought(mark)
                 return
-            yield
+            begun += (mark in self._thoughts) - (mark in self._thought_ends and begun > 0)
+            cursor.at += len(mark)
+            if not mark and cursor.over:
+                return
+            if not mark:
+                yield from self._wait(wanted)
 
     # ── thoughts ──────────────────────────────────────────────────────────────────────────────────
 

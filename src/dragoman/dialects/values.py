@@ -129,8 +129,6 @@ def arguments_in_order(count: int, tool: ToolSpec) -> list[str] | None:
     """The names of the first arguments. None if it is not certain which are meant: those that are needed
     have to come first."""
     names, needed = argument_names(tool), _needed(tool)
-    if count == 1 and (only := only_argument(tool)):
-        return [only]
     first = [*needed, *(name for name in names if name not in needed)][:count]
     return first if len(first) == count and first == names[:count] else None
 
