@@ -25,11 +25,13 @@ from dragoman import (
 )
 from dragoman.errors import EngineError, StoreUnavailable
 from dragoman.messages.events import Event
+from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import TurnRow
 from dragoman.turn.drivers.jobs import TurnLimits
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE, eventually
+from tests.postgres import Server, schema_of
 from tests.runtimes import add, model_of, runtime_with
 
 
@@ -181,11 +183,20 @@ async def test_a_house_must_be_opened_first(tmp_path: Path) -> None:
         await Runtime(tmp_path / "chat.db", model=ScriptedModel([])).send("hi")
 
 
-@pytest.mark.parametrize("limits", [None, TurnLimits(per_node=1, per_person=1)])
-def test_a_house_may_be_opened_again_in_another_event_loop(tmp_path: Path, limits: TurnLimits | None) -> None:
+_LIMITS = TurnLimits(per_node=1, per_person=1)
+
+
+@pytest.mark.parametrize(
+    ("engine", "limits"), [("sqlite", None), ("sqlite", _LIMITS), ("postgres", None), ("postgres", _LIMITS)]
+)
+def test_a_house_may_be_opened_again_in_another_event_loop(
+    tmp_path: Path, engine: str, limits: TurnLimits | None, request: pytest.FixtureRequest
+) -> None:
     """S3: it takes up what it left, hears what comes, and begins what is queued."""
     script = [says("hello"), calls("add", a=1, b=1), says("2"), says("later")]
-    runtime = runtime_with(tmp_path, script, tools=[add], allow=[], turn_limits=limits)
+    server: Server | None = request.getfixturevalue("postgres") if engine == "postgres" else None
+    store = PostgresStore(server.url(schema_of(tmp_path))) if server else SqliteStore(tmp_path / "chat.db")
+    runtime = Runtime(store, model=ScriptedModel(script), tools=[add], turn_limits=limits)
 
     async def ask() -> tuple[str, str]:
         async with runtime:

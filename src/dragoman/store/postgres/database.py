@@ -76,12 +76,11 @@ class PostgresDatabase(SqlDatabase):
         self._migrates = migrates
         self._lines: dict[str, asyncio.Task[Any]] = {}
         self._writes: set[asyncio.Task[Any]] = set()
-        self._slow = asyncio.Semaphore(max(1, connections // 2))
         self._closed = False
 
     def __getattr__(self, name: str) -> NoReturn:
         """Reached only for what `open` makes."""
-        if name in ("_pool", "_session", "_owner_name", "_upkeep"):
+        if name in ("_pool", "_session", "_owner_name", "_upkeep", "_slow"):
             raise ConfigError("the store is not open: use a Runtime in `async with`, a SyncRuntime in `with`")
         raise AttributeError(name)
 
@@ -91,6 +90,8 @@ class PostgresDatabase(SqlDatabase):
         from dragoman.store.postgres.session import OwnerSession
 
         settings = self._settings()
+        self._closed = False  # it may have been open before
+        self._slow = asyncio.Semaphore(max(1, self._size // 2))
         try:
             first = await driver.connect(self._url, server_settings=settings, timeout=15)
             try:
