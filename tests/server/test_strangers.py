@@ -335,22 +335,34 @@ async def test_a_stream_hears_that_its_reader_has_gone_also_where_another_reques
 
 
 async def test_who_offers_http_2_is_answered_as_ever_and_its_body_is_read() -> None:
-    """U2: Java's client and `curl --http2` send such an offer with their first request."""
+    """U2: Java's client and `curl --http2` send such an offer, wherever its bytes are cut."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        message = await receive()
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": message["body"]})
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body, more = body + message["body"], message["more_body"]
+        length = (b"content-length", b"%d" % len(body))
+        await send({"type": "http.response.start", "status": 200, "headers": [length]})
+        await send({"type": "http.response.body", "body": body})
+
+    async def answer() -> bytes:
+        head = await reader.readuntil(b"\r\n\r\n")
+        return await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split()[0]))
 
     offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAA\r\n"
-    body = b"a\r\nUpgrade: h2c\r\n"
+    body = b"a\r\nUpgrade: h2c\r\n\r\n"
+    before = b"POST / HTTP/1.1\r\nHost: localhost\r\n%bContent-Length: 1\r\n\r\nb" % offer
+    request = before[:-6] + b"%d\r\n\r\n%b" % (len(body), body)
     async with listening(app) as url, asyncio.timeout(PATIENCE):
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-        writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + offer)
-        writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-        assert b"200" in await reader.readline()
-        await reader.readuntil(b"\r\n\r\n")
-        assert body in await reader.readuntil(b"h2c\r\n")
+        for cut in range(len(request)):
+            writer.write(before + request[:cut])
+            assert await answer() == b"b"  # so that the first piece was read alone
+            writer.write(request[cut:])
+            assert await answer() == body
+        writer.write(request.replace(b"Upgrade, ", b"close, Upgrade, "))
+        assert await answer() == body
         writer.close()
 
 

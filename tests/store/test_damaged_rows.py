@@ -34,7 +34,7 @@ async def said(runtime: Runtime, text: str) -> str:
 
 
 async def test_a_text_that_one_bit_has_made_bytes_is_a_text_all_the_same(tmp_path: Path) -> None:
-    """S1: the list has it, it is found, and it is exported and deleted."""
+    """S1: the list has it, it is found and exported, what is said in it is there, and it is deleted."""
     async with runtime_with(tmp_path, lambda _: says("black")) as runtime:
         raven, swan = await said(runtime, "raven"), await said(runtime, "swan")
         with disk(runtime, tmp_path) as db:
@@ -49,6 +49,9 @@ async def test_a_text_that_one_bit_has_made_bytes_is_a_text_all_the_same(tmp_pat
         assert {one.conversation for one in await runtime.search("black")} == {raven, swan}
         assert "black" in str(await runtime.export(raven))
         assert "black" in await runtime.export_markdown(raven)
+        chat = await runtime.conversation(raven)
+        await (await chat.send("again")).result()
+        assert [one.text for one in await chat.messages()] == ["raven", "black", "again", "black"]
         await runtime.delete(raven)
         assert [one.id for one in await runtime.conversations()] == [swan]
 

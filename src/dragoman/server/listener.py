@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import re
 import socket
 import sys
 import time
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import httptools
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
@@ -41,7 +41,6 @@ _PEER_HAS_GONE = {
     errno.EHOSTUNREACH,
 }
 _QUIET = 60.0  # seconds between two lines of the log about the same
-_OFFER = re.compile(rb"(?<=\r\n)upgrade:[ \t]*h2c[ \t]*\r\n", re.IGNORECASE)
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -49,6 +48,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def __init__(self, listener: SocketListener, config: uvicorn.Config, state: ServerState) -> None:
         super().__init__(config, state, {CONNECTION: self}, asyncio.get_running_loop())
+        self.parser: RequestParser = RequestParser(self)
         self.address = ""
         self._listener = listener
         self._limits = listener.limits
@@ -77,7 +77,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._size += len(data)
-        super().data_received(_without_offer(data) if self._in_head and b"h2c" in data else data)
+        super().data_received(data)
         most = self._limits.head_size if self._in_head else _MOST_FROM_STRANGERS
         if self._size > most and (self._in_head or not self._known):
             self.hang_up()
@@ -87,6 +87,8 @@ class HttpConnection(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        if self.parser.offers:
+            return
         self._in_head, self._size = False, 0
         self._within(None if self._known else self._limits.stranger)
         self._listener.connections.touch(self)
@@ -94,6 +96,8 @@ class HttpConnection(HttpToolsProtocol):
         self._waiting.append(self.cycle)
 
     def on_message_complete(self) -> None:
+        if self.parser.offers:
+            return
         self._in_head, self._size = True, 0
         super().on_message_complete()
 
@@ -132,11 +136,37 @@ class HttpConnection(HttpToolsProtocol):
         self._deadline = None if seconds is None else self.loop.call_later(seconds, self.hang_up)
 
 
-def _without_offer(data: bytes) -> bytes:
-    """Whoever offers HTTP/2 (Java, `curl --http2`) is answered in HTTP/1.1: at an offer that stands there the
-    parser stops, and the body is lost."""
-    head, end, body = data.partition(b"\r\n\r\n")
-    return _OFFER.sub(b"", head + b"\r\n") + end[2:] + body if end else data
+class RequestParser(httptools.HttpRequestParser):
+    """Whoever offers HTTP/2 (Java, `curl --http2`) is answered in HTTP/1.1. At an offer a parser stops, and
+    leaves the body to the other protocol: a new one is given the head without the offer, and goes on."""
+
+    def __init__(self, connection: HttpConnection) -> None:
+        super().__init__(connection)
+        self.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+        self._connection = connection
+
+    @property
+    def offers(self) -> bool:
+        return self.should_upgrade() and self.get_method() != b"CONNECT"
+
+    def feed_data(self, data: Any) -> None:
+        parser, rest = self, memoryview(data)  # with maybe many requests in it
+        while rest:
+            try:
+                httptools.HttpRequestParser.feed_data(parser, rest)
+                break
+            except httptools.HttpParserUpgrade as stopped:
+                if not parser.offers:
+                    raise
+                head, rest = parser.head_without_offer(), rest[stopped.args[0] :]
+                parser = self._connection.parser = RequestParser(self._connection)
+                httptools.HttpRequestParser.feed_data(parser, head)
+
+    def head_without_offer(self) -> bytes:
+        url, headers = self._connection.url, self._connection.headers
+        lines = [b"%b %b HTTP/%b" % (self.get_method(), url, self.get_http_version().encode())]
+        lines += [b"%b: %b" % header for header in headers if header[0] != b"upgrade"]
+        return b"\r\n".join([*lines, b"", b""])
 
 
 class SocketListener:

@@ -135,7 +135,7 @@ async def test_who_stops_an_answer_and_says_something_else_gets_an_answer_to_tha
 async def test_results_that_came_to_nothing_are_answered_when_they_are_sent_again(
     tmp_path: Path, line: Line
 ) -> None:
-    """T6, T8 × F2: as a message is; and what is said next goes on from there."""
+    """T6, T8 × F2: as a message is, and as they are asked about now; what is said next goes on from there."""
     script = [says("I look.") + calls("where"), line, says("In Rome."), says("Five.")]
     async with called(tmp_path, script) as (client, site):
         messages: list[Any] = [user("Where am I?")]
@@ -153,7 +153,10 @@ async def test_results_that_came_to_nothing_are_answered_when_they_are_sent_agai
         await stream.close()
         await eventually(lambda: not [*site.runtime.bus.turns()])
         for _ in range(2):
-            reply = await client.chat.completions.create(model=MODEL, messages=messages, tools=[CHAT_TOOL])
+            reply = await client.chat.completions.create(
+                model=MODEL, messages=messages, tools=[CHAT_TOOL], temperature=0.5
+            )
+            assert model_of(site.runtime).requests[-1].options["temperature"] == 0.5
             messages += [{"role": "assistant", "content": reply.choices[0].message.content}, user("2+3?")]
         assert [one["content"] for one in messages[-4:]] == ["In Rome.", "2+3?", "Five.", "2+3?"]
         assert len(await conversations(site)) == 1

@@ -216,7 +216,9 @@ async def _go_on(context: Context, person: str, wanted: ReplyRequest) -> ReplyPl
             raise missing_output(call.id)
     row = await context.runtime.store.turn(maker.turn)
     if row.state in _CAME_TO_NOTHING and all(calls[id].state is CallState.COMPLETED for id in outputs):
-        return await _answer_anew(context, maker, [*outputs][-1]) if not wanted.brought.sent else None
+        if wanted.brought.sent:
+            return None  # something new is said
+        return await _answer_anew(context, maker, [*outputs][-1], wanted.options)
     if not waiting and wanted.brought.sent and not await _was_said(context, maker.turn, wanted, person):
         return None  # they are history by now, and something new is said
     commands = context.runtime.commands
@@ -228,12 +230,13 @@ async def _go_on(context: Context, person: str, wanted: ReplyRequest) -> ReplyPl
     return ReplyPlace(maker.turn, maker.conversation, maker.id)
 
 
-async def _answer_anew(context: Context, maker: Message, call: str) -> ReplyPlace:
+async def _answer_anew(context: Context, maker: Message, call: str, options: TurnOptions) -> ReplyPlace:
     """Of a turn that broke off or failed behind the calls, whose results are asked about once more."""
     messages, _ = await context.runtime.store.messages(maker.conversation)
     made = next(one for one in maker.calls if one.id == call)
     assert made.result is not None
-    turn = await context.runtime.commands.rerun_call(CallChange(call, result=made.result.text))
+    change = CallChange(call, result=made.result.text)
+    turn = await context.runtime.commands.rerun_call(change, options=options)
     context.publisher.changed(maker.conversation)
     path = Tree(messages).path(maker.id)
     steps = sum(message.turn == maker.turn and message.role == "assistant" for message in path)

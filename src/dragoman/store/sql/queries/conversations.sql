@@ -47,15 +47,15 @@ UPDATE conversations SET settings = :settings WHERE id = :id;
 
 -- name: set_leaf
 UPDATE conversations SET leaf = :leaf, updated = CASE WHEN updated < :at THEN :at ELSE updated END
-WHERE id = :id AND coalesce(leaf, '') = coalesce(:from, leaf, '');
+WHERE id = :id AND CAST(coalesce(leaf, '') AS TEXT) = coalesce(:from, CAST(leaf AS TEXT), '');
 
 -- name: grow_conversation
 -- Whoever has a copy of the tree sees by the revision that it is old. The leaf moves only where the person
--- still looks at the branch that grew.
+-- still looks at the branch that grew; cast, since a damaged file may have it as bytes.
 UPDATE conversations SET
     revision = revision + 1,
     updated = CASE WHEN updated < :at THEN :at ELSE updated END,
-    leaf = CASE WHEN :to IS NOT NULL AND coalesce(leaf, '') = coalesce(:from, '') THEN :to ELSE leaf END
+    leaf = CASE WHEN :to IS NOT NULL AND CAST(coalesce(leaf, '') AS TEXT) = coalesce(:from, '') THEN :to ELSE leaf END
 WHERE id = :id;
 
 -- name: usage_of
