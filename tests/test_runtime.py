@@ -267,6 +267,30 @@ async def test_what_was_opened_is_closed_where_the_rest_cannot_be(tmp_path: Path
         await store.conversations()
 
 
+def test_a_house_that_cannot_be_opened_again_says_why(tmp_path: Path) -> None:
+    """S3: in another event loop, with what the first one left."""
+
+    class Torn(SqliteStore):
+        torn = False
+
+        async def abandoned_turns(self, *, waiting: bool = True) -> list[TurnRow]:
+            if self.torn:
+                raise StoreUnavailable("the disk is gone", "wait")
+            return await super().abandoned_turns(waiting=waiting)
+
+    store = Torn(tmp_path / "chat.db")
+    runtime = runtime_with(tmp_path, [], store=store, turn_limits=TurnLimits())
+
+    async def open_and_close() -> None:
+        async with runtime:
+            pass
+
+    asyncio.run(open_and_close())
+    store.torn = True
+    with pytest.raises(StoreUnavailable, match="the disk is gone"):
+        asyncio.run(open_and_close())
+
+
 async def test_a_denial_of_nothing_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """P1: a misspelled word protects nobody. What tools a caller brings is known later."""
     with caplog.at_level("WARNING", logger="dragoman.runtime"):

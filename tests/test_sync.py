@@ -89,6 +89,14 @@ def test_a_runtime_that_cannot_be_made_leaves_no_thread(tmp_path: Path) -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == "dragoman"]
 
 
+def test_an_open_house_is_not_opened_once_more(tmp_path: Path) -> None:
+    """Nor closed for who opened it."""
+    with SyncRuntime(tmp_path / "chat.db", model=ScriptedModel([says("hello")])) as runtime:
+        with pytest.raises(ConfigError, match="open already"), runtime:
+            pass
+        assert runtime.send("hi").result().text == "hello"
+
+
 def test_who_stops_reading_can_still_ask_for_the_result(tmp_path: Path) -> None:
     with SyncRuntime(tmp_path / "chat.db", model=ScriptedModel([says("a long answer")])) as runtime:
         turn = runtime.send("go")

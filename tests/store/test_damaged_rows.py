@@ -152,3 +152,22 @@ async def test_a_turn_that_cannot_be_taken_up_for_any_reason_holds_up_no_other(
         assert (await runtime.store.turn(hurt.id)).live
         await runtime.delete((await runtime.store.turn(hurt.id)).conversation)
     assert f"turn {hurt.id} cannot be taken up" in caplog.text
+
+
+async def test_a_queued_turn_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
+    """S3: neither the opening, nor what is queued behind it; and it can be cancelled."""
+    async with runtime_with(tmp_path, [calls("add", a=1, b=2)] * 2, tools=[add], allow=()) as runtime:
+        queued = []
+        for _ in range(2):
+            chat = await runtime.conversation()
+            assert await (await chat.send("go")).reached("waiting")
+            queued.append(await chat.send("and then?", queue=True))
+        hurt, fine = queued
+    with disk(runtime, tmp_path) as db:
+        db.execute("UPDATE turns SET state = 'cancelled', live = 0")
+        db.execute("UPDATE queue SET body = replace(body, 'turn_started', 'x') WHERE turn = ?", (hurt.id,))
+    async with runtime_with(tmp_path, [says("then")]) as runtime:
+        assert (await runtime.turn(fine.id).result()).text == "then"
+    async with runtime_with(tmp_path, []) as runtime:
+        assert await runtime.turn(hurt.id).cancel()
+        assert not (await runtime.store.turn(hurt.id)).live

@@ -248,10 +248,11 @@ async def test_a_tool_may_ask_the_person(tmp_path: Path) -> None:
 
 
 async def test_a_reply_fits_the_schema_of_the_question(tmp_path: Path) -> None:
-    """C8: a field that is left out has its default."""
+    """C8: a field that is left out has its default, or is nothing."""
     fields: dict[str, JsonValue] = {
         "rows": {"type": "integer"},
         "title": {"type": "string", "default": "Sums"},
+        "note": {"type": "string", "default": None},
     }
 
     @tool

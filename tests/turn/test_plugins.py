@@ -102,11 +102,11 @@ async def test_errors_are_told_to_plugins_which_may_mend_them(tmp_path: Path) ->
     assert told == ["hiccup", "broken"]
 
 
-@pytest.mark.parametrize("error", [RuntimeError("mine"), asyncio.CancelledError()])
+@pytest.mark.parametrize("error", [RuntimeError("mine"), BaseException("panic"), asyncio.CancelledError()])
 async def test_events_can_be_watched_and_a_broken_watcher_harms_nobody(
     tmp_path: Path, error: BaseException
 ) -> None:
-    """H8: also one that wants the result of a task that was cancelled."""
+    """H8: also one that fails a test, or wants the result of a task that was cancelled."""
     seen: list[str] = []
 
     class Watches(Plugin):

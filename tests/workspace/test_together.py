@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from subprocess import PIPE
 
 import pytest
 
-from dragoman.errors import BadRequest, RevertConflict
+from dragoman.errors import BadRequest, RevertConflict, StoreUnavailable
 from dragoman.workspace.histories import Histories
 from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.lock import locked
@@ -124,6 +125,15 @@ def test_what_cannot_be_taken_back_at_once_is_taken_back_later(place: Path) -> N
     assert written(place) == ["two"]
     finish_reverts(histories_in(place))
     assert written(place) == ["one", "two"]
+
+
+def test_it_is_told_where_a_damaged_record_keeps_one_from_being_taken_back(place: Path) -> None:
+    """B3: that is not another program, which would be at it."""
+    note = {"at": 0.0, "conversation": "conv_1", "folders": [str(place / "one"), str(place / "two")]}
+    (place / "snapshots" / "together.json").write_text(json.dumps(note))
+    history_of(place / "two").file.write_bytes(b"no database")
+    with pytest.raises(StoreUnavailable, match="the record of the workspace cannot be used"):
+        finish_reverts(histories_in(place))
 
 
 @pytest.mark.slow

@@ -44,6 +44,7 @@ class SyncRuntime:
         **options: Any,
     ) -> None:
         self._loop = LoopThread()
+        self._is_open = False
 
         async def made() -> Runtime:
             return Runtime(store, model=model, **options)
@@ -59,8 +60,10 @@ class SyncRuntime:
         try:
             opening.result()
         except BaseException:
-            self._loop.close(self._undo(opening))
+            if not self._is_open:  # else it stays so for who opened it
+                self._loop.close(self._undo(opening))
             raise
+        self._is_open = True
         return self
 
     async def _undo(self, opening: Future[Runtime]) -> None:

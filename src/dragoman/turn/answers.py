@@ -79,15 +79,17 @@ def _check_own_words(asked: Question, answer: Answer) -> None:
 
 
 def _check_form(asked: Question, value: JsonValue) -> None:
-    """A field that is left out has its default, if there is one."""
-    properties = asked.schema.get("properties")
+    """A field that is needed and left out has its default, if there is one. The default of any other need not
+    fit: `null` often stands for nothing."""
+    properties, required = asked.schema.get("properties"), asked.schema.get("required")
     fields = properties if isinstance(properties, dict) else {}
+    needed = required if isinstance(required, list) else []
     if not isinstance(value, dict):
         raise BadRequest(f"question {asked.id} wants an object with {', '.join(fields)}")
     defaults = {
         name: field["default"]
         for name, field in fields.items()
-        if isinstance(field, dict) and "default" in field
+        if name in needed and isinstance(field, dict) and "default" in field
     }
     try:
         JsonParameters("reply", asked.schema).validate({**defaults, **value})

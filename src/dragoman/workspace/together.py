@@ -70,8 +70,9 @@ def finish_reverts(histories: Histories) -> None:
     try:
         with _alone(histories, 0.0):
             pass
-    except StoreUnavailable:
-        return  # its program lives, and is at it
+    except StoreUnavailable as error:
+        if not error.retryable:  # else its program lives, and is at it
+            raise
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,18 @@ async def test_a_call_of_a_foreign_tool_is_asked_about_with_what_the_server_clai
     assert "The server says that it only reads." in question.text
 
 
-async def test_a_server_is_started_again_in_a_runtime_that_is_opened_again(tmp_path: Path) -> None:
+def test_a_server_is_started_again_in_a_runtime_that_is_opened_again(tmp_path: Path) -> None:
+    """In another event loop, and also after an opening that did not need it."""
     script = [calls("it_echo", text="x"), says("done")] * 2
     runtime = runtime_with(tmp_path, script, tools=[McpSource("it", raw())])
-    for _ in range(2):
+
+    async def open_and_say(*texts: str) -> list[CallState]:
         async with runtime:
-            result = await (await runtime.send("go")).result()
-        assert only_call(result).state is CallState.COMPLETED
+            return [only_call(await (await runtime.send(text)).result()).state for text in texts]
+
+    assert asyncio.run(open_and_say("go")) == [CallState.COMPLETED]
+    assert asyncio.run(open_and_say()) == []
+    assert asyncio.run(open_and_say("go")) == [CallState.COMPLETED]
 
 
 async def test_rules_name_servers_and_tools(tmp_path: Path) -> None:

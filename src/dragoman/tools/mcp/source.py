@@ -142,6 +142,7 @@ class McpSource:
             self._scope.cancel()
         if self._task is not None:
             await asyncio.wait({self._task})
+            self._task = None  # whoever opens it again may do so in another event loop
 
     def reopen(self) -> None:
         self._closed = False

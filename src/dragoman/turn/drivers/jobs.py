@@ -94,6 +94,7 @@ class JobDriver(TaskDriver):
         if self._working is not None:
             self._working.cancel()
             await asyncio.wait([self._working], timeout=_PARTING)
+            self._working = None  # it may be opened again, in another event loop, and not to the end
         self._freed.set()
         running = [live.log for live in self._bus.turns()]
         await super().close()

@@ -7,6 +7,8 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
+from pydantic import ValidationError
+
 from dragoman.background import Background
 from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnInterrupted, TurnSetAside
 from dragoman.store.jobs import job_queue_of
@@ -274,9 +276,10 @@ class TaskDriver:
             with self.beginning():
                 started = await self._store.begin_queued(turn)
                 if started is not None:
-                    with self._given_up_on_error(started):
+                    # What cannot be read holds up no other: it is set aside when it is adopted.
+                    with suppress(ValidationError), self._given_up_on_error(started):
                         facts = await self._store.facts(turn)
-                    await self.begin(started, FACT.load(facts[0]))
+                        await self.begin(started, FACT.load(facts[0]))
         finally:
             del self._beginning[turn]
             decided.set()

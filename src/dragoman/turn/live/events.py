@@ -132,5 +132,7 @@ def _call(listener: Callable[[T], None], value: T) -> None:
     """Neither the turn nor another listener may suffer from what a listener raises."""
     try:
         listener(value)
-    except (Exception, asyncio.CancelledError):  # the latter of a task whose result it wanted
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # also of a task whose result it wanted, and that was cancelled
         _log.warning("a listener of a turn failed", exc_info=True)
