@@ -14,6 +14,7 @@ from dragoman import (
     Agent,
     BadRequest,
     ConfigError,
+    Group,
     Plugin,
     Runtime,
     ScriptedModel,
@@ -252,6 +253,29 @@ async def test_a_house_that_is_left_in_a_cancelled_scope_is_closed(tmp_path: Pat
     assert scope.cancelled_caught
     async with runtime_with(tmp_path, [says("again")]) as second:
         assert (await second.turn(turn.id).result()).text == "again"
+
+
+class Stuck:
+    """A source of tools that cannot be closed."""
+
+    name = "stuck"
+
+    def group(self) -> Group:
+        return Group(self.name, ())
+
+    async def ready(self) -> None: ...
+
+    async def close(self) -> None:
+        raise OSError("it does not let go")
+
+
+async def test_the_rest_is_closed_where_one_part_cannot_be(tmp_path: Path) -> None:
+    runtime = runtime_with(tmp_path, [], tools=[Stuck()])
+    with pytest.raises(OSError, match="does not let go"):
+        async with runtime:
+            pass
+    with pytest.raises(EngineError, match="the store is closed"):
+        await runtime.send("hi")
 
 
 async def test_what_was_opened_is_closed_where_the_rest_cannot_be(tmp_path: Path) -> None:

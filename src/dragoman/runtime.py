@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, overload
@@ -251,13 +252,15 @@ class Runtime:
             self._is_open = False
 
     async def _close(self) -> None:
-        await self.driver.close()
-        await self.services.toolbox.close()
-        await self.store.close()
-        await in_thread(self.histories.close)  # a look may be under way
-        await self._close_models()
-        if self.telemetry is not None:
-            await self.telemetry.close()
+        """Each part, also where one before it cannot be closed; from the last one here to the first."""
+        async with AsyncExitStack() as parts:
+            if self.telemetry is not None:
+                parts.push_async_callback(self.telemetry.close)
+            parts.push_async_callback(self._close_models)
+            parts.push_async_callback(in_thread, self.histories.close)  # a look may be under way
+            parts.push_async_callback(self.store.close)
+            parts.push_async_callback(self.services.toolbox.close)
+            parts.push_async_callback(self.driver.close)
 
     def _denials_of_nothing(self) -> list[Rule]:
         """A misspelled denial protects nobody. What sources have is not known yet."""
