@@ -1802,6 +1802,8 @@ LOOSE = [
             'Tool: hammer\nInput: {"size": 3}',
             "**Action:** read_file it.",
             "Notes:\n**Action:** read_file\n**Owner:** Ada",
+            "In TypeScript:\n```typescript\nx = read_file('a')\n```\nOr:\n```typescript\nread_file('a');\n```",
+            '```yaml\ntool: read_file\nargs: {"path": "a"}\n```',
             "Mine:\n**Action:** read_file\n**Input:** a path\n**Output:** its text",
             "Mine:\nAction: read_file\nParameters: path (string)",
             'A review:\n**Action:** `read_file(path="a")` reads a file.',

@@ -118,8 +118,8 @@ def read_action(
         return [dialect.bad("the reply ends before it does", name) if cut else dialect.called(name, "")]
     if certain and plain:
         return (yield from _input(dialect, cursor, name, tool))
-    found = yield from _json_input(cursor, name)
-    return found if (yield from ends_line(cursor)) else None
+    called = yield from _json_input(cursor, name)
+    return called if (yield from ends_line(cursor)) else None
 
 
 def _input(dialect: Dialect, cursor: Cursor, name: str, tool: ToolSpec | None) -> Reading:

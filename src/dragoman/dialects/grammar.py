@@ -87,8 +87,7 @@ class Dialect(ABC):
     begins: tuple[Form, ...] = ()
     suspects: tuple[Form, ...] = ()
     elements: tuple[Form, ...] = ()
-    call_blocks: tuple[str, ...] = ()
-    statements: tuple[Form, ...] = ()
+    call_blocks: Mapping[str, tuple[Form, ...]] = MappingProxyType({})
     reserved: bool = False
     thoughts: Mapping[str, str] = MappingProxyType({})
     turns: tuple[str, ...] = ()

@@ -53,9 +53,9 @@ LOOSE_SUSPECTS: tuple[Form, ...] = (
 )
 LOOSE_BLOCKS = (
     *("tool_code", "tool_call", "tool_calls", "tool_use", "tool", "function_call", "function_calls"),
-    "typescript",
 )
 LOOSE_STATEMENTS: tuple[Form, ...] = _STATEMENTS[1:]
+LOOSE_TYPESCRIPT: Form = (*CALL, _GAP, r"\{")  # MiniMax Text 01; people write other calls in it
 
 _BEHIND_NAMES: tuple[Form, ...] = ("(", '"', "\n", " ", ",", "]", "}", ")", ":", "=")
 _KEYS = tuple(f'"{key}"' for key in (*NAMES, *AROUND, "id", "type", "thought"))
