@@ -18,7 +18,7 @@ from dragoman.dialects.loose_json import is_schema, loose_calls, plain_name
 from dragoman.dialects.python_calls import CALL, read_python_calls
 from dragoman.dialects.python_text import plain_value
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
-from dragoman.dialects.values import arguments_in_order, only_argument, value_of
+from dragoman.dialects.values import arguments_in_order, names_argument, only_argument, value_of
 from dragoman.messages.request import ToolSpec
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.thinking import END_TOKENS
@@ -135,6 +135,8 @@ def _input(dialect: Dialect, cursor: Cursor, name: str, tool: ToolSpec | None) -
             yield from cursor.accept(fenced)
         if cursor.broken_off and not mark:
             return [dialect.bad("the reply ends before it does", name)]
+        if not fenced and names_argument(text, only):
+            return [dialect.bad("its arguments are no JSON object", name)]
         return [_with_value(text, only, tool)]
     cursor.back(cursor.taken - start)
     found = yield from dialect.named(cursor, name, "", (), (OBSERVATION, ACTION, THOUGHT, "\n\n"))
@@ -173,7 +175,10 @@ def _bracketed(dialect: Dialect, cursor: Cursor, name: str, tool: ToolSpec | Non
     inner = inner.strip()
     if inner.startswith("{"):
         return [dialect.called(name, inner)]
-    if only := only_argument(tool):
+    only = only_argument(tool)
+    if only and names_argument(inner, only):
+        return [dialect.bad("its arguments are no JSON object", name)]
+    if only:
         return [_with_value(inner, only, tool)]
     values = plain_value(f"[{inner}]")
     given = values if isinstance(values, list) else []

@@ -27,6 +27,7 @@ from dragoman.dialects.values import (
     argument_names,
     has_argument,
     kinds_in,
+    names_argument,
     only_argument,
     schema_in,
     value_in,
@@ -143,6 +144,8 @@ def _paired(dialect: Dialect, cursor: Cursor, tag: str, tools: Tools) -> Steps[S
             text, _ = yield from cursor.until(f"</{given[1:]}")
             if not (yield from cursor.accept(f"</{given[1:]}")):
                 return [dialect.bad(f"it is not closed with </{given[1:]}", tool.name)]
+            if names_argument(text, only):
+                return [dialect.bad("its arguments are no JSON object", tool.name)]
             return [TextCall(tool.name, {only: value_of(text.strip(), only, tool)})]
         if given:
             found = yield from _arguments(dialect, cursor, given[1:-1], tool, may_be_empty=True)
