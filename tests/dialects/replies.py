@@ -1843,6 +1843,8 @@ LOOSE = [
         (_read("a"),),
         "Done.",
     ),
+    Reply("a heading behind a call", "get_time()\n# It\nSo (it) is.", (TIME,), "# It\nSo (it) is."),
+    Reply("a heading and a paragraph behind a call", "get_time()\n\n# It\n\nSo.", (TIME,), "# It\n\nSo."),
     Reply(
         "a program that ends the reply",
         'I look.\n<code>\na = read_file("a", 3)\nb = read_file(path="b")\nprint(a)\nprint(b)\n</code>',
