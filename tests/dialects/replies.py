@@ -2021,6 +2021,11 @@ ELEMENTS = [
         (("write_file", {"path": "a & b", "content": "<p>", "overwrite": True}),),
         "I write.\nDone.",
     ),
+    Reply(
+        "one argument as an attribute, the other within",
+        '<tool name="write_file" path="a"><content>b</content></tool>',
+        (("write_file", {"path": "a", "content": "b"}),),
+    ),
     Reply("two elements", f"{_ELEMENT}\n<get_time></get_time>\n<get_time/>", (_read("a"), TIME, TIME)),
     Reply(
         "values of other types",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html import unescape
 
 from pydantic import JsonValue
@@ -127,7 +128,12 @@ def _element(
         return [TextCall(tool.name, {key: value_of(text, key, tool) for key, text in attributes.items()})]
     if attributes and tool_named(tag, tools):
         return None
-    return (yield from _arguments(dialect, cursor, tag, tool, may_be_empty=may_be_empty))
+    found = yield from _arguments(dialect, cursor, tag, tool, may_be_empty=may_be_empty)
+    given = {key: value_of(text, key, tool) for key, text in attributes.items() if has_argument(key, tool)}
+    return found and [
+        replace(one, arguments={**given, **one.arguments}) if isinstance(one, TextCall) else one
+        for one in found
+    ]
 
 
 def _paired(dialect: Dialect, cursor: Cursor, tag: str, tools: Tools) -> Steps[Sequence[FoundCall] | None]:

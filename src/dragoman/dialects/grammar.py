@@ -45,7 +45,7 @@ _TURNS = (
 )
 RESULTS: tuple[Form, ...] = (
     *("Observation:", "**Observation:**", "**Observation**:"),
-    *((*f"<{tag}", r"[^<>]{0,99}", ">") for tag in _RESULT_TAGS),
+    *((*f"<{tag}", r"(?:\s[^<>]{0,99})?", ">") for tag in _RESULT_TAGS),
     *("[TOOL_RESULTS]", "```tool_output", "<｜tool▁outputs▁begin｜>", "<|tool_response>"),
     (*map(re.escape, "<|observation|>"), _GAP, r"(?=\S)"),
     *((*map(re.escape, end), _GAP, *map(re.escape, turn)) for end in _ENDS for turn in _TURNS),
