@@ -1826,6 +1826,12 @@ LOOSE = [
         "I look.",
     ),
     Reply(
+        "a name alone in front of a call",
+        "I look.\nTool: read_file\nTool: get_time {}",
+        (TIME,),
+        "I look.\nTool: read_file",
+    ),
+    Reply(
         "a word for a call in front of one",
         'Tool: read_file\nInput: as below\n<tool_call>{"name": "get_time"}</tool_call>',
         (TIME,),

@@ -111,10 +111,10 @@ def read_action(
     space = yield from cursor.space()
     plain = yield from cursor.accept(_PLAIN_INPUT)
     if not plain and not (yield from cursor.accept(*_INPUTS)) and mark != "{":
-        if not (mark and tool and certain and alone):
-            return None
         cut = cursor.over and (cursor.broken_off or cursor.at < len(cursor.text))  # or ends in such a word
         cursor.back(len(space))
+        if not (mark and tool and certain and alone):
+            return None
         return [dialect.bad("the reply ends before it does", name) if cut else dialect.called(name, "")]
     if certain and plain:
         return (yield from _input(dialect, cursor, name, tool))
