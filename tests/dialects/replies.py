@@ -1801,6 +1801,13 @@ LOOSE = [
             "Tool: read_file",
             'Tool: hammer\nInput: {"size": 3}',
             "**Action:** read_file it.",
+            "Notes:\n**Action:** read_file\n**Owner:** Ada",
+            "In TypeScript:\n```typescript\nx = read_file('a')\n```\nOr:\n```typescript\nread_file('a');\n```",
+            '```yaml\ntool: read_file\nargs: {"path": "a"}\n```',
+            "Mine:\n**Action:** read_file\n**Input:** a path\n**Output:** its text",
+            "Mine:\nAction: read_file\nParameters: path (string)",
+            'A review:\n**Action:** `read_file(path="a")` reads a file.',
+            'Action: read_file {"path": "a"} reads a file.',
             'call read_file with {"path": "a"}',
             'x = read_file(path="a")',
             '```python\nx = read_file(path="a")\nprint(x)\n```',
@@ -1817,6 +1824,12 @@ LOOSE = [
         'I look.\n\nTOOL_CALL: read_file {"path": "a"}\nTOOL_CALL: get_time {}\n<|im_end|>',
         (_read("a"), TIME),
         "I look.",
+    ),
+    Reply(
+        "a name alone in front of a call",
+        "I look.\nTool: read_file\nTool: get_time {}",
+        (TIME,),
+        "I look.\nTool: read_file",
     ),
     Reply(
         "a word for a call in front of one",
@@ -1836,6 +1849,8 @@ LOOSE = [
         (_read("a"),),
         "Done.",
     ),
+    Reply("a heading behind a call", "get_time()\n# It\nSo (it) is.", (TIME,), "# It\nSo (it) is."),
+    Reply("a heading and a paragraph behind a call", "get_time()\n\n# It\n\nSo.", (TIME,), "# It\n\nSo."),
     Reply(
         "a program that ends the reply",
         'I look.\n<code>\na = read_file("a", 3)\nb = read_file(path="b")\nprint(a)\nprint(b)\n</code>',
@@ -2011,6 +2026,11 @@ ELEMENTS = [
         'I write.\n<write_file path="a &amp; b" content="&lt;p&gt;" overwrite="true" />\nDone.',
         (("write_file", {"path": "a & b", "content": "<p>", "overwrite": True}),),
         "I write.\nDone.",
+    ),
+    Reply(
+        "one argument as an attribute, the other within",
+        '<tool name="write_file" path="a"><content>b</content></tool>',
+        (("write_file", {"path": "a", "content": "b"}),),
     ),
     Reply("two elements", f"{_ELEMENT}\n<get_time></get_time>\n<get_time/>", (_read("a"), TIME, TIME)),
     Reply(

@@ -59,6 +59,8 @@ def test_d1_a_word_for_results_is_text_where_no_call_stands_before_it() -> None:
     prose = "A <tool_response> holds the result.\nObservation: so it is."
     assert read_in_pieces(prose) == ([], prose, "")
     assert read_in_pieces(f"{TAG}\n{prose}") == (["add"], prose, "")
+    other = "<observations>It is so.</observations>"
+    assert read_in_pieces(f"{TAG}\n{other}") == (["add"], other, "")
 
 
 def test_d1_behind_a_call_that_cannot_be_read_a_result_is_made_up_as_well() -> None:

@@ -59,6 +59,10 @@ def test_d1_plain_text_is_the_argument_that_is_meant(reply: str, call: tuple[str
         "Action: move[a]",
         "Action: mixed('a', 'b')",  # the first is not the first that it needs
         "Action: mixed('a')",
+        'Action: search\nAction Input: query="a", limit=3',
+        "Action: search\nAction Input: query: a",
+        'Action: search[query="a"]',
+        "<tool>search</tool><tool_input>query=a</tool_input>",
     ],
 )
 def test_d3_where_it_is_not_certain_which_argument_is_meant_the_model_is_told(reply: str) -> None:

@@ -11,14 +11,14 @@ import re
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor, Form, Steps
-from dragoman.dialects.grammar import RESULTS, Dialect, open_fence, tool_named
+from dragoman.dialects.grammar import RESULTS, Dialect, ends_line, open_fence, tool_named
 from dragoman.dialects.json_text import read_json
 from dragoman.dialects.llama_pythonic import written_call
 from dragoman.dialects.loose_json import is_schema, loose_calls, plain_name
 from dragoman.dialects.python_calls import CALL, read_python_calls
 from dragoman.dialects.python_text import plain_value
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
-from dragoman.dialects.values import arguments_in_order, only_argument, value_of
+from dragoman.dialects.values import arguments_in_order, names_argument, only_argument, value_of
 from dragoman.messages.request import ToolSpec
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.thinking import END_TOKENS
@@ -39,8 +39,10 @@ LABELS: tuple[Form, ...] = (
     *map(label, ("function name", "tool use", "use tool", "calling tool")),
 )
 """What else stands in front of a name; the arguments have to follow."""
+_PLAIN_INPUT: Form = label("action input")
 _INPUTS: tuple[Form, ...] = (
-    *map(label, ("action input", "tool input", "input", "arguments", "args", "parameters", "params")),
+    _PLAIN_INPUT,
+    *map(label, ("tool input", "input", "arguments", "args", "parameters", "params")),
     *map(label, ("tool arguments", "tool args", "function arguments", "function args")),
 )
 _ENDS: tuple[Form, ...] = (
@@ -76,10 +78,17 @@ class Action(Dialect):
 
 
 def read_action(
-    dialect: Dialect, cursor: Cursor, tools: Tools | None, *, known: bool = False, certain: bool = True
+    dialect: Dialect,
+    cursor: Cursor,
+    tools: Tools | None,
+    *,
+    known: bool = False,
+    certain: bool = True,
+    alone: bool = True,
 ) -> Reading:
     """`Action:` was read. `known` says that only tools there are count; all else is text. So is, if it is not
-    `certain` that a call begins here, what has no arguments that can be read."""
+    `certain` that a call begins here, what has no arguments that can be read; and, if not `alone`, a name
+    with nothing behind it."""
     yield from cursor.run(_MORE_STARS)
     yield from cursor.space()
     if (yield from cursor.sees("```", "{", "[")):
@@ -89,6 +98,8 @@ def read_action(
         found = yield from read_python_calls(dialect, cursor, tools, certain=not known)
         if ticked:
             yield from cursor.accept("`")
+        if known and not (yield from ends_line(cursor)):
+            return None  # the text speaks of it
         return [_without_boxes(one) for one in found] or None
     name, mark = yield from cursor.until("\n", "{", "[", *_INPUTS)
     name = plain_name(name.strip(_AROUND_NAME))
@@ -98,13 +109,17 @@ def read_action(
     if mark == "[":
         return (yield from _bracketed(dialect, cursor, name, tool)) if certain else None
     space = yield from cursor.space()
-    if not (yield from cursor.accept(*_INPUTS)) and mark != "{":
-        if not (mark and tool and certain):
-            return None
+    plain = yield from cursor.accept(_PLAIN_INPUT)
+    if not plain and not (yield from cursor.accept(*_INPUTS)) and mark != "{":
         cut = cursor.over and (cursor.broken_off or cursor.at < len(cursor.text))  # or ends in such a word
         cursor.back(len(space))
+        if not (mark and tool and certain and alone):
+            return None
         return [dialect.bad("the reply ends before it does", name) if cut else dialect.called(name, "")]
-    return (yield from (_input(dialect, cursor, name, tool) if certain else _json_input(cursor, name)))
+    if certain and plain:
+        return (yield from _input(dialect, cursor, name, tool))
+    called = yield from _json_input(cursor, name)
+    return called if (yield from ends_line(cursor)) else None
 
 
 def _input(dialect: Dialect, cursor: Cursor, name: str, tool: ToolSpec | None) -> Reading:
@@ -120,6 +135,8 @@ def _input(dialect: Dialect, cursor: Cursor, name: str, tool: ToolSpec | None) -
             yield from cursor.accept(fenced)
         if cursor.broken_off and not mark:
             return [dialect.bad("the reply ends before it does", name)]
+        if not fenced and names_argument(text, only):
+            return [dialect.bad("its arguments are no JSON object", name)]
         return [_with_value(text, only, tool)]
     cursor.back(cursor.taken - start)
     found = yield from dialect.named(cursor, name, "", (), (OBSERVATION, ACTION, THOUGHT, "\n\n"))
@@ -158,7 +175,10 @@ def _bracketed(dialect: Dialect, cursor: Cursor, name: str, tool: ToolSpec | Non
     inner = inner.strip()
     if inner.startswith("{"):
         return [dialect.called(name, inner)]
-    if only := only_argument(tool):
+    only = only_argument(tool)
+    if only and names_argument(inner, only):
+        return [dialect.bad("its arguments are no JSON object", name)]
+    if only:
         return [_with_value(inner, only, tool)]
     values = plain_value(f"[{inner}]")
     given = values if isinstance(values, list) else []

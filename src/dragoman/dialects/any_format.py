@@ -19,6 +19,7 @@ from dragoman.dialects.loose import (
     LOOSE_BLOCKS,
     LOOSE_STATEMENTS,
     LOOSE_SUSPECTS,
+    LOOSE_TYPESCRIPT,
     is_loose,
     read_loose,
 )
@@ -99,8 +100,8 @@ class AnyFormat(Dialect):
         )
         self.suspects = (*LOOSE_SUSPECTS, _LISTED_LINE, *_VARIANTS)
         self.elements = ELEMENTS
-        self.call_blocks = LOOSE_BLOCKS
-        self.statements = LOOSE_STATEMENTS
+        in_blocks = (*self.begins, *self.elements, *LOOSE_STATEMENTS)
+        self.call_blocks = {**dict.fromkeys(LOOSE_BLOCKS, in_blocks), "typescript": (LOOSE_TYPESCRIPT,)}
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if opener in _PYTHON_TAGS:

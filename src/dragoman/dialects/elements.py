@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html import unescape
 
 from pydantic import JsonValue
@@ -27,6 +28,7 @@ from dragoman.dialects.values import (
     argument_names,
     has_argument,
     kinds_in,
+    names_argument,
     only_argument,
     schema_in,
     value_in,
@@ -126,7 +128,12 @@ def _element(
         return [TextCall(tool.name, {key: value_of(text, key, tool) for key, text in attributes.items()})]
     if attributes and tool_named(tag, tools):
         return None
-    return (yield from _arguments(dialect, cursor, tag, tool, may_be_empty=may_be_empty))
+    found = yield from _arguments(dialect, cursor, tag, tool, may_be_empty=may_be_empty)
+    given = {key: value_of(text, key, tool) for key, text in attributes.items() if has_argument(key, tool)}
+    return found and [
+        replace(one, arguments={**given, **one.arguments}) if isinstance(one, TextCall) else one
+        for one in found
+    ]
 
 
 def _paired(dialect: Dialect, cursor: Cursor, tag: str, tools: Tools) -> Steps[Sequence[FoundCall] | None]:
@@ -143,6 +150,8 @@ def _paired(dialect: Dialect, cursor: Cursor, tag: str, tools: Tools) -> Steps[S
             text, _ = yield from cursor.until(f"</{given[1:]}")
             if not (yield from cursor.accept(f"</{given[1:]}")):
                 return [dialect.bad(f"it is not closed with </{given[1:]}", tool.name)]
+            if names_argument(text, only):
+                return [dialect.bad("its arguments are no JSON object", tool.name)]
             return [TextCall(tool.name, {only: value_of(text.strip(), only, tool)})]
         if given:
             found = yield from _arguments(dialect, cursor, given[1:-1], tool, may_be_empty=True)

@@ -45,7 +45,7 @@ _TURNS = (
 )
 RESULTS: tuple[Form, ...] = (
     *("Observation:", "**Observation:**", "**Observation**:"),
-    *((*f"<{tag}", r"[^<>]{0,99}", ">") for tag in _RESULT_TAGS),
+    *((*f"<{tag}", r"(?:\s[^<>]{0,99})?", ">") for tag in _RESULT_TAGS),
     *("[TOOL_RESULTS]", "```tool_output", "<｜tool▁outputs▁begin｜>", "<|tool_response>"),
     (*map(re.escape, "<|observation|>"), _GAP, r"(?=\S)"),
     *((*map(re.escape, end), _GAP, *map(re.escape, turn)) for end in _ENDS for turn in _TURNS),
@@ -87,8 +87,7 @@ class Dialect(ABC):
     begins: tuple[Form, ...] = ()
     suspects: tuple[Form, ...] = ()
     elements: tuple[Form, ...] = ()
-    call_blocks: tuple[str, ...] = ()
-    statements: tuple[Form, ...] = ()
+    call_blocks: Mapping[str, tuple[Form, ...]] = MappingProxyType({})
     reserved: bool = False
     thoughts: Mapping[str, str] = MappingProxyType({})
     turns: tuple[str, ...] = ()

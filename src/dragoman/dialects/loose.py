@@ -53,9 +53,9 @@ LOOSE_SUSPECTS: tuple[Form, ...] = (
 )
 LOOSE_BLOCKS = (
     *("tool_code", "tool_call", "tool_calls", "tool_use", "tool", "function_call", "function_calls"),
-    "typescript",
 )
 LOOSE_STATEMENTS: tuple[Form, ...] = _STATEMENTS[1:]
+LOOSE_TYPESCRIPT: Form = (*CALL, _GAP, r"\{")  # MiniMax Text 01; people write other calls in it
 
 _BEHIND_NAMES: tuple[Form, ...] = ("(", '"', "\n", " ", ",", "]", "}", ")", ":", "=")
 _KEYS = tuple(f'"{key}"' for key in (*NAMES, *AROUND, "id", "type", "thought"))
@@ -73,8 +73,8 @@ def read_loose(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading
     """One of the forms stands next."""
     if (yield from cursor.sees(BOLD_ACTION, _ACTION_LINE)):
         yield from cursor.space()
-        yield from cursor.accept(BOLD_ACTION)
-        return (yield from read_action(dialect, cursor, tools, known=True))
+        opening = yield from cursor.accept(BOLD_ACTION)  # notes have such lines in bold, too
+        return (yield from read_action(dialect, cursor, tools, known=True, alone="*" not in opening))
     if (yield from cursor.sees(*LABELS, *_LABEL_LINES)):
         return (yield from _labelled(dialect, cursor, tools))
     if (yield from cursor.sees(*_CODE)):

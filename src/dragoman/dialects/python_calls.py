@@ -41,7 +41,7 @@ def read_python_calls(
     while begun := (yield from cursor.sees(CALL, ASSIGNED)):
         before = cursor.taken
         assigned = yield from cursor.accept(_ASSIGNMENT)
-        name = plain_name(begun[len(assigned) :].rstrip("( \t")).removesuffix(".call")
+        name = _name_in(begun)
         if (not certain or found) and name != _PRINT and tool_named(name, tools) is None:
             cursor.back(len(assigned))
             break
@@ -52,16 +52,31 @@ def read_python_calls(
             cursor.back(cursor.taken - before)
             break
         found.append(one)
-        before = cursor.taken
+        behind = before = cursor.taken
         yield from cursor.accept("()")  # `.call()` that was read already
         yield from cursor.run(_BETWEEN)
         while (yield from _read_aside(cursor, tools)):
             before = cursor.taken
             yield from cursor.run(_BETWEEN)
+        if before > behind and not (yield from _is_program(cursor, tools)):
+            cursor.back(cursor.taken - behind)
+            break
         if not (yield from cursor.sees(CALL, ASSIGNED)):
             cursor.back(cursor.taken - before)
             break
     return found
+
+
+def _name_in(begun: str) -> str:
+    return plain_name(begun.rpartition("=")[2].strip("( \t")).removesuffix(".call")
+
+
+def _is_program(cursor: Cursor, tools: Tools | None) -> Steps[bool]:
+    """Whether a program ends here, or calls another tool. Else what looked like a comment is a heading."""
+    if (yield from cursor.sees("```", "~~~", "</")) or cursor.at == len(cursor.text):
+        return True
+    name = _name_in((yield from cursor.sees(CALL, ASSIGNED)))
+    return name == _PRINT or tool_named(name, tools) is not None
 
 
 def _read_aside(cursor: Cursor, tools: Tools | None) -> Steps[bool]:

@@ -79,10 +79,8 @@ class Grammar(Protocol):
     """How calls look that may stand anywhere, of tools there are, as far as it takes to suspect one."""
     elements: tuple[Form, ...]
     """How elements of XML begin that may be calls of tools there are, but not in code that is quoted."""
-    call_blocks: tuple[str, ...]
-    """The languages of fenced blocks in which calls stand as at the beginning of a reply."""
-    statements: tuple[Form, ...]
-    """How else calls begin in such a block."""
+    call_blocks: Mapping[str, tuple[Form, ...]]
+    """The languages of fenced blocks that hold calls wherever they stand, each with how these begin."""
     reserved: bool
     thoughts: Mapping[str, str]
     """Markers, among `opens`, that begin a thought, each with what ends it. No call in it counts."""
@@ -101,6 +99,7 @@ _RUNS = {_FENCE: TICKS, _TILDES: TILDES}
 _CODE_ENDS: dict[str, Form] = {one: ("\n", "[ \t]{0,64}", *one) for one in _RUNS}
 _LINE_OR_TICK = ("`", "\n")
 _INLINE_END = marks(*_LINE_OR_TICK)
+_SETTINGS = ("yaml", "yml", "toml")  # no model calls in these languages
 
 
 class Scanner:
@@ -411,9 +410,9 @@ class Scanner:
         yield from cursor.run(BLANK)
         language = yield from cursor.run(WORD)
         space = yield from cursor.space()
-        is_block = language in self._grammar.call_blocks
-        begins = (*self._grammar.begins, *self._elements) if is_block or self._shown.unsaid else ()
-        begins = (*begins, *self._grammar.statements) if is_block else begins
+        may_begin = self._shown.unsaid and language not in _SETTINGS
+        begins = (*self._grammar.begins, *self._elements) if may_begin else ()
+        begins = (*begins, *self._grammar.call_blocks.get(language, ()))
         openers = self._grammar.turns if self._shown.thinks else (*self._openers, *begins)
         mark = yield from cursor.sees(*openers)
         if mark and (yield from self._call(mark)):

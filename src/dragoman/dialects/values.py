@@ -125,6 +125,11 @@ def only_argument(tool: ToolSpec | None) -> str | None:
     return names[0] if len(names) == 1 else needed[0] if len(needed) == 1 else None
 
 
+def names_argument(text: str, key: str) -> bool:
+    """Whether this begins with the name of the argument, as in `a=1`: then it is not the value alone."""
+    return re.match(rf"\s*{re.escape(key)}[ \t]?[=:]", text) is not None
+
+
 def arguments_in_order(count: int, tool: ToolSpec) -> list[str] | None:
     """The names of the first arguments. None if it is not certain which are meant: those that are needed
     have to come first."""

@@ -20,6 +20,7 @@ from dragoman.cli.chat.slash_commands import COMMANDS
         ("/cost x", []),
         ("/attach no", ["tes.txt"]),
         ("look at @no", ["tes.txt"]),
+        ("look at @no\n", []),
         ("look at @my", ['"my letters', '"my notes.txt"']),
         ('look at @"my n', ['"my notes.txt"']),
         ('look at @"my letters/', ['"my letters/a.txt"']),

@@ -10,7 +10,7 @@ from prompt_toolkit.document import Document
 
 Arguments = Callable[[], Iterable[str]]
 
-_BEGUN = re.compile(r'(?<!\S)@(?:"([^"\n]*)|(\S*))$')  # a file that is being named, as in `attachments.py`
+_BEGUN = re.compile(r'(?<!\S)@(?:"([^"\n]*)|(\S*))\Z')  # a file that is being named, as in `attachments.py`
 _TAKE_FILES = ("attach", "export")
 
 
