@@ -120,15 +120,18 @@ async def test_what_still_may_run_runs_again_without_a_question(tmp_path: Path, 
     assert fetcher.runs == 2
 
 
-async def test_what_a_tool_was_told_while_nobody_ran_it_it_need_not_ask_again(tmp_path: Path) -> None:
-    """S3 × P6 × C8: the tool is run again because a person says so, and hears what they had answered."""
-
-    @tool(replay="ask")
-    async def orders(context: ToolContext) -> str:
+def orders(replay: Replay) -> Tool:
+    @tool(name="orders", replay=replay)
+    async def order(context: ToolContext) -> str:
         """Orders."""
         return f"one {await context.ask('Which drink?')}"
 
-    options: dict[str, Any] = {"tools": [orders], "allow": ["*"]}
+    return order
+
+
+async def test_what_a_tool_was_told_while_nobody_ran_it_it_need_not_ask_again(tmp_path: Path) -> None:
+    """S3 × P6 × C8: the tool is run again because a person says so, and hears what they had answered."""
+    options: dict[str, Any] = {"tools": [orders("ask")], "allow": ["*"]}
     async with runtime_with(tmp_path, [calls("orders")], **options) as first:
         turn = await first.send("go")
         assert await turn.reached("waiting")
@@ -152,13 +155,7 @@ async def test_what_a_tool_asked_that_is_gone_is_told_again_only_by_a_tool_that_
     tmp_path: Path, replay: Replay, told: list[str]
 ) -> None:
     """S3 × P6: nobody could answer it."""
-
-    @tool(replay=replay)
-    async def orders(context: ToolContext) -> str:
-        """Orders."""
-        return f"one {await context.ask('Which drink?')}"
-
-    options: dict[str, Any] = {"tools": [orders], "allow": ["*"]}
+    options: dict[str, Any] = {"tools": [orders(replay)], "allow": ["*"]}
     async with runtime_with(tmp_path, [calls("orders")], **options) as first:
         turn = await first.send("go")
         assert await turn.reached("waiting")

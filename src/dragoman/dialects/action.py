@@ -23,7 +23,7 @@ from dragoman.messages.request import ToolSpec
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.thinking import END_TOKENS
 
-THOUGHT, ACTION, INPUT, OBSERVATION = "Thought:", "Action:", "Action Input:", "Observation:"
+THOUGHT, ACTION, OBSERVATION = "Thought:", "Action:", "Observation:"
 
 
 def label(words: str) -> tuple[str, ...]:

@@ -105,15 +105,20 @@ async def test_what_is_said_beside_results_reaches_the_same_turn(tmp_path: Path)
         assert "Be quick." in str(last[-1])
 
 
+async def brought(client: openai.AsyncOpenAI) -> list[Any]:
+    """A question, the calls that the model made of it, and what they came to."""
+    messages: list[Any] = [user("Where am I?")]
+    first = await client.chat.completions.create(model=MODEL, messages=messages, tools=[CHAT_TOOL])
+    message = first.choices[0].message
+    messages.append(message.model_dump(exclude_none=True))
+    return messages + [result(call.id, "Rome") for call in message.tool_calls or []]
+
+
 async def test_who_stops_an_answer_and_says_something_else_gets_an_answer_to_that(tmp_path: Path) -> None:
     """T9 × F2: the reply that was stopped is not in the client's history, and not given again."""
     script = [calls("where"), says("In Rome. " * 999, waits=0.05), says("Five.")]
     async with called(tmp_path, script) as (client, site):
-        messages: list[Any] = [user("Where am I?")]
-        first = await client.chat.completions.create(model=MODEL, messages=messages, tools=[CHAT_TOOL])
-        message = first.choices[0].message
-        messages.append(message.model_dump(exclude_none=True))
-        messages += [result(call.id, "Rome") for call in message.tool_calls or []]
+        messages = await brought(client)
         stream = await client.chat.completions.create(
             model=MODEL, messages=messages, tools=[CHAT_TOOL], stream=True
         )
@@ -138,11 +143,7 @@ async def test_results_that_came_to_nothing_are_answered_when_they_are_sent_agai
     """T6, T8 × F2: as a message is, and as they are asked about now; what is said next goes on from there."""
     script = [says("I look.") + calls("where"), line, says("In Rome."), says("Five.")]
     async with called(tmp_path, script) as (client, site):
-        messages: list[Any] = [user("Where am I?")]
-        first = await client.chat.completions.create(model=MODEL, messages=messages, tools=[CHAT_TOOL])
-        message = first.choices[0].message
-        messages.append(message.model_dump(exclude_none=True))
-        messages += [result(call.id, "Rome") for call in message.tool_calls or []]
+        messages = await brought(client)
         stream = await client.chat.completions.create(
             model=MODEL, messages=messages, tools=[CHAT_TOOL], stream=True
         )
