@@ -27,6 +27,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+ENDS_THE_PROGRAM = (KeyboardInterrupt, SystemExit)
+"""All else that is no Exception, such as a failed test or a panic of Rust code, counts as one."""
+
 
 class DragomanError(Exception):
     """Raised as one of the errors below, never itself.

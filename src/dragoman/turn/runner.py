@@ -14,7 +14,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
-from dragoman.errors import DragomanError, EngineError, Fenced, ProviderError, TurnInterrupted
+from dragoman.errors import (
+    ENDS_THE_PROGRAM,
+    DragomanError,
+    EngineError,
+    Fenced,
+    ProviderError,
+    TurnInterrupted,
+)
 from dragoman.messages.call_events import call_asked
 from dragoman.messages.events import Notice, TurnStart
 from dragoman.messages.parts import CallState
@@ -51,7 +58,6 @@ _log = logging.getLogger("dragoman.turn")
 _ASKED_AGAIN = 3  # how often one step is asked again because a plugin mended the cause of an error
 _DUE = frozenset({CallState.PENDING, CallState.RUNNING})  # of the others, a person has the say
 _GRACE = 5.0  # seconds that what a cancel stops, or meets on its way, may still take
-_ENDS_THE_PROGRAM = (KeyboardInterrupt, SystemExit)  # all else that is no Exception ends the turn like one
 
 End: TypeAlias = Literal["completed", "cancelled", "error"]
 
@@ -127,7 +133,7 @@ class Runner:
             flow.cancel()
             await self._clean_up()
             raise
-        except _ENDS_THE_PROGRAM:
+        except ENDS_THE_PROGRAM:
             raise
         except BaseException as error:
             return error
@@ -241,7 +247,7 @@ class Runner:
         while self._cleanups:
             try:
                 done = self._cleanups.pop()()
-            except _ENDS_THE_PROGRAM:
+            except ENDS_THE_PROGRAM:
                 raise
             except BaseException as error:
                 errors.append(error)
@@ -254,7 +260,7 @@ class Runner:
         """Wait for it in a task that a cancel may cut short. Returns what it raised."""
         try:
             await self._cut_short(asyncio.ensure_future(work), "a hook of the turn's end")
-        except (asyncio.CancelledError, *_ENDS_THE_PROGRAM):
+        except (asyncio.CancelledError, *ENDS_THE_PROGRAM):
             raise
         except BaseException as error:
             return [error]

@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import ConfigError, DragomanError, NotFound, ToolFailed
+from dragoman.errors import ENDS_THE_PROGRAM, ConfigError, DragomanError, NotFound, ToolFailed
 from dragoman.messages.call_events import asked_in
 from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER, notice_of
 from dragoman.messages.ids import derived_id
@@ -83,7 +83,7 @@ class Subagents:
                 if (asked := asked_in(event)) is not None:  # there, or in a task that was given there
                     context.progress({**where, "asks": asked[0], "text": asked[1]})
             result = await handle.result()
-        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+        except (asyncio.CancelledError, *ENDS_THE_PROGRAM):
             raise
         except BaseException as error:  # a turn that failed here raises what it failed with, whatever it is
             kind = "" if isinstance(error, DragomanError) else f"{type(error).__name__}: "

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Generic, TypeVar
 
+from dragoman.errors import ENDS_THE_PROGRAM
 from dragoman.messages.events import Event
 
 S = TypeVar("S")
@@ -132,7 +133,7 @@ def _call(listener: Callable[[T], None], value: T) -> None:
     """Neither the turn nor another listener may suffer from what a listener raises."""
     try:
         listener(value)
-    except (KeyboardInterrupt, SystemExit):
+    except ENDS_THE_PROGRAM:
         raise
     except BaseException:  # also of a task whose result it wanted, and that was cancelled
         _log.warning("a listener of a turn failed", exc_info=True)
