@@ -29,6 +29,9 @@ TOOLS = (
 )
 
 
+AS_IT_IS = "\0"  # all of it is text
+
+
 @dataclass(frozen=True)
 class Reply:
     """A reply, and what it holds. `errors` are words that the error for the model has to contain, for each."""
@@ -38,6 +41,10 @@ class Reply:
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
     text: str = ""
     errors: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.text == AS_IT_IS:
+            object.__setattr__(self, "text", self.reply)
 
 
 def _read(path: str, **more: Any) -> tuple[str, dict[str, Any]]:
@@ -58,14 +65,14 @@ JSON_STRICT = [
     Reply(
         "a fence with a language",
         'Let me see.\n\n```json\n{"tool_calls": [{"name": "get_time", "arguments": {}}]}\n```\n',
-        (TIME,),
-        "Let me see.",
+        (),
+        AS_IT_IS,
     ),
     Reply(
         "a fence without a language, in one line",
         'Now: ```{"tool_calls": [{"name": "get_time"}]}``` done',
-        (TIME,),
-        "Now: done",
+        (),
+        AS_IT_IS,
     ),
     Reply(
         "two objects in one fence",
@@ -76,8 +83,8 @@ JSON_STRICT = [
     Reply(
         "prose before and behind",
         'First this. {"tool_calls": [{"name": "get_time", "arguments": {}}]} Then that.',
-        (TIME,),
-        "First this. Then that.",
+        (),
+        AS_IT_IS,
     ),
     Reply(
         "several calls in one object",
@@ -104,8 +111,8 @@ JSON_STRICT = [
     Reply(
         "letters from everywhere",
         'Größe: {"tool_calls": [{"name": "read_file", "arguments": {"path": "Привет/你好\\u00e9😀"}}]} ok',
-        (_read("Привет/你好é😀"),),
-        "Größe: ok",
+        (),
+        AS_IT_IS,
     ),
     Reply(
         "spread over lines",
@@ -155,14 +162,14 @@ JSON_STRICT = [
     Reply(
         "code with braces around a call",
         'function f() { return {"a": 1}; }\n{"tool_calls": [{"name": "get_time"}]}\nx = {1: {"b"}}; if (y) {"s"}',
-        (TIME,),
-        'function f() { return {"a": 1}; }\nx = {1: {"b"}}; if (y) {"s"}',
+        (),
+        AS_IT_IS,
     ),
     Reply(
         "a stray quote in front of a call",
         'Say {"hello to {"tool_calls": [{"name": "get_time"}]}',
-        (TIME,),
-        'Say {"hello to',
+        (),
+        AS_IT_IS,
     ),
     Reply(
         "a call that inline code shows",
@@ -179,14 +186,14 @@ JSON_STRICT = [
     Reply(
         "code blocks with objects, and then a fenced call",
         '```json\n{"a": {"b": 1}}\n```\nand\n```js\nf({"x": 1})\n```\n```json\n{"tool_calls": [{"name": "get_time"}]}\n```',
-        (TIME,),
-        '```json\n{"a": {"b": 1}}\n```\nand\n```js\nf({"x": 1})\n```',
+        (),
+        AS_IT_IS,
     ),
     Reply(
         "a call behind code that is never closed",
         '```python\nprint(1)\n\n{"tool_calls": [{"name": "get_time"}]}',
-        (TIME,),
-        "```python\nprint(1)",
+        (),
+        AS_IT_IS,
     ),
     Reply(
         "one call that can be read and one that cannot",
@@ -203,8 +210,7 @@ JSON_STRICT = [
         "cut off in a string",
         'Look: {"tool_calls": [{"name": "read_file", "arguments": {"path": "a',
         (),
-        "Look:",
-        ("read_file did not run: the reply ends",),
+        AS_IT_IS,
     ),
     Reply(
         "cut off behind a complete call",
@@ -214,9 +220,9 @@ JSON_STRICT = [
     Reply("cut off before it is certain", 'Hm {"tool_ca', (), 'Hm {"tool_ca'),
     Reply(
         "no JSON any more",
-        '{"tool_calls": [{"name": "read_file", "arguments": {path: "a"}}]}\n\nSorry.',
+        '{"tool_calls": [{"name": "read_file", "arguments": {path: "a"}}]}',
         (),
-        "Sorry.",
+        "",
         ("read_file did not run: it is no longer JSON",),
     ),
     Reply(
@@ -224,7 +230,7 @@ JSON_STRICT = [
         '{"tool_calls": [{"name": "write_file", "arguments": {"content": "a\nb"}}]}',
         errors=("line break",),
     ),
-    Reply("an empty list", 'Nothing to do. {"tool_calls": []}', (), "Nothing to do."),
+    Reply("an empty list", 'Nothing to do. {"tool_calls": []}', (), AS_IT_IS),
     Reply(
         "no calls at all",
         "  Just\n text, `code` and {braces}.\n",
@@ -245,17 +251,16 @@ def _between(open: str, close: str) -> list[Reply]:
         ),
         Reply(
             "prose around it, and lines",
-            f'I look.\n\n{open}\n{{"name": "get_time", "arguments": {{}}}}\n{close}\n\nWait for it.',
+            f'I look.\n\n{open}\n{{"name": "get_time", "arguments": {{}}}}\n{close}',
             (TIME,),
-            "I look.\n\nWait for it.",
+            "I look.",
         ),
         Reply(
             "several calls with text between them",
             f'A {open}{{"name": "get_time"}}{close} B\n{open} {{"name": "read_file", "arguments": {{"path": "b"}}}} '
             f"{close}\n{open}{{}}{close} C",
-            (TIME, _read("b")),
-            "A B\nC",
-            ("name",),
+            (),
+            AS_IT_IS,
         ),
         Reply(
             "two objects, and a list, between two tags",
@@ -265,9 +270,9 @@ def _between(open: str, close: str) -> list[Reply]:
         ),
         Reply(
             "tags, fences and quotes in a string",
-            f'{open}{{"name": "write_file", "arguments": {{"content": "{close}{open} ```\\n\\"}}\\\\"}}}}{close} ok',
+            f'{open}{{"name": "write_file", "arguments": {{"content": "{close}{open} ```\\n\\"}}\\\\"}}}}{close}',
             (("write_file", {"content": f'{close}{open} ```\n"}}\\'}),),
-            "ok",
+            "",
         ),
         Reply(
             "a fence between the tags",
@@ -277,8 +282,8 @@ def _between(open: str, close: str) -> list[Reply]:
         Reply(
             "a fence around the tags",
             f'Here:\n```xml\n{open}{{"name": "get_time"}}{close}\n{open}{{"name": "get_time"}}{close}\n```\nDone.',
-            (TIME, TIME),
-            "Here:\nDone.",
+            (),
+            AS_IT_IS,
         ),
         Reply(
             "the nested form, encoded twice, with trailing commas",
@@ -294,25 +299,23 @@ def _between(open: str, close: str) -> list[Reply]:
         ),
         Reply(
             "an unclosed tag and prose behind it",
-            f'{open}{{"name": "get_time"}}\nI wait.\n\nBye.',
+            f'{open}{{"name": "get_time"}}',
             (TIME,),
-            "I wait.\n\nBye.",
+            "",
         ),
-        Reply(
-            "a closing tag left over", f'{open}{{"name": "get_time"}}{close}\n{close}\nOk.', (TIME,), "Ok."
-        ),
+        Reply("a closing tag left over", f'{open}{{"name": "get_time"}}{close}\n{close}', (TIME,), ""),
         Reply(
             "one brace too many",
-            f'{open}{{"name": "read_file", "arguments": {{"path": "a"}}}}}}{close} and on',
+            f'{open}{{"name": "read_file", "arguments": {{"path": "a"}}}}}}{close}',
             (),
-            "and on",
+            "",
             ("read_file did not run: something else stands behind its JSON",),
         ),
         Reply(
             "JSON that goes on behind its end, never closed",
-            f'{open}{{"name": "read_file", "arguments": {{"path": "a"}}}}, "lines": 3}}\n\nBye',
+            f'{open}{{"name": "read_file", "arguments": {{"path": "a"}}}}, "lines": 3}}',
             (),
-            "Bye",
+            "",
             ("something else stands behind its JSON",),
         ),
         Reply(
@@ -327,15 +330,14 @@ def _between(open: str, close: str) -> list[Reply]:
         Reply(
             "Python in place of JSON, and a call behind it",
             f"{open}{{'name': 'get_time'}}{close} then {open}{{\"name\": \"get_time\"}}{close}",
-            (TIME,),
-            "then",
-            ("no longer JSON",),
+            (),
+            AS_IT_IS,
         ),
         Reply(
             "words in place of JSON",
-            f"{open}the time{close} hm",
+            f"{open}the time{close}",
             (),
-            "hm",
+            "",
             ("is not what belongs there",),
         ),
         Reply(
@@ -347,14 +349,14 @@ def _between(open: str, close: str) -> list[Reply]:
         Reply(
             "the tag in inline code",
             f'Use `{open}{{"name": "get_time"}}{close}` or ``{open}``; run `ls`{open}{{"name": "get_time"}}{close}',
-            (TIME,),
-            f'Use `{open}{{"name": "get_time"}}{close}` or ``{open}``; run `ls`',
+            (),
+            AS_IT_IS,
         ),
         Reply(
             "the tag in a code block",
             f'So:\n```\nYou write\n{open}{{"name": "get_time"}}{close}\n```\nReal: {open}{{"name": "get_time"}}{close}',
-            (TIME,),
-            f'So:\n```\nYou write\n{open}{{"name": "get_time"}}{close}\n```\nReal:',
+            (),
+            AS_IT_IS,
         ),
         Reply(
             "a block inside a block, and then a call",
@@ -365,8 +367,8 @@ def _between(open: str, close: str) -> list[Reply]:
         Reply(
             "a call behind code that is never closed",
             f'```py\nx = 1\n{open}{{"name": "get_time"}}{close}\nBye.',
-            (TIME,),
-            "```py\nx = 1\nBye.",
+            (),
+            AS_IT_IS,
         ),
         Reply("names that are no text", f'{open}{{"name": 7, "arguments": {{}}}}{close}', errors=("name",)),
         Reply(
@@ -407,10 +409,8 @@ QWEN_CODER = [
         "So.",
     ),
     Reply("one call", "Look:\n" + _qwen("read_file", path="a", lines="3"), (_read("a", lines=3),), "Look:"),
-    Reply("no outer tag", "Look\n<function=get_time></function>\nok", (TIME,), "Look\nok"),
-    Reply(
-        "the outer tag only behind it", "<function=get_time>\n</function>\n</tool_call>\nok", (TIME,), "ok"
-    ),
+    Reply("no outer tag", "Look\n<function=get_time></function>", (TIME,), "Look"),
+    Reply("the outer tag only behind it", "<function=get_time>\n</function>\n</tool_call>", (TIME,), ""),
     Reply(
         "everything in one line",
         "<tool_call><function=read_file><parameter=path>a b</parameter></function></tool_call>",
@@ -418,9 +418,8 @@ QWEN_CODER = [
     ),
     Reply(
         "several calls",
-        _qwen("read_file", path="a") + "\n" + _qwen("get_time") + " and " + _qwen("read_file", path="b"),
+        _qwen("read_file", path="a") + "\n" + _qwen("get_time") + _qwen("read_file", path="b"),
         (_read("a"), TIME, _read("b")),
-        "and",
     ),
     Reply(
         "two functions in one outer tag",
@@ -509,9 +508,8 @@ QWEN_CODER = [
     *(
         Reply(
             f"what Llama puts around the JSON: {before} {behind}",
-            f'<function=read_file{before}{{"path": "a"}}{behind}</function> Ok.',
+            f'<function=read_file{before}{{"path": "a"}}{behind}</function>',
             (_read("a"),),
-            "Ok.",
         )
         for before, behind in (
             (">", ""),
@@ -535,22 +533,22 @@ QWEN_CODER = [
     ),
     Reply(
         "a parameter that is not closed ends in front of the next one",
-        "<tool_call><function=read_file><parameter=path>a<parameter=lines>3</parameter></function></tool_call> ok",
+        "<tool_call><function=read_file><parameter=path>a<parameter=lines>3</parameter></function></tool_call>",
         (_read("a", lines=3),),
-        "ok",
+        "",
     ),
     Reply(
         "a parameter that is not closed, in front of one that the tool does not have",
-        "<tool_call><function=read_file><parameter=path>a<parameter=x>3</parameter></function></tool_call> ok",
+        "<tool_call><function=read_file><parameter=path>a<parameter=x>3</parameter></function></tool_call>",
         (),
-        "ok",
+        "",
         ("parameter path is not closed",),
     ),
     Reply(
         "the last parameter is not closed",
-        "<tool_call><function=read_file><parameter=path>\na\n</function></tool_call> ok",
+        "<tool_call><function=read_file><parameter=path>\na\n</function></tool_call>",
         (_read("a"),),
-        "ok",
+        "",
     ),
     Reply(
         "a line break on one side belongs to the value",
@@ -584,13 +582,13 @@ QWEN_CODER = [
         "<tool_call><function=read_file><parameter=path>a</parameter>\n",
         errors=("not closed",),
     ),
-    Reply("cut off in the name", "Hm <tool_call><function=read", (), "Hm", ("reply ends",)),
-    Reply("cut off behind the tag", "Hm <tool_call>", (), "Hm", ("reply ends",)),
+    Reply("cut off in the name", "Hm <tool_call><function=read", (), AS_IT_IS),
+    Reply("cut off behind the tag", "Hm <tool_call>", (), AS_IT_IS),
     Reply(
         "the function not closed, but the outer tag",
-        "<tool_call><function=read_file><parameter=path>a</parameter></tool_call> ok",
+        "<tool_call><function=read_file><parameter=path>a</parameter></tool_call>",
         (_read("a"),),
-        "ok",
+        "",
     ),
     Reply("the last outer tag not closed", "<tool_call><function=get_time></function>", (TIME,)),
     Reply("no name", "<tool_call><function=></function></tool_call>", errors=("no name",)),
@@ -620,15 +618,15 @@ GLM = [
     Reply("no arguments", "<tool_call>get_time</tool_call>", (TIME,)),
     Reply(
         "everything in one line",
-        "<tool_call>read_file <arg_key>path</arg_key> <arg_value>a b</arg_value> </tool_call>ok",
+        "<tool_call>read_file <arg_key>path</arg_key> <arg_value>a b</arg_value> </tool_call>",
         (_read("a b"),),
-        "ok",
+        "",
     ),
     Reply(
         "several calls with text between them",
         _glm("get_time") + "\nthen\n" + _glm("read_file", path="b") + "\n" + _glm("other", x="1"),
-        (TIME, _read("b"), ("other", {"x": 1})),
-        "then",
+        (_read("b"), ("other", {"x": 1})),
+        "<tool_call>get_time\n</tool_call>\nthen",
     ),
     Reply(
         "values of all kinds, by the schema",
@@ -643,9 +641,9 @@ GLM = [
     Reply("JSON between the tags", '<tool_call>{"name": "get_time", "arguments": {}}</tool_call>', (TIME,)),
     Reply(
         "a key without a value",
-        "<tool_call>read_file<arg_key>path</arg_key></tool_call> ok",
+        "<tool_call>read_file<arg_key>path</arg_key></tool_call>",
         (),
-        "ok",
+        "",
         ("path has no",),
     ),
     Reply(
@@ -666,8 +664,8 @@ GLM = [
         "<tool_call>read_file<arg_key>path</arg_key><arg_value>a</arg_value>",
         errors=("not closed",),
     ),
-    Reply("cut off behind the tag", "Hm <tool_call>", (), "Hm", ("reply ends",)),
-    Reply("words in place of a call", "<tool_call>please read it</tool_call> x", (), "x", ("belongs",)),
+    Reply("cut off behind the tag", "Hm <tool_call>", (), AS_IT_IS),
+    Reply("words in place of a call", "<tool_call>please read it</tool_call>", (), "", ("belongs",)),
     Reply("prose about the tag", "The <tool_call> tag.\n\nOk", (), "The <tool_call> tag.\n\nOk"),
     Reply(
         "inline code and a code block",
@@ -687,9 +685,9 @@ LLAMA_JSON = [
     Reply("tags with something else in them", "<tools>oops</tools>", (), "", ("did not run",)),
     Reply(
         "the tags of other models around a list",
-        'So. <tool_calls>[{"name": "read_file", "arguments": {"path": "a"}}]</tool_calls> Good?',
+        'So. <tool_calls>[{"name": "read_file", "arguments": {"path": "a"}}]</tool_calls>',
         (_read("a"),),
-        "So. Good?",
+        "So.",
     ),
     Reply("one call", '{"name": "read_file", "parameters": {"path": "a"}}', (_read("a"),)),
     Reply(
@@ -702,8 +700,8 @@ LLAMA_JSON = [
     Reply(
         "one that breaks off in a string, in front of a block",
         '{"name": "get```\n{"name": "get_time", "parameters": {}}\n```',
-        (TIME,),
-        '{"name": "get',
+        (),
+        AS_IT_IS,
     ),
     Reply(
         "the nested form",
@@ -717,9 +715,9 @@ LLAMA_JSON = [
     ),
     Reply(
         "several bare ones with commas",
-        '{"name": "get_time", "parameters": {}}, {"name": "read_file", "parameters": {"path": "a"}}, and so on',
+        '{"name": "get_time", "parameters": {}}, {"name": "read_file", "parameters": {"path": "a"}}',
         (TIME, _read("a")),
-        ", and so on",
+        "",
     ),
     Reply(
         "tools that are listed",
@@ -729,22 +727,22 @@ LLAMA_JSON = [
     ),
     Reply(
         "a call, and a tool that is listed",
-        '{"name": "get_time", "parameters": {}}, {"name": "x", "parameters": {"type": "object", "properties": {}}}',
+        '{"name": "get_time", "parameters": {}}',
         (TIME,),
-        ', {"name": "x", "parameters": {"type": "object", "properties": {}}}',
+        "",
     ),
     Reply(
         "several bare ones, with and without semicolons",
         '{"name": "get_time", "parameters": {}};{"name": "get_time", "parameters": {}}\n{"name": "read_file", '
-        '"parameters": {"path": "b"}} {"a": 1}',
+        '"parameters": {"path": "b"}}',
         (TIME, TIME, _read("b")),
-        '{"a": 1}',
+        "",
     ),
     Reply(
         "a list of them",
-        '[{"name": "get_time", "parameters": {}}, {"name": "read_file", "parameters": {"path": "b"}}] ["a", {"b": 1}]',
+        '[{"name": "get_time", "parameters": {}}, {"name": "read_file", "parameters": {"path": "b"}}]',
         (TIME, _read("b")),
-        '["a", {"b": 1}]',
+        "",
     ),
     Reply(
         "a list behind the tag, cut off",
@@ -754,10 +752,10 @@ LLAMA_JSON = [
     Reply(
         "prose and a fence",
         'I will.\n```json\n{"name": "get_time", "parameters": {}}\n```\nWait.',
-        (TIME,),
-        "I will.\nWait.",
+        (),
+        AS_IT_IS,
     ),
-    Reply("nothing but the name of a tool", 'Ok {"name": "get_time"}', (TIME,), "Ok"),
+    Reply("nothing but the name of a tool", 'Ok {"name": "get_time"}', (), AS_IT_IS),
     Reply("nothing but the name of no tool", 'Hi {"name": "Bob"}', (), 'Hi {"name": "Bob"}'),
     Reply(
         "a person",
@@ -768,14 +766,14 @@ LLAMA_JSON = [
     Reply(
         "code with braces",
         'if x {"a"} else {y} {"name": "get_time", "parameters": {}} {"name": 1, "parameters": {}}',
-        (TIME,),
-        'if x {"a"} else {y} {"name": 1, "parameters": {}}',
+        (),
+        AS_IT_IS,
     ),
     Reply(
         "brackets and tags in strings",
-        '{"name": "search", "parameters": {"query": "}{<|python_tag|>\\"```"}} ok',
+        '{"name": "search", "parameters": {"query": "}{<|python_tag|>\\"```"}}',
         (("search", {"query": '}{<|python_tag|>"```'}),),
-        "ok",
+        "",
     ),
     Reply("trailing commas", '{"name": "read_file", "parameters": {"path": "a",},}', (_read("a"),)),
     Reply(
@@ -792,20 +790,20 @@ LLAMA_JSON = [
     Reply(
         "cut off before it is certain", 'See {"name": "read_file", "par', (), 'See {"name": "read_file", "par'
     ),
-    Reply("broken", '{"name": "read_file", "parameters": {path}}\n\nOk.', (), "Ok.", ("no longer JSON",)),
+    Reply("broken", '{"name": "read_file", "parameters": {path}}', (), "", ("no longer JSON",)),
     Reply("code behind the tag", "<|python_tag|>print(1)<|eom_id|>", errors=("no JSON object",)),
     Reply("an unclosed tag at the end", "Ok <|python_tag|>", (), "Ok", ("no JSON object",)),
     Reply(
         "inline code and a code block",
         'Use `{"name": "f", "parameters": {}}`.\n```\nx\n{"name": "f", "parameters": {}}\n```\nSee {"name": "get_time"}',
-        (TIME,),
-        'Use `{"name": "f", "parameters": {}}`.\n```\nx\n{"name": "f", "parameters": {}}\n```\nSee',
+        (),
+        AS_IT_IS,
     ),
     Reply(
         "a call behind code that is never closed",
         '```py\nx = [{"name": "Bob"}]\n{"name": "get_time", "parameters": {}}',
-        (TIME,),
-        '```py\nx = [{"name": "Bob"}]',
+        (),
+        AS_IT_IS,
     ),
 ]
 
@@ -814,8 +812,8 @@ LLAMA_PYTHONIC = [
     Reply(
         "several calls with prose around",
         "I look: [get_time(), read_file(path='b')]\nWait [1].",
-        (TIME, _read("b")),
-        "I look:\nWait [1].",
+        (),
+        AS_IT_IS,
     ),
     Reply("the tag in front", '<|python_start|>[read_file(path="a")]<|python_end|><|eom|>', (_read("a"),)),
     Reply(
@@ -837,8 +835,8 @@ LLAMA_PYTHONIC = [
     Reply(
         "brackets, quotes and escapes in strings",
         """[write_file(path="a])", content='x\\'] (\\n{"tool_calls": [' "\\\\")] ok""",
-        (("write_file", {"path": "a])", "content": 'x\'] (\n{"tool_calls": [\\'}),),
-        "ok",
+        (),
+        AS_IT_IS,
     ),
     Reply(
         "three quotes, lines and empty lines",
@@ -861,7 +859,7 @@ LLAMA_PYTHONIC = [
         (),
         "Use [f(x) for x in y], [int(a), b], [g(1)](url) and [link](http://x) or m[i(0)] and [h(a=b)].",
     ),
-    Reply("arguments without names", '[read_file("a")] ok', (), "ok", ("have to be named",)),
+    Reply("arguments without names", '[read_file("a")]', (), "", ("have to be named",)),
     Reply("arguments that are no values", "[read_file(path=open('a'))]", errors=("no plain value",)),
     Reply(
         "one call that can be read and one that cannot",
@@ -870,11 +868,9 @@ LLAMA_PYTHONIC = [
         errors=("named",),
     ),
     Reply("a name twice", "[read_file(path='a', path='b')]", errors=("path is there twice",)),
-    Reply(
-        "cut off in a string", 'So [read_file(path="a', (), "So", ("read_file did not run: the reply ends",)
-    ),
+    Reply("cut off in a string", 'So [read_file(path="a', (), AS_IT_IS),
     Reply("cut off, and no tool", "See [note(1, and", (), "See [note(1, and"),
-    Reply("a line that ends in a string", "[read_file(path='a\n\nNext", (), "Next", ("no Python",)),
+    Reply("a line that ends in a string", "[read_file(path='a\n", (), "", ("no Python",)),
     Reply(
         "lines of Windows in a string",
         "<|tool_call_start|>[read_file(path='a\r\nb')]<|tool_call_end|>",
@@ -885,10 +881,10 @@ LLAMA_PYTHONIC = [
     Reply(
         "inline code and a code block",
         "Use `[get_time()]`.\n```py\nx = 1\n[get_time()]\n```\n[get_time()]",
-        (TIME,),
-        "Use `[get_time()]`.\n```py\nx = 1\n[get_time()]\n```",
+        (),
+        AS_IT_IS,
     ),
-    Reply("a call behind code that is never closed", "```py\nx = 1\n[get_time()]", (TIME,), "```py\nx = 1"),
+    Reply("a call behind code that is never closed", "```py\nx = 1\n[get_time()]", (), AS_IT_IS),
 ]
 
 MISTRAL = [
@@ -944,7 +940,7 @@ MISTRAL = [
         "",
         ("no longer JSON",),
     ),
-    Reply("in an open code block", "```py\nx\n[TOOL_CALLS]get_time[ARGS]{}", (TIME,), "```py\nx"),
+    Reply("in an open code block", "```py\nx\n[TOOL_CALLS]get_time[ARGS]{}", (), AS_IT_IS),
     Reply("ordinary brackets", "See [1] and [TOOL] {x}.", (), "See [1] and [TOOL] {x}."),
 ]
 
@@ -1170,10 +1166,10 @@ def _invoked(tags: _Invoke) -> list[Reply]:
         Reply("no argument", f"Now.\n{before}\n{tags('get_time')}\n{behind}", (TIME,), "Now."),
         Reply("nothing around it", tags("read_file", path), (_read("a"),)),
         Reply(
-            "two calls and text on both sides",
-            f"So: {before}{tags('read_file', path)}{tags('get_time')}{behind} Good?",
+            "two calls after text",
+            f"So.\n{before}{tags('read_file', path)}{tags('get_time')}{behind}",
             (_read("a"), TIME),
-            "So: Good?",
+            "So.",
         ),
         Reply(
             "a number by the schema",
@@ -1217,7 +1213,7 @@ def _invoked(tags: _Invoke) -> list[Reply]:
         Reply(
             "cut off behind a value", f'{tags.call}read_file"{tags.head_end}{path}', errors=("not closed",)
         ),
-        Reply("cut off in the name", f"{tags.call}read_f", errors=("the reply ends",)),
+        Reply("cut off in the name", f"{tags.call}read_f", errors=("reply ends",)),
         Reply("words in it", tags("read_file", "the file a"), errors=("not what belongs there",)),
         Reply("no name", tags("", path), errors=("it has no name",)),
     ]
@@ -1317,10 +1313,10 @@ def _gemma(before: str, behind: str, quote: str) -> list[Reply]:
         Reply("one call", call(f"read_file{{{path}}}"), (_read("a"),)),
         Reply("no argument", f"Now. {call('get_time{}')}", (TIME,), "Now."),
         Reply(
-            "two calls and text on both sides",
-            f"So: {call(f'read_file{{{path}}}')}{call('get_time{}')} Good?",
+            "two calls after text",
+            f"So.\n{call(f'read_file{{{path}}}')}{call('get_time{}')}",
             (_read("a"), TIME),
-            "So: Good?",
+            "So.",
         ),
         Reply("a number", call(f"read_file{{{path},lines:3}}"), (_read("a", lines=3),)),
         Reply("spaces", call(f"read_file{{ {path} , lines : 3 }}"), (_read("a", lines=3),)),
@@ -1344,7 +1340,9 @@ def _gemma(before: str, behind: str, quote: str) -> list[Reply]:
             f"```\nE.g.\n{call('get_time{}')}\n```\n",
             text=f"```\nE.g.\n{call('get_time{}')}\n```\n",
         ),
-        Reply("cut off in a string", call("read_file{")[: -len(behind)] + path[:-1], errors=("ends",)),
+        Reply(
+            "cut off in a string", call("read_file{")[: -len(behind)] + path[:-1], errors=("the reply ends",)
+        ),
         Reply("cut off behind a value", f"{before}call:read_file{{{path}", errors=("the reply ends",)),
         Reply("a key twice", call(f"read_file{{{path},{path}}}"), errors=("path is there twice",)),
         Reply("quotes as in JSON", call('read_file{path:"a, b"}'), errors=("has to stand between two",)),
@@ -1368,8 +1366,8 @@ OLMO = [
     Reply(
         "a call in each line, and text on both sides",
         'So: <function_calls>\nget_time()\nread_file(path="a", lines=3)\n</function_calls> Good?',
-        (TIME, _read("a", lines=3)),
-        "So: Good?",
+        (),
+        AS_IT_IS,
     ),
     Reply(
         "a string over several lines",
@@ -1473,7 +1471,7 @@ HUNYUAN = [
         f"{_OPEN[0]}{_PATH.replace('>', ':opensource>')}{_OPEN[1]}",
         (_read("a"),),
     ),
-    Reply("nothing around", "<tool_calls></tool_calls>Well.", (), "Well."),
+    Reply("nothing around", "<tool_calls></tool_calls>", (), ""),
     Reply("fenced whole", "```\n<tool_calls><tool_call>get_time</tool_call></tool_calls>\n```", (TIME,)),
     Reply("in backticks", "`<tool_calls>` is a tag", (), "`<tool_calls>` is a tag"),
     Reply("cut off", f"<tool_call>read_file<tool_sep>{_PATH}", errors=("not closed with",)),
@@ -1627,575 +1625,17 @@ SOLAR = [
     ),
 ]
 
-QWEN_AGENT = [
-    Reply(
-        "two calls",
-        '✿FUNCTION✿: read_file\n✿ARGS✿: {"path": "a"}\n✿FUNCTION✿: get_time\n✿ARGS✿: {}\n✿RESULT✿: ',
-        (_read("a"), TIME),
-    ),
-    Reply("nothing behind it", 'So.\n✿FUNCTION✿: read_file\n✿ARGS✿: {"path": "a"}', (_read("a"),), "So."),
-    Reply("no arguments", "✿FUNCTION✿: get_time\n✿ARGS✿:\n✿RESULT✿", (TIME,)),
-]
-
-MCP_TAG = [
-    Reply(
-        "one call",
-        'I look.\n\n<use_mcp_tool>\n<server_name>files</server_name>\n<tool_name>read_file</tool_name>\n<arguments>\n{"path": "a"}\n</arguments>\n</use_mcp_tool>',
-        (_read("a"),),
-        "I look.",
-    ),
-    Reply(
-        "a word about it",
-        "Write `<use_mcp_tool>` for that, or <use_mcp_tool>.\n\nSee?",
-        (),
-        "Write `<use_mcp_tool>` for that, or <use_mcp_tool>.\n\nSee?",
-    ),
-]
-
-ACTION = [
-    Reply("UI-TARS", "Thought: I read it.\nAction: read_file(path='a')", (_read("a"),)),
-    Reply("several", "Action: read_file(path='a')\n\nget_time()", (_read("a"), TIME)),
-    Reply("several lines", "Action: read_file(path='a')\nAction: get_time()", (_read("a"), TIME)),
-    Reply(
-        "a place on a screen",
-        "Action: click(start_box='<|box_start|>(10,20)<|box_end|>')",
-        (("click", {"start_box": "(10,20)"}),),
-    ),
-    Reply(
-        "ReAct",
-        'Thought: I read it.\nAction: read_file\nAction Input: {"path": "a"}\nObservation:',
-        (_read("a"),),
-    ),
-    Reply(
-        "Command R",
-        'Plan: read.\nAction: ```json\n[\n {"tool_name": "read_file", "parameters": {"path": "a"}}\n]\n```',
-        (_read("a"),),
-        "Plan: read.",
-    ),
-    Reply(
-        "in the middle of a line",
-        "The next Action: read_file(path='a') is yours.",
-        (),
-        "The next Action: read_file(path='a') is yours.",
-    ),
-    Reply("arguments without names", "Action: read_file('a')", errors=("have to be named",)),
-    Reply(
-        "input that is no JSON", "Action: read_file\nAction Input: a.txt", errors=("read_file did not run",)
-    ),
-]
-
-_PARIS = '{"name": "read_file", "arguments": {"path": "a"}}'
-
-LOOSE = [
-    *(
-        Reply(f"{before} and {behind} around JSON", f"So.{before}{_PARIS}{behind}", (_read("a"),), "So.")
-        for before, behind in (
-            ("<|FunctionCallBegin|>[", "]<|FunctionCallEnd|>"),  # Doubao
-            ("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),  # LM Studio
-            ("<tool>", "</tool>"),
-            ("<function>\n", "\n</function>"),
-            ("<action>[", "]</action>"),
-            ("<|some_token|>", "<|another_one|>"),
-            ("<|tool_call|>", "<|/tool_call|>"),  # Phi 4 mini
-            ("<|action_start|> <|plugin|>\n", "\n<|action_end|>"),  # InternLM
-            ("<|tool_call_start|>[", "]<|tool_call_end|>"),  # LFM2, now and then
-            ("<|message_sep|>\n\nfunction call<|role_sep|>\n", ""),  # GigaChat 3
-            ("<longcat_tool_call>", "</longcat_tool_call>"),
-        )
-    ),
-    *(
-        Reply(f"keys of another kind: {written[:40]}", written, (_read("a"),))
-        for written in (
-            '{"tool": "read_file", "args": {"path": "a"}}',
-            '{"action": "read_file", "action_input": {"path": "a"}}',
-            '{"tool_name": "read_file", "tool_input": {"path": "a"}}',
-            '{"thought": "I look.", "function": "read_file", "parameters": {"path": "a"}}',
-            '{"function_call": {"name": "read_file", "arguments": "{\\"path\\": \\"a\\"}"}}',
-            '{"tool_calls": [{"id": "c", "type": "function", "function": {"name": "read_file", "arguments": {"path": "a"}}}]}',
-            '{"tool_uses": [{"recipient_name": "functions.read_file", "parameters": {"path": "a"}}]}',
-            '```json\n{"action": "read_file", "action_input": {"path": "a"}}\n```',
-        )
-    ),
-    *(
-        Reply(f"in other words: {written[:40]}", written, (_read("a"),))
-        for written in (
-            '<|python_tag|>read_file(path="a")<|eom_id|>',
-            '<|python_tag|>read_file.call(path="a")<|eom_id|>',  # Llama 3.1, for tools it was trained on
-            '```tool_code\nread_file(path="a")\n```',  # Gemma 3
-            '```tool_code\nprint(default_api.read_file(path="a"))\n```',  # Gemini
-            '<tool_code>\nprint(default_api.read_file(path="a"))\n</tool_code>',
-            '```typescript\nfunctions.read_file({"path": "a"})\n```',  # MiniMax Text 01
-            'functions.read_file({"path": "a"})',
-            'read_file(path="a")',
-            'read_file\n{"path": "a"}',  # GLM 4
-            'read_file{"path": "a"}',  # Mistral, where a server leaves out the tokens
-            'read_file[ARGS]{"path": "a"}',
-            'functions.read_file:0{"path": "a"}',  # Kimi, likewise
-            '[{"read_file": {"path": "a"}}]',  # Apertus, likewise
-            '<function=read_file{"path": "a"}</function>',  # Llama, now and then
-            '<xai:function_call name="read_file"><parameter name="path">a</parameter></xai:function_call>',
-            'read_file\n{"path": "a"}<|observation|>',
-            '>>>read_file\n{"path": "a"}',  # Functionary
-            "Action: read_file(path='a')",  # UI-TARS
-            'Action: read_file\nAction Input: {"path": "a"}\nObservation:',
-            '**Action:** read_file\n**Action Input:** {"path": "a"}',
-            '**Action**: `read_file`\n**Action Input**: `{"path": "a"}`',
-            'action: read_file\naction input: {"path": "a"}',
-            'Action: read_file({"path": "a"})',
-            'Action: read_file[{"path": "a"}]',
-            'TOOL_CALL: read_file {"path": "a"}',
-            'TOOL_CALL: {"name": "read_file", "arguments": {"path": "a"}}',
-            'Tool call: read_file(path="a")',
-            'FUNCTION: read_file ARGS: {"path": "a"}',
-            '**Function:** read_file\n**Arguments:**\n```json\n{"path": "a"}\n```',
-            'Tool: read_file\nInput: {"path": "a"}',
-            '```tool_code\nx = read_file(path="a")\nprint(x)\n```',
-            '<code>\nx = read_file(path="a")\nfinal_answer(x)\n</code>',  # smolagents
-            '<tool_call>read_file(path="a")</tool_call>',
-            '```tool_code\n# I look.\nx = read_file(path="a")  # it is short\nprint(f"It says {x}")\n```',
-            '**Tool call:** `read_file(path="a")`',
-            '{"tool": {"name": "read_file", "arguments": {"path": "a"}}}',
-            '{"toolUse": {"toolUseId": "c", "name": "read_file", "input": {"path": "a"}}}',  # Bedrock
-            "{'name': 'read_file', 'arguments': {'path': 'a'}}",
-            '{"role": "assistant", "content": null, "tool_calls": [{"id": "c", "type": "function", "function": {"name": "read_file", "arguments": "{\\"path\\": \\"a\\"}"}}]}',
-            '{"name": "multi_tool_use.parallel", "arguments": {"tool_uses": [{"recipient_name": "functions.read_file", "parameters": {"path": "a"}}]}}',
-            '<tool_calls>\n<tool_call>function<tool_sep>read_file\n```json\n{"path": "a"}\n```</tool_call>\n</tool_calls>',
-            "<longcat_tool_call>read_file\n<longcat_arg_key>path</longcat_arg_key>\n<longcat_arg_value>a</longcat_arg_value>\n</longcat_tool_call>",
-            '<function_calls>\n<invoke name="read_file">\n<parameter name="path">a</parameter>\n</invoke>\n</function_calls>',
-            '<function_calls>\nread_file(path="a")\n</function_calls>',
-            'function call<|role_sep|>\n{"name": "read_file", "arguments": {"path": "a"}}',
-            ' -> tool/function_call\n[{"name": "read_file", "arguments": {"path": "a"}}]<|im_end|><|endofturn|>',
-            '<longcat_think>Or <longcat_tool_call>{"name": "get_time"}</longcat_tool_call>?</longcat_think>'
-            '<longcat_tool_call>{"name": "read_file", "arguments": {"path": "a"}}</longcat_tool_call>',
-            '<think>Hm.</think>\n<answer><tool_calls>[{"name": "read_file", "arguments": {"path": "a"}}]</tool_calls></answer>',
-        )
-    ),
-    *(
-        Reply(f"no call: {written[:40]}", written, (), written)
-        for written in (
-            'It is <b>{"name": "bold", "arguments": {}}</b>.',  # no tool there is
-            '[NOTE]{"a": 1}[/NOTE]',
-            'We say read_file(path="a") for that.',
-            'read_file(path="a") reads a file.',
-            "Then:\nAction: sleep well.",
-            "read_file\nis a tool.",
-            'An example:\n```python\nread_file(path="a")\n```\nSee?',
-            'An example:\n\n```json\n{"tool": "read_file", "args": {"path": "a"}}\n```\nSee?',
-            'Write `<tool>{"name": "read_file", "arguments": {"path": "a"}}</tool>` for it.',
-            '{"tool": "hammer", "args": {"size": 3}}',
-            '{"action": "search"}',
-            "read_file [1] reads a file.",
-            "search {a, b} for it",
-            "<answer>It is 3.</answer>",  # behind no thought
-            'An example:\nTool: read_file\nInput: {"path": "a"}\nOutput: b',
-            'An example:\n```\nTool: read_file\nInput: {"path": "a"}\n```',
-            'Write `TOOL_CALL: read_file {"path": "a"}` for it.',
-            'Tool: read_file(path="a") reads a file.',
-            'Tool: read_file {"path": "a"} reads a file.',
-            'Function: read_file\nArguments: {"path": string}',
-            "Tool: read_file\nIt reads a file.",
-            'Mine:\nTool: read_file\nParameters: {"type": "object", "properties": {"path": {"type": "string"}}}',
-            "Function: read_file(path, lines)",
-            "These:\nFunction: read_file(path, lines)",
-            "Tool: read_file [1]\nIt reads a file.",
-            "Tool: read_file",
-            'Tool: hammer\nInput: {"size": 3}',
-            "**Action:** read_file it.",
-            "Notes:\n**Action:** read_file\n**Owner:** Ada",
-            "In TypeScript:\n```typescript\nx = read_file('a')\n```\nOr:\n```typescript\nread_file('a');\n```",
-            '```yaml\ntool: read_file\nargs: {"path": "a"}\n```',
-            "Mine:\n**Action:** read_file\n**Input:** a path\n**Output:** its text",
-            "Mine:\nAction: read_file\nParameters: path (string)",
-            'A review:\n**Action:** `read_file(path="a")` reads a file.',
-            'Action: read_file {"path": "a"} reads a file.',
-            'call read_file with {"path": "a"}',
-            'x = read_file(path="a")',
-            '```python\nx = read_file(path="a")\nprint(x)\n```',
-            'So:\n<code>\nread_file(path="a")\n</code>\nSee?',
-            'Say <code>read_file(path="a")</code> for it.',
-            "<code>\nf(a=1)\n</code>",
-            '{"role": "assistant", "content": "Hi.", "tool_calls": []}',
-            '```tool_code\nx = f(path="a")\n```',
-            '```tool_code\nread_file(path="a")\nprint(1, f"{get_time()}")\n```',  # half of it would be lost
-        )
-    ),
-    Reply(
-        "calls behind a word for them that end the reply",
-        'I look.\n\nTOOL_CALL: read_file {"path": "a"}\nTOOL_CALL: get_time {}\n<|im_end|>',
-        (_read("a"), TIME),
-        "I look.",
-    ),
-    Reply(
-        "a name alone in front of a call",
-        "I look.\nTool: read_file\nTool: get_time {}",
-        (TIME,),
-        "I look.\nTool: read_file",
-    ),
-    Reply(
-        "a word for a call in front of one",
-        'Tool: read_file\nInput: as below\n<tool_call>{"name": "get_time"}</tool_call>',
-        (TIME,),
-        "Tool: read_file\nInput: as below",
-    ),
-    Reply(
-        "a call behind a word for it, and one that cannot be read",
-        'Tool: get_time {}\nTool: read_file {"path": ',
-        (TIME,),
-        'Tool: read_file {"path": ',
-    ),
-    Reply(
-        "a program that does something with what a call gave",
-        '```tool_code\nx = read_file(path="a")\nprint(len(x))\n```\nDone.',
-        (_read("a"),),
-        "Done.",
-    ),
-    Reply("a heading behind a call", "get_time()\n# It\nSo (it) is.", (TIME,), "# It\nSo (it) is."),
-    Reply("a heading and a paragraph behind a call", "get_time()\n\n# It\n\nSo.", (TIME,), "# It\n\nSo."),
-    Reply(
-        "a program that ends the reply",
-        'I look.\n<code>\na = read_file("a", 3)\nb = read_file(path="b")\nprint(a)\nprint(b)\n</code>',
-        (_read("a", lines=3), _read("b")),
-        "I look.",
-    ),
-    Reply(
-        "arguments in the order of the tool",
-        "```tool_code\nprint(write_file('a', 'b', overwrite=True))\n```",
-        (("write_file", {"path": "a", "content": "b", "overwrite": True}),),
-    ),
-    Reply(
-        "more arguments than the tool has",
-        "```tool_code\nread_file('a', 1, 2)\n```",
-        (),
-        "",
-        ("have to be named",),
-    ),
-    Reply(
-        "an argument in its order and by its name", "read_file('a', path='b')", (), "", ("is there twice",)
-    ),
-    Reply("ReAct, without input", "So:\nAction: get_time\nI wait.", (TIME,), "So:\nI wait."),
-    Reply("ReAct, in brackets", "Hm.\nAction: read_file[a, 3]", (), "Hm.", ("have to be named",)),
-    Reply("ReAct, in brackets and order", "Action: read_file['a', 3]", (_read("a", lines=3),)),
-    Reply("JSON that ends the reply", f"I look.\n\n{_PARIS}\n", (_read("a"),), "I look."),
-    Reply("a list that ends the reply", f"I look.\n[{_PARIS}]<|im_end|>", (_read("a"),), "I look."),
-    Reply("Python that ends the reply", 'I look.\n[read_file(path="a")]', (_read("a"),), "I look."),
-    Reply("JSON with words behind it", f"Like so:\n{_PARIS}\nSee?", (), f"Like so:\n{_PARIS}\nSee?"),
-    Reply(
-        "JSON that ends the reply in a code block",
-        f"Like so:\n```json\n{_PARIS}\n```",
-        (),
-        f"Like so:\n```json\n{_PARIS}\n```",
-    ),
-    Reply(
-        "Gorilla", '<<function>>read_file(path="a")<<function>>[get_time()]\nOk.', (_read("a"), TIME), "Ok."
-    ),
-    Reply(
-        "DeepSeek, in tokens that were typed",
-        '<|DSML|function_calls>\n<|DSML|invoke name="read_file">\n<|DSML|parameter name="path" string="true">1</|DSML|parameter>\n</|DSML|invoke>\n</|DSML|function_calls>',
-        (_read("1"),),
-    ),
-    Reply(
-        "the elements of one dialect in another's",
-        '<function name="read_file">\n<parameter name="path">a</parameter>\n</function>\nOk.',
-        (_read("a"),),
-        "Ok.",
-    ),
-    *(
-        Reply(f"tools that are listed: {listed}", listed, (), listed)
-        for listed in (
-            '{"name": "get_time", "parameters": {"type": "object", "properties": {}}}',
-            '{"name": "get_time", "description": "The time.", "parameters": {"type": "object", "properties": {}}}',
-            '[{"type": "function", "function": {"name": "get_time", "parameters": {"type": "object", "properties": {}}}}]',
-            'These:\n{"name": "get_time", "parameters": {"type": "object", "properties": {}}}',
-        )
-    ),
-    Reply(
-        "a link to a tool",
-        "[read_file(path)](http://x.y) is one.",
-        (),
-        "[read_file(path)](http://x.y) is one.",
-    ),
-    Reply("an action that is code", 'So:\nAction:\n```"a": 1}``` Ok.', (), 'So:\nAction:\n```"a": 1}``` Ok.'),
-    Reply("Gorilla, of a tool there is not", "So <<function>>f(a=1)", (), "So <<function>>f(a=1)"),
-    Reply(
-        "Nemotron in Python",
-        'Now. <TOOLCALL>[get_time(), read_file(path="a")]</TOOLCALL> Ok.',
-        (TIME, _read("a")),
-        "Now. Ok.",
-    ),
-    Reply(
-        "Nemotron, of which is told", "The tag <TOOLCALL>f(x) is text.", (), "The tag <TOOLCALL>f(x) is text."
-    ),
-    Reply(
-        "Nemotron, with words in the list",
-        "<TOOLCALL>[get_time(), and so on]</TOOLCALL> Ok.",
-        (),
-        "Ok.",
-        ("did not run",),
-    ),
-    Reply(
-        "Nemotron in neither", '<TOOLCALL>[{"name": read_file}]</TOOLCALL> Ok.', (), "Ok.", ("did not run",)
-    ),
-    Reply(
-        "as Gemini sends it", '{"functionCall": {"name": "read_file", "args": {"path": "a"}}}', (_read("a"),)
-    ),
-    Reply(
-        "as the AI SDK has it",
-        '{"toolCallId": "c", "toolName": "read_file", "args": {"path": "a"}}',
-        (_read("a"),),
-    ),
-    Reply(
-        "elements in lines of Windows",
-        "<write_file>\r\n<path>a</path>\r\n<content>\r\nx\r\ny\r\n</content>\r\n</write_file>",
-        (("write_file", {"path": "a", "content": "x\r\ny"}),),
-    ),
-    Reply("one list behind the other", '[get_time()]\n[read_file(path="a")]', (TIME, _read("a"))),
-    Reply("a box", "It is <|begin_of_box|>3<|end_of_box|>.", (), "It is 3."),
-    Reply(
-        "Apriel",
-        "Here are my reasoning steps:\nHm.\n[BEGIN FINAL RESPONSE]\nIt is 3.\n[END FINAL RESPONSE]\n<|end|>",
-        (),
-        "It is 3.",
-    ),
-    Reply(
-        "HyperCLOVA X",
-        "/think\nHm.<|im_end|>\n<|im_start|>assistant\nIt is 3.<|im_end|><|endofturn|>",
-        (),
-        "It is 3.",
-    ),
-    Reply(
-        "HyperCLOVA X with a call, and one it thinks of",
-        '/think\n-> tool/function_call\n[{"name": "get_time", "arguments": {}}]<|im_end|>\n'
-        '<|im_start|>assistant -> tool/function_call\n[{"name": "read_file", "arguments": {"path": "a"}}]<|im_end|>',
-        (_read("a"),),
-    ),
-    Reply("a header in the midst", "Write\n/think\nfor it.", (), "Write\n/think\nfor it."),
-    Reply("an answer that is marked", "<think>Hm.</think>\n<answer>\nIt is 3.\n</answer>\n", (), "It is 3."),
-    Reply(
-        "a response that is marked", "Hm.\n</think>\n\n<response>\nIt is 3.\n</response>\n", (), "It is 3."
-    ),
-    Reply(
-        "a call that is thought of",
-        "<think>\nAction: read_file(path='a')\n</think>\nNo.",
-        (),
-        "No.",
-    ),
-]
-
-_HTML = '<html>\n<body>\n<search>\n<form>\n<input name="search">\n</form>\n</search>\n<time></time>\n</body>\n</html>'
-_ELEMENT = "<read_file>\n<path>a</path>\n</read_file>"
-ELEMENTS = [
-    *(
-        Reply(f"an element each: {written[:60]}", written, (_read("a"),))
-        for written in (
-            _ELEMENT,  # Cline
-            "<read_file><path>a</path></read_file>",
-            "<thinking>Hm.</thinking>\n\n" + _ELEMENT,
-            "<think>Hm.</think>\n<answer>\n" + _ELEMENT + "\n</answer>",
-            f"```xml\n{_ELEMENT}\n```",
-            "<read_file>\n<args>\n<path>a</path>\n</args>\n</read_file>",  # Roo
-            "<function_calls>\n<invoke>\n<tool_name>read_file</tool_name>\n<parameters>\n<path>a</path>\n</parameters>\n</invoke>\n</function_calls>",  # Claude 2
-            "<invoke>\n<tool_name>read_file</tool_name>\n<parameters>\n<path>a</path>\n</parameters>\n</invoke>",
-            "<tool>\n<tool_name>read_file</tool_name>\n<path>a</path>\n</tool>",
-            '<tool_use>\n  <name>read_file</name>\n  <arguments>{"path": "a"}</arguments>\n</tool_use>',  # Cherry Studio
-            '<tool_call>\n<name>read_file</name>\n<arguments>{"path": "a"}</arguments>\n</tool_call>',
-            f"<tool_call>\n{_ELEMENT}\n</tool_call>",
-            f"<tool_calls>\n{_ELEMENT}\n</tool_calls>",
-            "<tool_call>\n<function>read_file</function>\n<parameter=path>a</parameter>\n</tool_call>",
-            '<tool_call>\n<invoke name="read_file">\n<parameter name="path">a</parameter>\n</invoke>\n</tool_call>',
-            '<tool_calls>\n<invoke name="read_file">\n<parameter name="path">a</parameter>\n</invoke>\n</tool_calls>',
-            '<tool name="read_file">{"path": "a"}</tool>',
-            '<tool_call name="read_file"><parameter name="path">a</parameter></tool_call>',
-            '<read_file>{"path": "a"}</read_file>',
-            '<read_file path="a"/>',
-            "<read_file path='a' ></read_file>",
-            '<tool name="read_file" path="a"/>',
-            '<tool>read_file</tool><tool_input>{"path": "a"}</tool_input>',  # LangChain
-            "<action>read_file</action>\n<action_input>\n<path>a</path>\n</action_input>",
-            '<tool_calls>\n<read_file path="a" />\n</tool_calls>',
-            '<x:function_calls>\n<x:invoke name="read_file">\n<x:parameter name="path">a</x:parameter>\n</x:invoke>\n</x:function_calls>',
-        )
-    ),
-    Reply(
-        "elements with words around them",
-        f"I look.\n\n{_ELEMENT}\n\nDone.",
-        (_read("a"),),
-        "I look.\n\nDone.",
-    ),
-    Reply(
-        "attributes with all sorts of values",
-        'I write.\n<write_file path="a &amp; b" content="&lt;p&gt;" overwrite="true" />\nDone.',
-        (("write_file", {"path": "a & b", "content": "<p>", "overwrite": True}),),
-        "I write.\nDone.",
-    ),
-    Reply(
-        "one argument as an attribute, the other within",
-        '<tool name="write_file" path="a"><content>b</content></tool>',
-        (("write_file", {"path": "a", "content": "b"}),),
-    ),
-    Reply("two elements", f"{_ELEMENT}\n<get_time></get_time>\n<get_time/>", (_read("a"), TIME, TIME)),
-    Reply(
-        "values of other types",
-        "<search>\n<query>a <b>c</b></query>\n<tags><tag>x</tag><tag>y</tag></tags>\n<filter><year>3</year></filter>\n</search>",
-        (("search", {"query": "a <b>c</b>", "tags": ["x", "y"], "filter": {"year": 3}}),),
-    ),
-    Reply(
-        "a list as elements that come again",
-        "<search><query>a</query><tags>x</tags><tags>y</tags></search>",
-        (("search", {"query": "a", "tags": ["x", "y"]}),),
-    ),
-    Reply(
-        "a value with tags of its own and the closing one among them",
-        "<write_file>\n<path>a.html</path>\n<content>\n<p>x</p>\n</content> is no end\n</content>\n</write_file>",
-        (("write_file", {"path": "a.html", "content": "<p>x</p>\n</content> is no end"}),),
-    ),
-    Reply(
-        "an element that the reply ends in",
-        "I look.\n<read_file>\n<path>a",
-        (),
-        "I look.",
-        ("is not closed with </path>",),
-    ),
-    Reply(
-        "an argument twice",
-        "<read_file><path>a</path><path>b</path></read_file>",
-        (),
-        "",
-        ("is there twice",),
-    ),
-    *(
-        Reply(f"no call: {written}", written, (), written)
-        for written in (
-            f"Like so:\n```xml\n{_ELEMENT}\n```\nSee?",
-            f"Like so:\n```xml\n{_ELEMENT}\n```",
-            f"```\n# Cline\n{_ELEMENT}\n```",
-            f"~~~\nof\n{_ELEMENT}\n~~~",
-            "Write `<read_file><path>a</path></read_file>` for it.",
-            "Write <read_file><path>a</path></read_file> for it.",
-            "Write\n<read_file><path>a</path></read_file> for it.",
-            "> <read_file><path>a</path></read_file>",
-            f"<config>\n{_ELEMENT}\n</config>",
-            _HTML,
-            "<search>a search</search>",
-            '<search>{"a": 1}</search>',
-            '<search role="search">\n<query>a</query>\n</search>',
-            "<person><name>search</name></person>",
-            "<person><name>Ada</name><arguments>many</arguments></person>",
-            '<a name="get_time"></a>',
-            "<hammer>\n<size>3</size>\n</hammer>",
-            '<read_file path="a" class="b"/>',
-            'Write <read_file path="a"/> for it.',
-            'Write `<read_file path="a"/>` for it.',
-            '<config>\n<read_file path="a"/>\n</config>',
-            "<tool>read_file</tool> reads a file.",
-            "<tool>hammer</tool><tool_input>{}</tool_input>",
-            '<read_file path="a">\n<lines>3</lines>\n</read_file>',
-            '<a name="read_file" path="a"/>',
-            "<read_file>\n<size>3</size>\n</read_file>",
-            "a <b and c> d <i>e</i>\n<read_file\n<search",
-            "<tool>\n<tool_name>hammer</tool_name>\n<parameters><path>a</path></parameters>\n</tool>",
-        )
-    ),
-    *(
-        Reply(f"a variant: {written[:30]}", f"So:\n{written}", (_read("a"),), "So:")
-        for written in (
-            "<tool_calls:6124c78e>\n<tool_call:6124c78e>read_file\n<arg_key:6124c78e>path</arg_key:6124c78e>\n<arg_value:6124c78e>a</arg_value:6124c78e>\n</tool_call:6124c78e>\n</tool_calls:6124c78e>",  # Hunyuan 4
-            '<｜GCML｜tool_calls>\n<｜GCML｜invoke name="read_file">\n<｜GCML｜parameter name="path" string="true">a</｜GCML｜parameter>\n</｜GCML｜invoke>\n</｜GCML｜tool_calls></s>',  # GigaChat 3.5
-            "<iquestcoder_tool_call>read_file\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</iquestcoder_tool_call>",
-            '[TOOL_REQUEST]{"name": "read_file", "arguments": {"path": "a"}}[END_TOOL_REQUEST]',  # LM Studio
-        )
-    ),
-    Reply("Sarashina", "<|tool_calls|>[{'name': 'read_file', 'arguments': {'path': 'a'}}]", (_read("a"),)),
-    Reply(
-        "Sarashina, where a server leaves out the token",
-        "[{'name': 'read_file', 'arguments': {'path': \"a's\"}}]",
-        (_read("a's"),),
-    ),
-    Reply("Python that is no call", "[{'name': 'x'}, 3]", (), "[{'name': 'x'}, 3]"),
-    Reply(
-        "functools behind words",
-        'I look.\nfunctools[{"name": "read_file", "arguments": {"path": "a"}}]',
-        (_read("a"),),
-        "I look.",
-    ),
-    Reply(
-        "functools in Python",
-        "Use\nfunctools.partial\nor functools[0].",
-        (),
-        "Use\nfunctools.partial\nor functools[0].",
-    ),
-    Reply("gpt-oss without its tokens", 'commentary to=functions.read_file json{"path": "a"}', (_read("a"),)),
-    Reply(
-        "Granite 3.2",
-        "Here is my thought process: Hm.\n\nHere is my response: It is 3.",
-        (),
-        "It is 3.",
-    ),
-    Reply(
-        "Granite 3.2 with a call, and one it thinks of",
-        'Here\'s my thought process:\n<|tool_call|>[{"name": "get_time"}]\nHere\'s my response:\n'
-        '<|tool_call|>[{"name": "read_file", "arguments": {"path": "a"}}]',
-        (_read("a"),),
-    ),
-]
-
 ANY = [
-    *LOOSE,
-    *ELEMENTS,
-    Reply("as Hermes does", 'So: <tool_call>{"name": "get_time"}</tool_call>', (TIME,), "So:"),
-    Reply("as Mistral does", '[TOOL_CALLS]read_file[ARGS]{"path": "a"}', (_read("a"),)),
+    Reply("tags", 'So.\n<tool_call>{"name": "get_time"}</tool_call>', (TIME,), "So."),
+    Reply("tokens", '<|tool_call|>[{"name": "get_time", "arguments": {}}]', (TIME,)),
     Reply(
-        "as Qwen does",
-        "<tool_call>\n<function=read_file>\n<parameter=path>\na\n</parameter>\n</function>\n</tool_call>",
-        (_read("a"),),
+        "JSON that is all of the reply", '{"name": "read_file", "parameters": {"path": "a"}}', (_read("a"),)
     ),
-    Reply(
-        "as GLM does",
-        "<tool_call>read_file\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</tool_call>",
-        (_read("a"),),
-    ),
-    Reply(
-        "with tags that several have",
-        '<tool_calls>\n<tool_call>{"name": "get_time"}</tool_call>\n</tool_calls>',
-        (TIME,),
-    ),
-    Reply(
-        "as Nemotron does",
-        '<TOOLCALL>[{"name": "read_file", "arguments": {"path": "a"}}]</TOOLCALL>',
-        (_read("a"),),
-    ),
-    Reply("as Gemma does", '<|tool_call>call:read_file{path:<|"|>a<|"|>}<tool_call|><eos>', (_read("a"),)),
-    Reply(
-        "as DeepSeek does",
-        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{"path": "a"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
-        (_read("a"),),
-    ),
-    Reply(
-        "as gpt-oss does",
-        '<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.read_file <|constrain|>json<|message|>{"path": "a"}<|call|>',
-        (_read("a"),),
-    ),
-    Reply("as Llama does, in Python", '<|python_tag|>[read_file(path="a")]', (_read("a"),)),
-    Reply("nothing but JSON", '\n{"name": "read_file", "parameters": {"path": "a"}}', (_read("a"),)),
-    Reply("nothing but Python", '[read_file(path="a"), get_time()]', (_read("a"), TIME)),
-    Reply(
-        "nothing but JSON of a tool that is not there",
-        '{"name": "you", "parameters": {"a": 1}}',
-        (),
-        '{"name": "you", "parameters": {"a": 1}}',
-    ),
-    Reply(
-        "JSON in a sentence",
-        'So {"name": "get_time", "parameters": {}} is it',
-        (),
-        'So {"name": "get_time", "parameters": {}} is it',
-    ),
-    Reply(
-        "closing tags that mean nothing here",
-        "<b>a</b> </function> </invoke>",
-        (),
-        "<b>a</b> </function> </invoke>",
-    ),
-    Reply("a call that cannot be read", "<tool_call>{oops</tool_call>", (), "", ("did not run",)),
+    Reply("Python that is all of the reply", '[read_file(path="a")]', (_read("a"),)),
+    Reply("JSON after words", 'So: {"name": "get_time", "parameters": {}}', (), AS_IT_IS),
+    Reply("a line of a program", "get_time()", (), AS_IT_IS),
+    Reply("an element", "<read_file><path>a</path></read_file>", (), AS_IT_IS),
+    Reply("minutes", "Minutes\n\nAction: get_time\nOwner: Ann\n", (), AS_IT_IS),
 ]
 
 REPLIES: dict[str, list[Reply]] = {
@@ -2229,8 +1669,5 @@ REPLIES: dict[str, list[Reply]] = {
     "plamo": PLAMO,
     "functionary": FUNCTIONARY,
     "solar": SOLAR,
-    "qwen_agent": QWEN_AGENT,
-    "mcp_tag": MCP_TAG,
-    "action": ACTION,
     "any": ANY,
 }

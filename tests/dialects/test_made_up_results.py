@@ -16,9 +16,8 @@ _PARAMETERS: dict[str, JsonValue] = {
     "required": ["a", "b"],
 }
 TOOLS = (ToolSpec("add", "", _PARAMETERS), ToolSpec("take", "", _PARAMETERS))
-ACTION = 'Action: add\nAction Input: {"a": 1, "b": 2}'
 TAG = '<tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>'
-PLAYED = f"3\nThen.\n{ACTION.replace('add', 'take')}\n{TAG.replace('add', 'take')}"
+PLAYED = f"3\nThen.\n{TAG.replace('add', 'take')}"
 
 
 def read_in_pieces(reply: str) -> tuple[list[str], str, str]:
@@ -34,37 +33,39 @@ def read_in_pieces(reply: str) -> tuple[list[str], str, str]:
 @pytest.mark.parametrize(
     "begun",
     [
-        f"{ACTION}\nObservation: ",
-        f"{ACTION}\n**Observation:** ",
+        f"{TAG}\nObservation: ",
         f"{TAG}\n<tool_response>\n",
         f"<tool_calls>{TAG}</tool_calls>\n<function_results>",
         f'{TAG}\n<tool_result id="1">',
         f"{TAG}<|im_end|>\n<|im_start|>tool\n",
         f"{TAG}<|observation|>\n",
         '[TOOL_CALLS][{"name": "add", "arguments": {"a": 1, "b": 2}}][TOOL_RESULTS]',
-        "```tool_code\nadd(a=1, b=2)\n```\n```tool_output\n",
     ],
 )
 def test_d1_behind_a_result_that_is_made_up_all_is_a_thought(begun: str) -> None:
-    assert read_in_pieces(f"Let me see.\n{begun}{PLAYED}") == (["add"], "Let me see.", PLAYED)
+    assert read_in_pieces(f"{begun}{PLAYED}") == (["add"], "", PLAYED)
 
 
-@pytest.mark.parametrize("end", ["\nObservation:", "<|observation|>", "<|im_end|>\n", "\n**Observation:** "])
+def test_d8_a_transcript_that_someone_explains_is_text() -> None:
+    transcript = f"A conversation goes like this:\n{TAG}\n<tool_response>3</tool_response>\nIt is 3."
+    assert read_in_pieces(transcript) == ([], transcript, "")
+
+
+@pytest.mark.parametrize("end", ["\nObservation:", "<|observation|>", "<|im_end|>\n"])
 def test_d1_a_word_at_which_a_server_stops_is_nothing(end: str) -> None:
-    call = ACTION if "Obs" in end else TAG
-    assert read_in_pieces(f"{call}{end}") == (["add"], "", "")
+    assert read_in_pieces(f"{TAG}{end}") == (["add"], "", "")
 
 
 def test_d1_a_word_for_results_is_text_where_no_call_stands_before_it() -> None:
     prose = "A <tool_response> holds the result.\nObservation: so it is."
     assert read_in_pieces(prose) == ([], prose, "")
-    assert read_in_pieces(f"{TAG}\n{prose}") == (["add"], prose, "")
-    other = "<observations>It is so.</observations>"
-    assert read_in_pieces(f"{TAG}\n{other}") == (["add"], other, "")
+    assert read_in_pieces(f"{TAG}\n{prose}") == ([], f"{TAG}\n{prose}", "")
 
 
 def test_d1_behind_a_call_that_cannot_be_read_a_result_is_made_up_as_well() -> None:
-    parsed = dialect("any").parse(f"Action: add\nAction Input: 1\nObservation: {PLAYED}", TOOLS)
+    parsed = dialect("any").parse(
+        f'<tool_call>{{"name": "add", oops</tool_call>\nObservation: {PLAYED}', TOOLS
+    )
     assert (parsed.calls, parsed.text, parsed.reasoning) == ((), "", PLAYED)
     assert "add did not run" in parsed.errors[0]
 

@@ -17,13 +17,14 @@ every_dialect = pytest.mark.parametrize("language", [dialect(name) for name in N
 @every_dialect
 def test_d1_the_prompt_lists_every_tool_and_shows_a_call_that_can_be_read(language: Dialect) -> None:
     prompt = language.system("Be kind.", TOOLS)
-    example = prompt[prompt.index("</tools>") :]
+    example = language.call("tool_name", {"argument": "value"})
 
     assert prompt.startswith("Be kind.\n\n")
     for tool in TOOLS:
         assert tool.name in prompt
         assert tool.description in prompt
         assert json.dumps(tool.parameters, ensure_ascii=False) in prompt
+    assert example in prompt
     assert [call.name for call in language.parse(example).calls] == ["tool_name"]
 
 
@@ -96,10 +97,10 @@ def test_an_unknown_dialect_is_refused_with_the_names_there_are() -> None:
 
 
 def test_a_report_says_what_was_read() -> None:
-    reply = 'Hi <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call><tool_call>{</tool_call>'
+    reply = 'Hi.\n<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call><tool_call>{</tool_call>'
     report = parse_report("hermes", reply, None)
 
     assert report["calls"] == [{"name": "f", "arguments": {"a": 1}}]
-    assert report["text"] == "Hi"
+    assert report["text"] == "Hi."
     assert isinstance(report["errors"], list)
     assert len(report["errors"]) == 1

@@ -51,7 +51,7 @@ DIALECTS = {
     "poolside": "glm",
     "ling3": "glm",
     "spark": "glm",
-    "nemotron_toolcall": "any",
+    "nemotron_toolcall": "llama_json",
     "functionary": "functionary",
     "granite20b": "llama_json",
     "phi4mini": "llama_json",

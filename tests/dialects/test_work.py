@@ -80,21 +80,3 @@ def test_a_piece_of_plain_prose_is_passed_on_with_little_work(language: Dialect)
     pieces = [" quick", " brown", " fox "] * 100
 
     assert work(lambda: [*map(shown_text.feed, pieces)]) < 12 * len(pieces)
-
-
-def test_tags_of_an_unknown_model_that_nothing_closes_come_to_an_end() -> None:
-    """Each was read up to the end of the reply, and all behind it once more: this took minutes."""
-    assert dialect("any").parse("<|ABC|def> " * 2_000, TOOLS).found == ()
-
-
-@pytest.mark.parametrize("head", ["", "Well.\n"])
-def test_words_that_seem_to_begin_a_call_are_not_read_again_and_again(head: str) -> None:
-    words = [
-        *("<<function>>f(", "<code>\nf(", "<code>\nget_time(", "<tool_call>f(", "```tool_code\nx = f("),
-        *("\nTool: get_time(", "\nTool: get_time {}", "\nTool: get_time\nInput: {", "\n**Action:** search["),
-        *("<tool>search</tool><tool_input>", "<tool>search", "```tool_code\n# ", "get_time()\nprint("),
-        *('<read_file path="', '\n<read_file path="a"/>x', "{'name': ", '{"role": "'),
-    ]
-    for word in words:
-        short, long = (work(dialect("any").parse, head + word * times, TOOLS) for times in (40, 80))
-        assert long < 2.2 * short + 300, word

@@ -27,7 +27,7 @@ def window(
     before it `history` are sent, or all."""
     shown = [message for message in shown_messages(path, turn, history) if not message.says_nothing]
     if policy == "full":
-        return tuple(RequestMessage(message.role, message.parts) for message in shown)
+        return tuple(RequestMessage(message.role, _sent(message)) for message in shown)
     return tuple(
         message
         for of, messages in groupby(shown, key=lambda one: one.turn)
@@ -64,9 +64,16 @@ def _after_summary(path: Sequence[Message]) -> list[Message]:
     return list(path)
 
 
+def _sent(message: Message) -> tuple[Part, ...]:
+    """Without guesses that were turned down: those are text (D7)."""
+    if not any(call.is_text for call in message.calls):
+        return message.parts
+    return tuple(part for part in message.parts if not (isinstance(part, ToolCall) and part.is_text))
+
+
 def _by_policy(messages: list[Message], policy: Policy) -> Iterator[RequestMessage]:
     if policy == "full" or not any(message.calls for message in messages):
-        yield from (RequestMessage(message.role, message.parts) for message in messages)
+        yield from (RequestMessage(message.role, _sent(message)) for message in messages)
     elif policy == "hint":
         yield from (
             RequestMessage(message.role, message.parts) for message in messages if message.role == "user"

@@ -98,7 +98,6 @@ class Cursor:
         self.at = 0
         self.over = False
         self.broken_off = False  # it is over, but there may have been more to come
-        self.fresh = True  # nothing stood in this line when the grammar began to read
         self._from = 0  # where in `text` that begins which was read since the last cut
         self._kept: list[str] = []  # what was read since then and is no longer in `text`
         self._kept_size = 0

@@ -1,4 +1,9 @@
-"""The dialects there are, by name. A new one is a file beside this one, and a line in the table."""
+"""The dialects by name. A new one is a file next to this one, and a line in the table.
+
+A dialect is a way to write calls as text, for models whose server has no calls of its own. Dragoman reads the
+dialect that a model was told to write, or that its family is known for, and never another one (D6): `any`
+reads them all, for users who set it. `scanner.py` begins with the theory.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +11,19 @@ from functools import cache
 
 from pydantic import JsonValue
 
-from dragoman.dialects.action import Action
-from dragoman.dialects.any_format import AnyFormat
-from dragoman.dialects.deepseek import Deepseek
-from dragoman.dialects.functionary import Functionary
+from dragoman.dialects.formats import Formats
 from dragoman.dialects.gemma import GEMMA_DIALECTS
-from dragoman.dialects.glm import GLM_DIALECTS
 from dragoman.dialects.grammar import Dialect, Parsed
 from dragoman.dialects.harmony import Harmony
-from dragoman.dialects.hermes import Hermes
-from dragoman.dialects.invoke_models import INVOKE_DIALECTS
+from dragoman.dialects.invoke import INVOKE_DIALECTS
 from dragoman.dialects.json_strict import JsonStrict
-from dragoman.dialects.kimi import Kimi
-from dragoman.dialects.llama_json import LlamaJson
-from dragoman.dialects.llama_pythonic import LlamaPythonic
+from dragoman.dialects.llama_json import Functionary, LlamaJson
+from dragoman.dialects.llama_pythonic import LlamaPythonic, Olmo
 from dragoman.dialects.marked_json import MARKED_JSON_DIALECTS
 from dragoman.dialects.minimax_m3 import MinimaxM3
-from dragoman.dialects.mistral import Mistral
-from dragoman.dialects.named_json import NAMED_JSON_DIALECTS
-from dragoman.dialects.olmo import Olmo
-from dragoman.dialects.plamo import Plamo
-from dragoman.dialects.qwen_coder import QwenCoder
 from dragoman.dialects.scanner import BadCall, TextCall, Tools
+from dragoman.dialects.special_tokens import Deepseek, Kimi, Mistral, Plamo, Solar
+from dragoman.dialects.tool_call_tag import GLM_DIALECTS, Hermes, QwenCoder
 from dragoman.dialects.xml_tag import XmlTag
 from dragoman.errors import ConfigError
 
@@ -39,8 +35,8 @@ __all__ = [
     "Dialect",
     "Parsed",
     "TextCall",
-    "any_format_beside",
     "dialect",
+    "formats",
     "parse_report",
 ]
 
@@ -63,10 +59,10 @@ _ALL: tuple[Dialect, ...] = (
     *MARKED_JSON_DIALECTS,
     Plamo(),
     Functionary(),
-    *NAMED_JSON_DIALECTS,
-    Action(),
+    Solar(),
 )
-ANY = AnyFormat(Hermes(), _ALL)
+_UNSURE = ("muse", "functionary")  # they begin with marks that are text to all other models
+ANY = Formats("any", (Hermes(), *(one for one in _ALL if one.name not in _UNSURE)))
 _DIALECTS: dict[str, Dialect] = {one.name: one for one in (*_ALL, ANY)}
 
 NAMES = tuple(_DIALECTS)
@@ -81,10 +77,10 @@ def dialect(name: str) -> Dialect:
 
 
 @cache
-def any_format_beside(name: str) -> AnyFormat:
-    """What reads a model's own format, and every other one it may have picked up: fine-tunes keep the name of
-    the family, and not always its format."""
-    return ANY if name == ANY.name else AnyFormat(dialect(name), _ALL)
+def formats(*names: str) -> Dialect:
+    """What reads all of these at the same time, and writes the first."""
+    known = [dialect(name) for name in dict.fromkeys(names)]
+    return known[0] if len(known) == 1 else Formats("+".join(one.name for one in known), known)
 
 
 def parse_report(name: str, text: str, tools: Tools | None = None) -> dict[str, JsonValue]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from pydantic import JsonValue
 from pydantic_core import from_json
 
-from dragoman.dialects.cursor import BLANK, WORD, Cursor, Form, Steps
+from dragoman.dialects.cursor import WORD, Cursor, Form, Steps
 from dragoman.dialects.json_text import JsonText, read_json
 from dragoman.dialects.scanner import BadCall, FoundCall, Reading, Scanner, TextCall, Tools
 from dragoman.dialects.visible import joined
@@ -44,7 +44,7 @@ _TURNS = (
     "<|start_header_id|>user",
 )
 RESULTS: tuple[Form, ...] = (
-    *("Observation:", "**Observation:**", "**Observation**:"),
+    "Observation:",
     *((*f"<{tag}", r"(?:\s[^<>]{0,99})?", ">") for tag in _RESULT_TAGS),
     *("[TOOL_RESULTS]", "```tool_output", "<｜tool▁outputs▁begin｜>", "<|tool_response>"),
     (*map(re.escape, "<|observation|>"), _GAP, r"(?=\S)"),
@@ -83,12 +83,7 @@ class Dialect(ABC):
     opens: tuple[str, ...] = ()
     drops: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
-    sure: tuple[str, ...] = ()
     begins: tuple[Form, ...] = ()
-    suspects: tuple[Form, ...] = ()
-    elements: tuple[Form, ...] = ()
-    call_blocks: Mapping[str, tuple[Form, ...]] = MappingProxyType({})
-    reserved: bool = False
     thoughts: Mapping[str, str] = MappingProxyType({})
     turns: tuple[str, ...] = ()
     results: tuple[Form, ...] = RESULTS
@@ -120,9 +115,11 @@ class Dialect(ABC):
 
     # ── replies ───────────────────────────────────────────────────────────────────────────────────
 
-    def parse(self, reply: str, tools: Tools | None = None) -> Parsed:
+    def parse(
+        self, reply: str, tools: Tools | None = None, quotes: Callable[[str], bool] = lambda raw: False
+    ) -> Parsed:
         """A complete reply, read. Without the tools, values that carry no type are taken as they look."""
-        scanner = Scanner(self, tools)
+        scanner = Scanner(self, tools, quotes=quotes)
         text, reasoning = joined([*scanner.feed(reply), *scanner.end()])
         return Parsed(text, tuple(scanner.found), reasoning)
 
@@ -151,7 +148,7 @@ class Dialect(ABC):
 
     def named(
         self, cursor: Cursor, name: str, id: str, closers: Sequence[str], stops: Sequence[str]
-    ) -> Reading:
+    ) -> Steps[Sequence[FoundCall]]:
         """A call whose name was read: its arguments as JSON, and what closes it, which may be missing.
 
         It ends at one of `stops` at the latest.
@@ -275,14 +272,6 @@ def open_fence(cursor: Cursor) -> Steps[str]:
         yield from cursor.run(WORD)
         yield from cursor.space()
     return fence
-
-
-def ends_line(cursor: Cursor) -> Steps[bool]:
-    """Whether nothing stands behind this in the line, or nothing but another tag. Reads nothing."""
-    blank = yield from cursor.run(BLANK)
-    ends = (yield from cursor.sees("\n", "\r", "<", "`")) or cursor.at == len(cursor.text)
-    cursor.back(len(blank))
-    return bool(ends)
 
 
 def tool_named(name: str, tools: Tools | None) -> ToolSpec | None:

@@ -29,7 +29,6 @@ class Harmony(Dialect):
     )
     begins = (("t", "o", "=", r"[\w.-]{1,99}", r"[^<\n]{0,40}", "<", r"\|"),)
     opens = turns = (START, CHANNEL, MESSAGE, *ENDS)
-    reserved = True
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if opener in ENDS or opener == MESSAGE:

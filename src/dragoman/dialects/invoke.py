@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from dragoman.dialects.cursor import Cursor, Steps
-from dragoman.dialects.grammar import Dialect, ends_line, tool_named
+from dragoman.dialects.grammar import Dialect, tool_named
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.values import has_argument, kind_of, may_have, read_value, value_of
 from dragoman.dialects.wording import compact
@@ -75,12 +75,11 @@ class Invoke(Dialect):
             *tags.thoughts.values(),
             *tags.drops,
         )
-        self._token_like = "|" in tags.call or "｜" in tags.call  # so no text is about it
         self._tags = tags
         self._around = dict(around)
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
-        tags, alone = self._tags, cursor.fresh or opener != self._tags.call or self._token_like
+        tags = self._tags
         if opener in self._leaky:
             return (yield from self._leaked(cursor, tools))
         if opener == tags.header[0]:
@@ -95,26 +94,34 @@ class Invoke(Dialect):
                 if (yield from cursor.accept(self._around[opener])):
                     return []
                 return (yield from self.stray(cursor, opener, self._around[opener]))
-        start = cursor.taken
+        found: list[FoundCall] = []
+        while True:
+            start = cursor.taken
+            calls = yield from self._one(cursor, tools)
+            if calls is None:
+                cursor.back(cursor.taken - start)
+                return found or (yield from self.stray(cursor, tags.call, tags.call_end, start))
+            found += calls
+            space = yield from cursor.space()
+            if opener in self._around and (yield from cursor.accept(tags.call)):
+                continue
+            if not self._around or not (yield from cursor.accept(*self._around.values())):
+                cursor.back(len(space))
+            return found
+
+    def _one(self, cursor: Cursor, tools: Tools | None) -> Steps[Sequence[FoundCall] | None]:
+        """The call whose tag was begun. None if it is none."""
+        tags = self._tags
         head = yield from self._head(cursor)
         if head is None:
-            return (yield from self.stray(cursor, tags.call, tags.call_end, start))
+            return None
         name, _ = head
         yield from cursor.space()
         if (yield from cursor.sees("{")):
-            found = yield from self.named(cursor, name, "", (tags.call_end,), (tags.call,))
-        elif (yield from cursor.sees(tags.argument, tags.call_end)):
-            call = yield from self._arguments(cursor, name, tools)
-            is_example = isinstance(call, TextCall) and not call.arguments and not alone
-            if is_example and not (yield from ends_line(cursor)):  # in the middle of a sentence
-                return None
-            found = [call]
-        else:
-            return (yield from self.stray(cursor, tags.call, tags.call_end, start))
-        space = yield from cursor.space()
-        if not self._around or not (yield from cursor.accept(*self._around.values())):
-            cursor.back(len(space))
-        return found
+            return (yield from self.named(cursor, name, "", (tags.call_end,), (tags.call,)))
+        if (yield from cursor.sees(tags.argument, tags.call_end)):
+            return [(yield from self._arguments(cursor, name, tools))]
+        return None
 
     def _leaked(self, cursor: Cursor, tools: Tools | None) -> Reading:
         """A call with marks of the tokenizer in place of white space: read once more, with white space."""
@@ -198,3 +205,93 @@ class Invoke(Dialect):
         if self._tags.cdata and value.startswith(_CDATA):
             return f"{_CDATA}{value}{_CDATA_END}"
         return value
+
+
+DEEPSEEK_DSML = InvokeTags(  # DeepSeek V3.2 and V4, which has another outer tag
+    call='<｜DSML｜invoke name="',
+    call_end="</｜DSML｜invoke>",
+    argument='<｜DSML｜parameter name="',
+    argument_end="</｜DSML｜parameter>",
+    around=("<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
+    also=(("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),),
+    between="\n",
+    text='string="true"',
+    other='string="false"',
+    drops=("<｜end▁of▁sentence｜>",),
+)
+
+MINIMAX = InvokeTags(  # MiniMax M2; dots and Claude, where it writes them as text, have other outer tags
+    call='<invoke name="',
+    call_end="</invoke>",
+    argument='<parameter name="',
+    argument_end="</parameter>",
+    around=("<minimax:tool_call>", "</minimax:tool_call>"),
+    also=(
+        ("<dots_function_call>", "</dots_function_call>"),
+        ("<function_calls>", "</function_calls>"),
+    ),
+    between="\n",
+)
+
+KIMI_K3 = InvokeTags(
+    call='<|open|>call tool="',
+    call_end="<|close|>call<|sep|>",
+    argument='<|open|>argument key="',
+    argument_end="<|close|>argument<|sep|>",
+    around=("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),
+    head_end="<|sep|>",
+    text='type="string"',
+    other='type="{kind}"',
+    drops=("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"),
+    thoughts={"<|open|>think<|sep|>": "<|close|>think<|sep|>"},
+)
+
+MINICPM = InvokeTags(  # MiniCPM 5
+    call='<function name="',
+    call_end="</function>",
+    argument='<param name="',
+    argument_end="</param>",
+    between="\n",
+    cdata=True,
+    leaks=True,
+)
+
+STEP = InvokeTags(  # Step 3
+    call='<steptml:invoke name="',
+    call_end="</steptml:invoke>",
+    argument='<steptml:parameter name="',
+    argument_end="</steptml:parameter>",
+    around=("<｜tool_call_begin｜>function<｜tool_sep｜>", "<｜tool_call_end｜>"),
+    between="\n",
+    drops=("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),
+)
+
+MUSE = InvokeTags(  # Muse Glimmer
+    call='<atem:invoke name="',
+    call_end="</atem:invoke>",
+    argument='<atem:parameter name="',
+    argument_end="</atem:parameter>",
+    around=("<atem:function_calls>", "</atem:function_calls>"),
+    between="\n",
+    header=("<|start|>assistant", "<|message|>"),
+    drops=("<|eot|>",),
+    thoughts={"to=self<|message|>": "<|eom|>"},
+)
+
+GROK = InvokeTags(  # Grok, where it writes them as text
+    call='<xai:function_call name="',
+    call_end="</xai:function_call>",
+    argument='<parameter name="',
+    argument_end="</parameter>",
+    between="\n",
+)
+
+INVOKE_DIALECTS = (
+    Invoke("deepseek_dsml", DEEPSEEK_DSML),
+    Invoke("minimax", MINIMAX),
+    Invoke("kimi_k3", KIMI_K3),
+    Invoke("minicpm", MINICPM),
+    Invoke("step", STEP),
+    Invoke("muse", MUSE),
+    Invoke("grok", GROK),
+)

@@ -22,7 +22,6 @@ class JsonStrict(Dialect):
         "with the name of a tool and its arguments."
     )
     bare = (r"\{", r"\s{0,64}", '"')
-    sure = (*bare, *'tool_calls"')
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         payload = yield from read_json(cursor, _lists_calls)

@@ -1,29 +1,33 @@
 """`{"name": …, "parameters": {…}}`, also several with `;` between them, in a list, or behind a tag: Llama 3.
 
-Without the tag, an object is a call if it has a name and parameters, or if it can be nothing else than a call
-of a tool there is (`loose_json.py`); any other is text. Other models write the same JSON behind a token or
-between tags of their own: all of those are read here.
+Without the tag, an object is a call if the reply begins with it and it has parameters and the name of a tool.
+Other models write the same JSON after a token or between their own tags: all of those are read here.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor, Form
-from dragoman.dialects.elements import read_inside
-from dragoman.dialects.function_tag import FUNCTION, FUNCTION_END, read_function
-from dragoman.dialects.grammar import Dialect, name_in
+from dragoman.dialects.grammar import Dialect, name_in, tool_named
 from dragoman.dialects.json_text import Members, read_json
-from dragoman.dialects.loose_json import is_schema, loose_calls
-from dragoman.dialects.python_calls import CALL, read_python_calls
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
-from dragoman.dialects.tool_call_tag import LONGCAT, PLAIN, read_tool_call
+from dragoman.dialects.tool_call_tag import (
+    FUNCTION,
+    FUNCTION_END,
+    LONGCAT,
+    PLAIN,
+    read_function,
+    read_tool_call,
+)
 from dragoman.dialects.wording import compact
 
 TAG = "<|python_tag|>"
 ENDS = ("<|eom_id|>", "<|eot_id|>")
 TOKENS = (  # in front of the JSON, and nothing behind it
     "<|tool_call|>",  # Granite 3
+    "[TOOL_CALLS]",  # xLAM
     "<|action_start|>",  # InternLM, with <|plugin|> behind it
     "<|function_call|>",  # GigaChat 3, which has two ways
     "<|message_sep|>\n\nfunction call<|role_sep|>",
@@ -43,7 +47,6 @@ HEADERS = ("function call<|role_sep|>", "-> tool/function_call")  # where the pr
 
 _BY_KEYS = {tags.open: tags for tags in (PLAIN, LONGCAT)}  # where each argument may have a tag of its own
 _GAP = (r"\s{0,64}",)
-_LISTED_CALL: Form = (r"\[", *_GAP, *CALL)
 LISTED: Form = (*FUNCTOOLS, *_GAP, r"[{\[]")
 
 
@@ -60,19 +63,15 @@ class LlamaJson(Dialect):
         *TAGS.values(),
         FUNCTION_END,
     )
-    begins: tuple[Form, ...] = (LISTED, *HEADERS)
-    bare = (r"[{\[]", *_GAP, r"\{?", *_GAP, '"')
-    sure = (*bare, *'name"', *_GAP, ":", *_GAP, '"', r'[^"\n]{1,99}', '"', *_GAP, ",", *_GAP, '"', "[pa]")
+    begins: tuple[Form, ...] = (LISTED, *HEADERS, (r"[{\[]", *_GAP, r"\{?", *_GAP, '"'))
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if opener == FUNCTION:
-            return (yield from read_function(self, cursor, tools, wrapped=False))
+            return (yield from read_function(self, cursor, tools))
         marked = opener or (yield from cursor.accept(FUNCTOOLS, *HEADERS))
         yield from cursor.space()
         if (yield from cursor.accept(PLUGIN)):
             yield from cursor.space()
-        if opener in TAGS and (yield from cursor.sees(CALL, _LISTED_CALL)):
-            return (yield from self._python(cursor, opener, tools))
         if not (yield from cursor.sees("{", "[")):
             return (yield from self._without_json(cursor, opener, tools))
         found: list[FoundCall] = []
@@ -87,39 +86,23 @@ class LlamaJson(Dialect):
                         cursor.back(cursor.taken - before)
                     return found
             payload = yield from read_json(cursor, None if marked and not found else _is_call)
-            loose = None if payload.flaw else loose_calls(payload.text, tools)
-            if not payload.certain and loose is None:
+            if not payload.certain:
                 cursor.back(cursor.taken - before if found else payload.swallowed)
                 return found or None
             if payload.flaw:
                 yield from cursor.until(*ENDS, *self.opens, *TAGS.values(), "\n\n", "```")
                 yield from cursor.accept(*filter(None, (TAGS.get(opener),)))
                 return [*found, self.bad(payload.flaw, name_in(payload.text))]
-            calls = self.entries(payload) if loose is None else loose
-            if not marked and any(isinstance(one, TextCall) and is_schema(one.arguments) for one in calls):
+            calls = self.entries(payload)
+            if not marked and tools and not all(_is_meant(one, tools) for one in calls):
                 cursor.back(cursor.taken - before if found else 0)
                 return found or None
             found += calls
-
-    def _python(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
-        """Calls as Python has them between the tags: Nemotron, which was trained on both."""
-        start = cursor.taken
-        listed = yield from cursor.accept("[")
-        yield from cursor.space()
-        found = yield from read_python_calls(self, cursor, tools, certain=True)
-        yield from cursor.space()
-        if listed and (yield from cursor.accept("]")):
-            yield from cursor.space()
-        if not (yield from cursor.accept(TAGS[opener])) and cursor.at < len(cursor.text):
-            return (yield from self.stray(cursor, opener, TAGS[opener], start))
-        return found
 
     def _without_json(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         """Something else stands behind what opens a call."""
         if opener in _BY_KEYS:
             return (yield from read_tool_call(self, cursor, _BY_KEYS[opener], tools, lone_name=False))
-        if opener in TAGS and (found := (yield from read_inside(self, cursor, opener, tools))) is not None:
-            return found
         if opener in TOKENS or (yield from cursor.sees(*self.opens)):
             return []
         if opener in TAGS:
@@ -133,8 +116,42 @@ class LlamaJson(Dialect):
         return "; ".join(compact({"name": call.name, "parameters": call.arguments}) for call in calls)
 
 
+def _is_meant(one: FoundCall, tools: Tools) -> bool:
+    """Whether it calls a tool, and does not describe one."""
+    described = isinstance(one, TextCall) and {"type", "properties"} <= one.arguments.keys()
+    return not described and tool_named(one.name, tools) is not None
+
+
 def _is_call(members: Members) -> bool:
     given = members.get("parameters") or members.get("arguments") or ""
     if members.get("name") == '"':
         return given in ("{", '"', "n")
     return members.get("type") == '"' and members.get("function") == "{"
+
+
+FROM, RECIPIENT, CONTENT, PROMPT = "<|from|>assistant", "<|recipient|>", "<|content|>", ">>>"
+STOPS = ("<|stop|>", FROM, RECIPIENT, PROMPT)
+
+_NAME = re.compile(r"[\w.:/-]{1,99}")
+_EVERYBODY = "all"
+
+
+class Functionary(LlamaJson):
+    name = "functionary"
+    opens = (*LlamaJson.opens, RECIPIENT, PROMPT)
+    drops = (*LlamaJson.drops, FROM, CONTENT, "<|stop|>")
+
+    def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        if opener not in (RECIPIENT, PROMPT):
+            return (yield from super().read(cursor, opener, tools))
+        name, _ = yield from cursor.until("\n", CONTENT, "{", "<")
+        yield from cursor.space()
+        content = yield from cursor.accept(CONTENT)
+        if not _NAME.fullmatch(name.strip()) or not (content or opener == PROMPT):
+            return None
+        if name.strip() == _EVERYBODY:
+            return []
+        yield from cursor.space()
+        if not content and not (tool_named(name, tools) and (yield from cursor.sees("{"))):
+            return None
+        return (yield from self.named(cursor, name, "", (), STOPS))

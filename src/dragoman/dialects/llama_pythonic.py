@@ -1,7 +1,7 @@
-"""`[name(a=1, b="x"), other()]`, a list of Python calls with plain values: Llama 3.2, Llama 4, LFM2, ToolACE.
+"""Python calls with plain values: `[name(a=1), other()]` of Llama 4 and LFM2, and those of OLMo 3.
 
-Such a list is a call if all its items are calls with named arguments; of those without any, and of those
-that are malformed or cut off, only the ones that name a tool there is. Any other is text.
+A list without a marker is a call if the reply begins with it and all its items are calls with named
+arguments; of those without any, and of those that are malformed or cut off, only the ones that name a tool.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from keyword import iskeyword
 
-from dragoman.dialects.cursor import Cursor
+from dragoman.dialects.cursor import Cursor, Form
 from dragoman.dialects.grammar import Dialect, tool_named
-from dragoman.dialects.python_calls import read_python_calls
 from dragoman.dialects.python_text import NotALiteral, PythonMachine, keywords, listed_calls
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 
@@ -33,14 +32,11 @@ class LlamaPythonic(Dialect):
     )
     opens: tuple[str, ...] = TAGS
     drops: tuple[str, ...] = ENDS
-    bare: tuple[str, ...] = (r"\[", _GAP, r"[A-Za-z_]", r"[\w.]{0,99}", _GAP, r"\(")
-    sure: tuple[str, ...] = bare
+    begins: tuple[Form, ...] = ((r"\[", _GAP, r"[A-Za-z_]", r"[\w.]{0,99}", _GAP, r"\("),)
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if opener:
             yield from cursor.space()
-            if found := (yield from read_python_calls(self, cursor, tools)):
-                return found
             if not (yield from cursor.sees("[")):
                 yield from cursor.until(*ENDS, *TAGS)
                 return [self.bad(f"no list of calls stands behind {opener}")]
@@ -92,3 +88,45 @@ def written_call(call: TextCall) -> str:
 
 def _is_name(key: str) -> bool:
     return key.isidentifier() and not iskeyword(key)
+
+
+OPEN, CLOSE = "<function_calls>", "</function_calls>"
+
+_BEGINS = (r"[A-Za-z_]", r"[\w.]{0,99}", r"\s{0,64}", r"\(")
+_ANY_NAME = re.compile(r"[\w.]+")
+
+
+class Olmo(LlamaPythonic):
+    name = "olmo"
+    how = (
+        f"To call tools, write the calls as in Python between {OPEN} and {CLOSE}, each in a line of its own. "
+        "Name every argument; values are strings, numbers, True, False, None, lists and dicts."
+    )
+    opens = (OPEN,)
+    drops = (CLOSE,)
+    begins = ()
+
+    def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        found: list[FoundCall] = []
+        space = yield from cursor.space()
+        if not (yield from cursor.sees(_BEGINS, "[")):
+            return (yield from self.stray(cursor, OPEN, CLOSE))
+        while (yield from cursor.sees(_BEGINS, "[")):
+            machine = PythonMachine(lines=True)
+            text = yield from cursor.value(machine)
+            calls = listed_calls(text if text.startswith("[") else f"[{text}]")
+            if machine.state != "whole" or calls is None:
+                yield from cursor.until(CLOSE, OPEN)
+                yield from cursor.accept(CLOSE)
+                why = "the reply ends before it does" if machine.state == "cut" else "it is no Python"
+                name = _ANY_NAME.search(text)
+                return [*found, self.bad(why, name[0] if name else "")]
+            found += self.checked(calls)
+            space = yield from cursor.space()
+        if (yield from self.closed(cursor, space, (CLOSE,), (OPEN,))):
+            return found
+        return [self.bad("something else stands behind it", found[-1].name)]
+
+    def calls(self, calls: Sequence[TextCall]) -> str:
+        written = "\n".join(map(written_call, calls))
+        return f"{OPEN}{written}{CLOSE}"

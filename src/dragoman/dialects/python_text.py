@@ -132,15 +132,6 @@ def keywords(call: ast.Call) -> Arguments:
     return arguments
 
 
-def plain_value(text: str) -> JsonValue:
-    """A value that is written as Python has it; None if it is none."""
-    node = _parsed(text)
-    try:
-        return _literal(node) if node is not None else None
-    except (NotALiteral, RecursionError):
-        return None
-
-
 def _dotted(node: ast.expr) -> str:
     names: list[str] = []
     while isinstance(node, ast.Attribute):

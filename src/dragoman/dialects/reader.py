@@ -2,7 +2,8 @@
 
 Text is shown as soon as it can be no part of a call; the calls come when the reply is complete. A call that
 cannot be read is one without arguments, `raw` being what the model wrote: of the tool it names, or of
-`invalid_call` if it names none. `explain` has the text for the model about it.
+`invalid_call` if it names none. `explain` has the text for the model about it. A native call in a reply means
+that its text is text (D6).
 
 Thoughts that come as tags are found on the way. `wire/thinking.py` tells what is done about those that the
 prompt has begun; it is the same here, beside the calls.
@@ -10,10 +11,13 @@ prompt has begun; it is the same here, beside the calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from dragoman.dialects.grammar import Dialect
+from dragoman.dialects.grammar import Dialect, tool_named
 from dragoman.dialects.scanner import BadCall, FoundCall, Scanner, TextCall, Tools
 from dragoman.dialects.visible import Piece
 from dragoman.messages.endings import BROKEN_OFF
@@ -29,8 +33,8 @@ from dragoman.messages.events import (
     TextEnd,
     TextStart,
 )
-from dragoman.messages.parts import canonical
-from dragoman.messages.request import name_key
+from dragoman.messages.parts import Text, ToolCall
+from dragoman.messages.request import Request
 from dragoman.wire.thinking import TAGS
 from dragoman.wire.wire import Prose, call_id
 
@@ -48,25 +52,29 @@ class DialectReader:
         *,
         thinking: bool = True,
         inside: bool = False,
+        quotes: Callable[[str], bool] = lambda raw: False,
     ) -> None:
-        """`thinking` says that thoughts may come as tags, `inside` that the prompt has begun one."""
+        """`thinking` says that thoughts may come as tags, `inside` that the prompt has begun one, `quotes`
+        that a text came from a person or a tool."""
         self.lone_end = False
         self.no_end = False
-        self.openers: list[str] = []  # of the calls that could be read
+        self._quotes = quotes
         self._dialect = dialect
         self._tools = tools
         self._reply = reply
         self._thinking = thinking
         self._assumed = inside  # until a tag proves it
-        self._scanner = Scanner(dialect, tools, thinking=thinking, inside=inside)
+        self._scanner = self._scan(thinking=thinking, inside=inside)
         self._prose = Prose(TAGS)
         self._began = False  # some of the text has come
         self._has_text = False
         self._thought: list[str] = []  # the last one that came as tags
         self._thoughts: list[str] = []  # those that the wire told apart
         self._found: list[FoundCall] = []  # before something else came in between
-        self._native = 0  # calls that the server made
-        self._made: list[tuple[str, str]] = []  # their names and arguments
+        self._native = False  # the server made calls
+
+    def _scan(self, *, thinking: bool, inside: bool = False) -> Scanner:
+        return Scanner(self._dialect, self._tools, thinking=thinking, inside=inside, quotes=self._quotes)
 
     def feed(self, event: Event) -> Iterable[Event]:
         if isinstance(event, TextDelta):
@@ -92,19 +100,15 @@ class DialectReader:
             case ReasoningDelta():
                 if not self._began and not self._thoughts:  # tags are text where the wire has no need of them
                     self._thinking = self._assumed = False
-                    self._scanner = Scanner(self._dialect, self._tools, thinking=False)
+                    self._scanner = self._scan(thinking=False)
                 self._thoughts.append(event.text)
                 yield event
             case ReasoningEnd():
                 yield event
-            case CallInputStart():  # a call all the same, made by the model's server
-                self._native += 1
+            case CallInputStart():
+                self._native = True
                 yield from self._break_off()
                 yield from self._prose.close()
-                yield event
-            case CallInputEnd():
-                if event.arguments is not None:
-                    self._made.append((name_key(event.tool), canonical(event.arguments)))
                 yield event
             case MessageEnd():
                 yield from self._end(event)
@@ -129,12 +133,11 @@ class DialectReader:
         """What was held back of the text belongs before what comes now."""
         yield from self._show(self._scanner.end())
         self._learn()
-        self._scanner = Scanner(self._dialect, self._tools, thinking=self._thinking)
+        self._scanner = self._scan(thinking=self._thinking)
         self._assumed = False
 
     def _learn(self) -> None:
         self._found += self._scanner.found
-        self.openers += self._scanner.openers
         self.lone_end = self.lone_end or self._scanner.lone_end
         self._assumed = self._assumed and not self._scanner.tagged
 
@@ -142,7 +145,7 @@ class DialectReader:
         """What was sent as text was a thought, and so are the calls in it."""
         for event in self._prose.close():
             yield TextEnd(was_reasoning=True) if isinstance(event, TextEnd) else event
-        self._found, self.openers, self._has_text = [], [], False
+        self._found, self._has_text = [], False
 
     def _end(self, event: MessageEnd) -> Iterator[Event]:
         cut = event.unfinished or event.finish in BROKEN_OFF
@@ -152,27 +155,20 @@ class DialectReader:
         if assumed and self._thought and not self._native and event.finish in ("stop", "unknown"):
             yield from self._repeat_as_text()
         yield from self._prose.close()
-        found = self._found or (() if cut else self._thought_of())
-        for place, one in enumerate(filter(self._is_another, found), self._native):
-            yield from _announce(call_id(self._reply, place), one)
+        found: Sequence[FoundCall] = () if self._native else self._found
+        found = found or (() if cut else self._thought_of())
+        for place, one in enumerate(found):
+            yield from _announce(call_id(self._reply, place), one, cut=cut)
         if found and not cut:
             event = replace(event, finish="tool_calls", reason="")
         yield event
-
-    def _is_another(self, one: FoundCall) -> bool:
-        """Whether the server has not made a call of it already: some leave it in the text all the same."""
-        same = (name_key(one.name), canonical(one.arguments)) if isinstance(one, TextCall) else None
-        if same not in self._made:
-            return True
-        self._made.remove(same)
-        return False
 
     def _repeat_as_text(self) -> Iterator[Event]:
         """A reply that was wrongly taken to begin inside a thought was the answer."""
         self.no_end = True
         words = self._scanner.assumed
         text = "".join([f"{words}\n\n" if words else "", *self._thought])
-        self._scanner = Scanner(self._dialect, self._tools, thinking=not words)
+        self._scanner = self._scan(thinking=not words)
         yield from self._show([*self._scanner.feed(text), *self._scanner.end()])
         self._learn()
 
@@ -191,11 +187,78 @@ def explain(raw: str, dialect: Dialect, tools: Tools | None = None) -> str:
     return "\n\n".join(dialect.parse(raw, tools).errors)
 
 
-def _announce(id: str, one: FoundCall) -> Iterator[Event]:
-    if isinstance(one, BadCall):
+class Guesser:
+    """Looks at a complete reply for calls in a format that its model is not known to write (D7).
+
+    Fed with the events that a reader leaves. A guess is a call that asks before it runs.
+    """
+
+    def __init__(self, every: Dialect, tools: Tools, reply: str, quotes: Callable[[str], bool]) -> None:
+        """`every` reads all formats."""
+        self._every = every
+        self._tools = tools
+        self._reply = reply
+        self._quotes = quotes
+        self._text: list[str] | None = []
+
+    def feed(self, event: Event) -> Iterable[Event]:
+        match event:
+            case TextDelta() if self._text is not None:
+                self._text.append(event.text)
+            case TextEnd() if event.was_reasoning and self._text is not None:
+                self._text.clear()
+            case CallInputStart():
+                self._text = None
+            case MessageEnd() if self._text and not event.unfinished and event.finish not in BROKEN_OFF:
+                return self._end("".join(self._text), event)
+            case _:
+                pass
+        return (event,)
+
+    def _end(self, text: str, event: MessageEnd) -> Iterator[Event]:
+        calls = self._every.parse(text, self._tools, self._quotes).found
+        if calls and all(isinstance(one, TextCall) and tool_named(one.name, self._tools) for one in calls):
+            for place, one in enumerate(calls):
+                yield from _announce(call_id(self._reply, place), one, guessed=True)
+            event = replace(event, finish="tool_calls", reason="")
+        yield event
+
+
+def quotes_of(request: Request) -> Callable[[str], bool]:
+    """Whether a text is in a message of a person, or in a result, of this request (D8)."""
+    brought: list[str] = []
+
+    def quotes(raw: str) -> bool:
+        if not brought:
+            brought.append("\0".join(map(_bare, (*_brought(request), *request.texts))))
+        return _bare(raw) in brought[0]
+
+    return quotes
+
+
+def _brought(request: Request) -> Iterator[str]:
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, Text) and message.role != "assistant":
+                yield part.text
+            elif isinstance(part, ToolCall) and part.result is not None:
+                yield part.result.text
+
+
+def _bare(text: str) -> str:
+    """A text without what changes when it is quoted: white space, escapes, marks of a quotation."""
+    text = unicodedata.normalize("NFKC", html.unescape(text))
+    return _QUOTING.sub("", "".join(char for char in text if unicodedata.category(char) != "Cf"))
+
+
+_QUOTING = re.compile(r"^[ \t]*>+|[\s\\]+", re.MULTILINE)
+
+
+def _announce(id: str, one: FoundCall, *, cut: bool = False, guessed: bool = False) -> Iterator[Event]:
+    if isinstance(one, BadCall) or cut:  # D8: no call of a reply that was cut off runs
         tool = one.name or INVALID_CALL
-        yield CallInputStart(id, tool)
-        yield CallInputEnd(id, tool, None, raw=one.raw)
+        yield CallInputStart(id, tool, format=one.format)
+        yield CallInputEnd(id, tool, None, raw=one.raw if isinstance(one, BadCall) else "")
     else:
-        yield CallInputStart(id, one.name, one.id or None)
+        yield CallInputStart(id, one.name, one.id or None, format=one.format, guessed=guessed)
         yield CallInputEnd(id, one.name, one.arguments)

@@ -1,23 +1,30 @@
-"""Scans a reply as it streams for the calls written in it, and for the text that may be shown meanwhile.
+"""Scans a reply as it streams for the calls written in it, and for the text to show meanwhile.
 
-What counts as protocol, and what as text about it:
+The theory, on one page. Everything here follows from four rules.
 
-- A marker that is a token of its own in a model's vocabulary (`reserved`) is protocol wherever it stands.
-- A marker that a model writes as ordinary characters is text where it is quoted: behind an opening backtick,
-  up to the closing one in the same line; and in a fenced block, unless the block begins with it (models like
-  to fence their calls) or is never closed though the reply is complete (then it is no block).
-- Between the tags of a thought nothing is a call, and in a call nothing is a thought. The end of a thought
-  that never began means that the prompt had begun it: all text so far was the thought, and no call in it
-  counts.
-- A token that ends a reply is no text where the text ends with it.
-- Where it was left out, white space shrinks (`visible.py`). All other text is shown as it came.
+1. *A format is told or known* (D6). A scanner reads one grammar: the format that the prompt described, or the
+   one that the model's family was trained on. It never looks for anything else.
+2. *A call has a place* (D8). A format marks its calls with ordinary characters (tags, JSON) or with special
+   tokens, which a tokenizer keeps apart from text.
+   - Ordinary characters begin a call at the start of a line or after a sentence, and only calls may follow:
+     calls end a reply. If words follow, all of it was text.
+   - A token begins a call anywhere, except in a quotation, in code or in a table.
+   - In a fence, a call counts if the reply has no words outside.
+   - Text that a person or a tool brought (`quotes`) never becomes a call.
+3. *A thought is not a reply* (W4). Between the tags of a thought nothing is a call, and in a call nothing is
+   a thought. The end of a thought that never began means that the prompt began it: all so far was thought.
+4. *Text is shown as it came* (D2). A scanner holds back what may be a call, and nothing else. Held text is
+   either a call in the end, or it is shown unchanged. White space shrinks where a call stood (`visible.py`).
+
+A grammar names what begins a call (`opens`, and `begins` for calls without a marker) and reads one from a
+cursor. A reading is a generator that waits for text, so every cut of the stream gives the same result.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from dragoman.dialects.cursor import BLANK, REACH, TICKS, TILDES, WORD, Cursor, Form, Marks, Steps, marks
@@ -41,20 +48,22 @@ Tools: TypeAlias = Sequence[ToolSpec]
 
 @dataclass(slots=True, frozen=True)
 class TextCall:
-    """A call as a model wrote it. `id` is what the model called it, if it gave it a name."""
+    """A call as a model wrote it. `id` is the model's own name for it, `format` the dialect it wrote."""
 
     name: str
     arguments: Arguments
     id: str = ""
+    format: str = field(default="", compare=False)
 
 
 @dataclass(slots=True, frozen=True)
 class BadCall:
-    """A call that cannot be read. `error` is for the model: why, and how to write it; `raw` is its text."""
+    """A call that cannot be read. `error` tells the model why, and how to write it; `raw` is its text."""
 
     error: str
     name: str = ""
     raw: str = ""
+    format: str = field(default="", compare=False)
 
 
 FoundCall: TypeAlias = TextCall | BadCall
@@ -65,30 +74,21 @@ Reading: TypeAlias = Steps[Sequence[FoundCall] | Voice | None]
 class Grammar(Protocol):
     """What the scanner has to know of a dialect."""
 
+    name: str
     opens: tuple[str, ...]
     """Markers that begin a call."""
     drops: tuple[str, ...]
-    """Markers that are protocol but begin nothing: what wraps calls, and closing tags that were left over."""
+    """Markers that begin nothing: what wraps calls, and closing tags that were left over."""
     bare: tuple[str, ...]
-    """How a call looks that begins without a marker, as far as it takes to suspect one."""
-    sure: tuple[str, ...]
-    """The same, as far as it takes to suspect one even in a code block."""
+    """How a call without a marker begins, in a line of its own."""
     begins: tuple[Form, ...]
-    """How a call looks that begins without a marker at the beginning of a reply, and only there."""
-    suspects: tuple[Form, ...]
-    """How calls look that may stand anywhere, of tools there are, as far as it takes to suspect one."""
-    elements: tuple[Form, ...]
-    """How elements of XML begin that may be calls of tools there are, but not in code that is quoted."""
-    call_blocks: Mapping[str, tuple[Form, ...]]
-    """The languages of fenced blocks that hold calls wherever they stand, each with how these begin."""
-    reserved: bool
+    """How a call without a marker begins at the start of a reply, and only there."""
     thoughts: Mapping[str, str]
-    """Markers, among `opens`, that begin a thought, each with what ends it. No call in it counts."""
-
+    """Markers, among `opens`, that begin a thought, each with the marker that ends it."""
     turns: tuple[str, ...]
     """Markers, among `opens`, with which another voice begins: in a thought nothing else counts."""
     results: tuple[Form, ...]
-    """What stands in front of results, which no model writes but one that plays on alone."""
+    """What stands in front of results: a model that writes it makes a result up."""
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         """Read one call, or several that belong together. `opener` was read; it is "" for a bare call."""
@@ -99,41 +99,50 @@ _RUNS = {_FENCE: TICKS, _TILDES: TILDES}
 _CODE_ENDS: dict[str, Form] = {one: ("\n", "[ \t]{0,64}", *one) for one in _RUNS}
 _LINE_OR_TICK = ("`", "\n")
 _INLINE_END = marks(*_LINE_OR_TICK)
-_SETTINGS = ("yaml", "yml", "toml")  # no model calls in these languages
+_TOKEN = re.compile(r"[|｜]|^\[[A-Z_]+\]$|^\]<\]")  # how vocabularies spell special tokens
+
+
+def is_token(mark: str) -> bool:
+    """Whether a marker is a special token: prose has no use for it outside of a quotation."""
+    return _TOKEN.search(mark) is not None
 
 
 class Scanner:
     """Feed it the reply; it returns what may be shown. `found` fills with calls, in the order written."""
 
     def __init__(
-        self, grammar: Grammar, tools: Tools | None = None, *, thinking: bool = True, inside: bool = False
+        self,
+        grammar: Grammar,
+        tools: Tools | None = None,
+        *,
+        thinking: bool = True,
+        inside: bool = False,
+        quotes: Callable[[str], bool] = lambda raw: False,
     ) -> None:
-        """`thinking` says that thoughts may come as tags, `inside` that the prompt has begun one."""
+        """`thinking` says that thoughts may come as tags, `inside` that the prompt has begun one, `quotes`
+        that a text came from a person or a tool."""
         self.found: list[FoundCall] = []
-        self.openers: list[str] = []  # how the calls began that could be read
         self.lone_end = False  # the end of a thought came, and no beginning
         self.unclosed = False  # the reply ended in a thought
         self.tagged = False  # a tag of a thought has come
         self.assumed = ""  # the words that seem to begin a thought, until something ends it
         self._grammar = grammar
         self._tools = tools
+        self._quotes = quotes
         self._cursor = Cursor()
         self._headers = HEADERS if thinking else {}
         self._thoughts = {**(THOUGHTS if thinking else {}), **grammar.thoughts}
         self._thought_ends = frozenset(self._thoughts.values()).intersection(CLOSING)
         calls = (one for one in grammar.opens if one not in self._thoughts)
-        self._marked: tuple[Form, ...] = (*calls, *((grammar.bare,) if grammar.bare else ()))
-        self._openers: tuple[Form, ...] = (*self._marked, *grammar.suspects)
-        self._elements = grammar.elements if tools else ()
+        self._openers: tuple[Form, ...] = (*calls, *((grammar.bare,) if grammar.bare else ()))
         endings = (*END_TOKENS, *(ANSWERS.values() if thinking else ()))
-        calls_or_thoughts = (*self._openers, *self._elements, *self._thoughts)
-        self._known = (*calls_or_thoughts, *self._thought_ends, *grammar.drops, *endings)
-        self._marks = marks(*self._known, *(() if grammar.reserved else _RUNS))
-        self._known_in_thought = (*grammar.turns, *END_TOKENS) if grammar.turns else self._known
-        tokens = grammar.reserved or all("|" in turn for turn in grammar.turns)  # which no code protects
-        self._marks_in_thought = marks(*self._known_in_thought, *(() if tokens else _RUNS))
-        self._in_code = (*self._marked, *((grammar.sure,) if grammar.sure else ()))
+        self._known = (*self._openers, *self._thoughts, *self._thought_ends, *grammar.drops, *endings)
+        self._marks = marks(*self._known, *_RUNS)
+        self._marks_in_thought = marks(*grammar.turns, *END_TOKENS) if grammar.turns else self._marks
         self._shown = VisibleText()
+        self._held: list[str] = []  # text that is calls if nothing but calls follows
+        self._calls: list[FoundCall] = []  # those in it
+        self._about = False  # this paragraph quotes the format
         self._answer_end = ""  # what ends the answer, where its beginning was marked
         self._nested = 0  # thoughts that began in the last one: as many ends of it may follow
         self._idle: re.Pattern[str] | None = None  # all was read; only a piece with one of these is looked at
@@ -152,6 +161,8 @@ class Scanner:
         self._cursor.over = True
         for _ in self._steps:
             raise AssertionError("a step waits for text, but the reply is over")
+        if self._held:
+            self._commit()
         self._shown.end()
         return self._shown.pieces()
 
@@ -166,64 +177,70 @@ class Scanner:
             self.assumed = header if header in WORDS else ""
             yield from self._thought(header)
         while True:
-            if self.found and self._shown.gapped and not self._shown.thinks:
-                yield from self._made_up()
-            if self.tagged and self._shown.unsaid and not self._answer_end:
-                yield from self._marked_answer()
-            if grammar.begins and self._shown.unsaid and not self._shown.thinks:
-                yield from cursor.space()
-                begun = yield from cursor.sees(*grammar.begins)
-                if begun and (yield from self._call(begun)):
-                    continue
+            if self._shown.unsaid and not self._shown.thinks:
+                if self.found or self._calls:
+                    yield from self._made_up()
+                if self.tagged and not self._answer_end:
+                    yield from self._marked_answer()
+                if grammar.begins:
+                    yield from cursor.space()
+                    begun = yield from cursor.sees(*grammar.begins)
+                    if begun and (yield from self._call(begun)):
+                        continue
             wanted = self._marks_in_thought if self._shown.thinks else self._marks
             mark = cursor.seek(wanted)
-            self._shown.add(cursor.cut())
+            self._say(cursor.cut())
             if not mark and cursor.over:
                 return
             if not mark:
                 yield from self._wait(wanted)
             elif mark == _FENCE and self._shown.in_ticks:  # closes code that one like it opened in this line
                 yield from cursor.run(TICKS)
-            elif mark == _TILDES and not self._shown.fresh:  # these do nothing within a line
+            elif mark == _TILDES and not self._is_fresh:  # these do nothing within a line
                 yield from cursor.run(TILDES)
             elif mark in _RUNS:
                 yield from self._fence(mark)
-            elif not grammar.reserved and (yield from self._in_inline_code()):
+            elif (yield from self._in_inline_code()):
                 yield from self._inline(mark)
             elif self._is_quoted(mark):
                 cursor.at += len(mark)
             elif mark in self._thought_ends:
                 self._end_of_thought(mark)
-            elif mark in grammar.drops:
-                self._drop(mark)
-            elif mark in ANSWERS.values() and mark != self._answer_end:
-                cursor.at += len(mark)
             elif mark == self._answer_end or (mark in END_TOKENS and mark not in grammar.opens):
                 yield from self._end_token(mark)
-            else:
+            elif mark in grammar.drops:
+                self._drop_or_hold(mark)
+            elif mark in ANSWERS.values():
+                cursor.at += len(mark)
+            elif mark in self._thoughts or self._has_place(mark):
                 yield from self._call(mark)
+            else:
+                cursor.at += len(mark)
 
     def _wait(self, wanted: Marks) -> Steps[None]:
         """Wait for text; a piece that holds nothing of what is wanted is shown without a look at it."""
-        if self._cursor.at == len(self._cursor.text):
+        if self._cursor.at == len(self._cursor.text) and not self._held and not self._about:
             self._idle = wanted.first
         yield
         self._idle = None
 
-    def _drop(self, mark: str) -> None:
-        self._cursor.at += len(mark)
-        self._cursor.cut()
-        self._shown.gap()
+    # ── calls, and what is held until they are certain ────────────────────────────────────────────
 
-    def _end_token(self, mark: str) -> Steps[None]:
-        """Left out if nothing follows it, or nothing but others."""
-        cursor = self._cursor
-        cursor.at += len(mark)
-        yield from cursor.space()
-        while (yield from cursor.accept(*END_TOKENS)):
-            yield from cursor.space()
-        if cursor.over and cursor.at == len(cursor.text):
-            self._drop("")
+    @property
+    def _is_fresh(self) -> bool:
+        """Whether nothing but white space or calls stands in this line so far."""
+        return bool(self._held) or self._shown.fresh
+
+    def _has_place(self, mark: str) -> bool:
+        """D8: whether a call may begin here."""
+        if self._held:
+            return True
+        shown = self._shown
+        if not is_token(mark):
+            begins_line = shown.fresh and (shown.unsaid or not shown.indent)
+            return begins_line or (shown.ends_sentence and mark in self._grammar.opens and not shown.quoted)
+        self._about = self._about or shown.quoted
+        return not self._about
 
     def _call(self, mark: str) -> Steps[bool]:
         """Read what a marker begins. False if that was only text."""
@@ -231,38 +248,108 @@ class Scanner:
         if mark in self._thoughts:
             yield from self._thought(mark)
             return True
+        found = yield from self._read(mark)
+        if found is None:
+            self._say(cursor.cut())
+            return False
+        raw = cursor.cut()
+        if isinstance(found, str):
+            self._commit()
+            self._shown.switch(found)
+        else:
+            self._hold(raw, found)
+            if is_token(mark):
+                self._commit()
+        return True
+
+    def _read(self, mark: str) -> Steps[Sequence[FoundCall] | Voice | None]:
+        """What the marker begins. At least one character was read, also of what is text."""
+        cursor = self._cursor
         opener = mark if mark in self._grammar.opens else ""
         before = cursor.taken
-        cursor.fresh = self._shown.fresh
         cursor.at += len(opener)
         found = yield from self._grammar.read(cursor, opener, self._tools)
         if (yield from self._unread_thought(found, before + len(opener))):
             found = None
-        if found is None:
-            if cursor.taken == before:
-                cursor.at += 1
-            self._shown.add(cursor.cut())
-            return False
-        raw = cursor.cut()
+        if found is None and cursor.taken == before:
+            cursor.at += 1
+        return found
+
+    def _say(self, text: str) -> None:
+        """Show text. If words stand in it, what was held was no call."""
+        if self._held and (not text or text.isspace() or self._breaks_off(text)):
+            self._held.append(text)
+            return
+        self._release()
+        self._about = self._about and "\n\n" not in text
+        self._shown.add(text)
+
+    def _breaks_off(self, text: str) -> bool:
+        """Whether the reply ends within a tag."""
+        cursor = self._cursor
+        at_end = cursor.over and cursor.at == len(cursor.text)
+        tags = (*self._grammar.opens, *self._grammar.drops)
+        return at_end and any(mark.startswith(text.strip()) for mark in tags)
+
+    def _release(self) -> None:
+        """What is held was text."""
+        self._shown.add("".join(self._held))
+        self._held.clear()
+        self._calls.clear()
+
+    def _hold(self, raw: str, found: Sequence[FoundCall] = ()) -> None:
+        if found and self._quotes(raw):
+            self._say(raw)
+            return
+        self._held.append(raw)
+        for one in found:
+            known = replace(one, format=one.format or self._grammar.name)
+            self._calls.append(replace(known, raw=raw) if isinstance(known, BadCall) else known)
+
+    def _commit(self) -> None:
+        """What is held was calls."""
+        self.found += self._calls
+        self._held.clear()
+        self._calls.clear()
         self._shown.gap()
-        if isinstance(found, str):
-            self._shown.switch(found)
-        else:
-            self.found += (replace(one, raw=raw) if isinstance(one, BadCall) else one for one in found)
-            if any(isinstance(one, TextCall) for one in found):
-                self.openers.append(mark)
-        return True
+
+    def _drop(self, mark: str) -> None:
+        self._cursor.at += len(mark)
+        self._cursor.cut()
+        self._shown.gap()
+
+    def _drop_or_hold(self, mark: str) -> None:
+        """A closing tag counts as protocol only beside calls, a token anywhere but in a quotation."""
+        self._cursor.at += len(mark)
+        if not self._has_place(mark):
+            return
+        self._hold(self._cursor.cut())
+        if is_token(mark):
+            self._commit()
+
+    def _end_token(self, mark: str) -> Steps[None]:
+        """Left out if nothing stands before or after it, or nothing but others."""
+        cursor = self._cursor
+        cursor.at += len(mark)
+        yield from cursor.space()
+        while (yield from cursor.accept(*END_TOKENS)):
+            yield from cursor.space()
+        nothing_before = self._shown.unsaid and not self._held
+        if nothing_before or (cursor.over and cursor.at == len(cursor.text)):
+            cursor.cut()
+            self._commit()
 
     def _made_up(self) -> Steps[None]:
-        """Behind a call: a result that the model made up. The rest of the reply goes on from it, so it is
-        shown as a thought, and no call in it counts. Where a thought ends in it that never began, the call
-        stood in that thought."""
+        """After calls with which the reply began: a result that the model made up. The rest of the reply goes
+        on from it, so it is shown as a thought, and no call in it counts. If a thought ends in it that never
+        began, the calls stood in that thought."""
         cursor = self._cursor
         space = yield from cursor.space()
         if not (yield from cursor.accept(*self._grammar.results)):
             cursor.back(len(space))
             return
         yield from cursor.space()
+        self._commit()
         self._drop("")
         self._shown.switch("reasoning")
         wanted, begun = marks(*self._thoughts, *self._thought_ends, *END_TOKENS), 0
@@ -334,9 +421,9 @@ class Scanner:
 
     def _end_of_thought(self, mark: str) -> None:
         """One that ends no thought that was seen to begin, or a thought in which another one began."""
+        self._release()
         if self._nested or not self.tagged:
             self.found.clear()
-            self.openers.clear()
             self.lone_end = self.lone_end or not self.tagged
             self._nested = max(0, self._nested - 1)
             self._shown.misread()
@@ -379,89 +466,77 @@ class Scanner:
 
     def _in_inline_code(self) -> Steps[bool]:
         """Whether a backtick opened code: right before this, or earlier in the line, if another closes it."""
-        if not self._shown.in_ticks or self._shown.quotes:
-            return self._shown.quotes
+        if self._held or not self._shown.in_ticks or self._shown.quotes:
+            return not self._held and self._shown.quotes
         before, mark = yield from self._cursor.until(*_LINE_OR_TICK)
         self._cursor.back(len(before))
         self._shown.in_ticks = mark == "`"  # else none closes it, and the line need not be searched again
         return self._shown.in_ticks
 
     def _inline(self, mark: str) -> Steps[None]:
-        """Behind an opening backtick: text, up to the closing one. That may stand in another line of the
+        """After an opening backtick: text, up to the closing one. That may stand in another line of the
         paragraph if the code begins with the marker: calls have lines.
         """
         self._cursor.at += len(mark)
         if self._shown.quotes:
             code, closed = yield from self._cursor.until("`", "\n\n")
             if closed == "`":
-                self._shown.add(self._cursor.cut())
+                self._say(self._cursor.cut())
                 self._shown.in_ticks = True
                 return
             self._cursor.back(len(code))
         while not self._cursor.seek(_INLINE_END) and not self._cursor.over:
-            self._shown.add(self._cursor.cut())
+            self._say(self._cursor.cut())
             yield
-        self._shown.add(self._cursor.cut())
+        self._say(self._cursor.cut())
 
     def _fence(self, kind: str) -> Steps[None]:
-        """Three backticks or tildes, or more: around calls, before a block of code, or just so."""
+        """Three backticks or tildes, or more: around all that a reply says, or a block of code."""
         cursor = self._cursor
         ticks = yield from cursor.run(_RUNS[kind])
         yield from cursor.run(BLANK)
-        language = yield from cursor.run(WORD)
-        space = yield from cursor.space()
-        may_begin = self._shown.unsaid and language not in _SETTINGS
-        begins = (*self._grammar.begins, *self._elements) if may_begin else ()
-        begins = (*begins, *self._grammar.call_blocks.get(language, ()))
-        openers = self._grammar.turns if self._shown.thinks else (*self._openers, *begins)
-        mark = yield from cursor.sees(*openers)
-        if mark and (yield from self._call(mark)):
-            yield from self._fenced_calls(ticks)
+        yield from cursor.run(WORD)
+        if self._shown.unsaid and (yield from self._fenced_calls(ticks)):
             return
-        if not mark:
-            cursor.back(len(space))
-            self._shown.add(cursor.cut())
+        space = yield from cursor.space()
+        self._say(cursor.cut())
         if "\n" in space:
             yield from self._code(ticks)
 
-    def _fenced_calls(self, ticks: str) -> Steps[None]:
-        """After a call that began a fenced block: more of them, and the end of the block."""
-        cursor = self._cursor
+    def _fenced_calls(self, ticks: str) -> Steps[bool]:
+        """Whether the block holds calls and nothing else. If not, nothing of it was read."""
+        cursor, calls = self._cursor, list[FoundCall]()
+        start = cursor.taken
         while True:
-            space = yield from cursor.space()
-            if (yield from cursor.sees(ticks)):
-                yield from cursor.run(_RUNS[ticks[:3]])
-                cursor.cut()
-                self._shown.gap()
-                return
-            mark = yield from cursor.sees(*self._openers, *self._elements)
-            if not mark:
-                cursor.back(len(space))
-            if not mark or not (yield from self._call(mark)):
-                return
+            yield from cursor.space()
+            if calls and ((yield from cursor.accept(ticks)) or cursor.at == len(cursor.text)):
+                self._hold(cursor.cut(), calls)
+                return True
+            mark = yield from cursor.sees(*self._openers, *self._grammar.begins)
+            found = (yield from self._read(mark)) if mark else None
+            if not found or isinstance(found, str):
+                cursor.back(cursor.taken - start)
+                return False
+            calls += found
 
     def _code(self, ticks: str) -> Steps[None]:
-        """Inside a fenced block. From a marker on it is held, until the block is closed and it is text."""
-        cursor, held, end = self._cursor, False, _CODE_ENDS[ticks[:3]]
+        """Inside a fenced block: text, up to its end."""
+        cursor, end = self._cursor, marks(_CODE_ENDS[ticks[:3]], *END_TOKENS)
         while True:
-            mark = cursor.seek(marks(end) if held else marks(*self._in_code, end))
-            if not held:
-                self._shown.add(cursor.cut())
-            if mark.startswith("\n"):
+            mark = cursor.seek(end)
+            self._say(cursor.cut())
+            if mark in END_TOKENS:
+                yield from self._end_token(mark)
+            elif mark:
                 cursor.at += 1
                 yield from cursor.run(BLANK)
                 closing = yield from cursor.run(_RUNS[ticks[:3]])
                 yield from cursor.run(BLANK)
                 end_of_line = (yield from cursor.sees("\n")) or cursor.at == len(cursor.text)
                 if end_of_line and len(closing) >= len(ticks):
-                    self._shown.add(cursor.cut())
+                    self._say(cursor.cut())
                     return
-            elif mark:
-                held = True
             elif cursor.over:
-                break
+                return
             else:
                 yield
-        if held and not cursor.broken_off:  # never closed: read it again, as if the fence had been text
-            cursor.back(cursor.taken)
-            self._marks, self._marks_in_thought = marks(*self._known), marks(*self._known_in_thought)

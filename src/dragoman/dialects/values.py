@@ -113,36 +113,6 @@ def kinds_in(schema: JsonValue, tool: ToolSpec | None) -> set[str]:
     return set(_kinds(schema, tool, _DEPTH))
 
 
-def argument_names(tool: ToolSpec) -> list[str]:
-    properties = tool.parameters.get("properties")
-    return [*properties] if isinstance(properties, dict) else []
-
-
-def only_argument(tool: ToolSpec | None) -> str | None:
-    """The argument that is meant where a call has one value and no name for it: its only one, or the only one
-    that it needs."""
-    names, needed = (argument_names(tool), _needed(tool)) if tool else ([], [])
-    return names[0] if len(names) == 1 else needed[0] if len(needed) == 1 else None
-
-
-def names_argument(text: str, key: str) -> bool:
-    """Whether this begins with the name of the argument, as in `a=1`: then it is not the value alone."""
-    return re.match(rf"\s*{re.escape(key)}[ \t]?[=:]", text) is not None
-
-
-def arguments_in_order(count: int, tool: ToolSpec) -> list[str] | None:
-    """The names of the first arguments. None if it is not certain which are meant: those that are needed
-    have to come first."""
-    names, needed = argument_names(tool), _needed(tool)
-    first = [*needed, *(name for name in names if name not in needed)][:count]
-    return first if len(first) == count and first == names[:count] else None
-
-
-def _needed(tool: ToolSpec) -> list[str]:
-    required = tool.parameters.get("required")
-    return [name for name in argument_names(tool) if isinstance(required, list) and name in required]
-
-
 def has_argument(key: str, tool: ToolSpec) -> bool:
     return _schema_of(key, tool) is not None
 

@@ -17,6 +17,10 @@ Piece: TypeAlias = tuple[Literal["text", "reasoning", "misread"], str]
 _TICK_RUN = re.compile("`+")
 _FENCE = 3
 _SPACES = " \t\r\n"
+_CODE_INDENT = 4
+_SENTENCE_ENDS = frozenset(".!?…。！？")
+_OPENING_QUOTES = frozenset("\"'“‘„«‹「『`(>|")
+_QUOTING_LINES = frozenset(">|")  # a quotation, a row of a table
 
 
 class VisibleText:
@@ -30,7 +34,9 @@ class VisibleText:
         self._space = ""  # the best run since the last text
         self._gapped = False  # protocol was left out since then
         self.last = ""  # character, of text or of a thought
-        self.fresh = True  # nothing but blanks stands in this line
+        self.indent = 0  # blanks at the beginning of this line
+        self._first = ""  # the first character in this line that is no blank
+        self._tail = ""  # the last one of the text
         self.in_ticks = False  # an odd number of backtick runs stands in this line
         self._ticks = 0  # that stand at the end
         self._fenced = False
@@ -41,14 +47,25 @@ class VisibleText:
         return "text" not in self._heard
 
     @property
-    def gapped(self) -> bool:
-        """Whether protocol stands here, and nothing else since the last text."""
-        return self._gapped
-
-    @property
     def thinks(self) -> bool:
         """Whether what comes is a thought."""
         return self._voice == "reasoning"
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing but blanks stands in this line."""
+        return not self._first
+
+    @property
+    def ends_sentence(self) -> bool:
+        """Whether a sentence ends here, or a word without a space after it."""
+        return self._tail in _SENTENCE_ENDS or self.last.isalnum()
+
+    @property
+    def quoted(self) -> bool:
+        """Whether what comes next is quoted: in code, in quotation marks, in a quotation, in a table."""
+        in_code = self.in_ticks or self.in_fence or (self.indent >= _CODE_INDENT and not self.unsaid)
+        return in_code or self._first in _QUOTING_LINES or self.last in _OPENING_QUOTES
 
     @property
     def quotes(self) -> bool:
@@ -78,13 +95,13 @@ class VisibleText:
             self._follow_ticks(text)
         else:
             self.last = text[-1]
-        if self.fresh or "\n" in text:
-            line = text[text.rfind("\n") + 1 :]
-            self.fresh = not line or line.isspace()
+        if not self._first or "\n" in text:
+            self._follow_line(text)
         body = text.rstrip(_SPACES)
         if not body:
             self._run += text
             return ()
+        self._tail = body[-1]
         shown, self._run = self._run + body, text[len(body) :]
         if self._gapped:
             shown = self._closed_up(shown)
@@ -93,18 +110,20 @@ class VisibleText:
 
     def gap(self) -> None:
         self._space, self._run, self._gapped = _larger(self._space, self._run), "", True
-        self.fresh = True
+        self._begin_line()
 
     def misread(self) -> None:
         """All text so far was a thought."""
-        self._space, self._run, self._gapped, self.fresh = "", "", True, True
+        self._space, self._run, self._gapped = "", "", True
+        self._begin_line()
         self._heard.discard("text")
         self._pieces.append(("misread", ""))
 
     def switch(self, voice: Voice) -> None:
         """From here on it is this voice. What it says in several messages is set apart."""
         self._voice = voice
-        self.fresh, self.last = True, ""
+        self.last = ""
+        self._begin_line()
         if voice == "text":
             self._space = _larger(self._space, "\n\n")
         elif voice in self._heard:
@@ -113,6 +132,17 @@ class VisibleText:
     def end(self) -> None:
         if not self._gapped and self._run:
             self._pieces.append(("text", self._run))
+
+    def _begin_line(self) -> None:
+        self.indent, self._first = 0, ""
+
+    def _follow_line(self, text: str) -> None:
+        _, line_break, line = text.rpartition("\n")
+        if line_break:
+            self._begin_line()
+        words = line.lstrip(" \t")
+        self.indent += len(line) - len(words)
+        self._first = words[:1]
 
     def _closed_up(self, text: str) -> str:
         """What is comes behind a gap, with the white space that stays."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor
 from dragoman.dialects.grammar import Dialect
-from dragoman.dialects.python_calls import read_python_calls
 from dragoman.dialects.scanner import Reading, TextCall, Tools
 from dragoman.dialects.wording import described
 
@@ -23,12 +22,6 @@ class XmlTag(Dialect):
     drops = (CLOSE,)
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
-        yield from cursor.space()
-        if found := (yield from read_python_calls(self, cursor, tools)):  # Gemini writes Python here
-            space = yield from cursor.space()
-            if not (yield from cursor.accept(CLOSE)):
-                cursor.back(len(space))
-            return found
         return (yield from self.tagged(cursor, OPEN, CLOSE))
 
     def calls(self, calls: Sequence[TextCall]) -> str:

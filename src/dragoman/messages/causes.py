@@ -11,6 +11,7 @@ _CAUSES: dict[Cause, str] = {
     "plugin": "a plugin wants you to look",
     "redefined": "the tool changed its description since it was first offered, or last allowed",
     "loop": "the model repeats itself",
+    "format": "the model is not known to write calls in this format",
     "interrupted": "the program stopped while it ran",
     "review": "you see this result before the model does",
     "tool": "the tool itself asks",

@@ -211,9 +211,14 @@ class FilePartial:
 
 @dataclass(slots=True)
 class CallInputStart:
+    """`format` names the text format in which the model wrote the call; `guessed` says that the model is not
+    known to write it, so that the call asks first."""
+
     call: str
     tool: str
     provider_id: str | None = None
+    format: str = ""
+    guessed: bool = False
     seq: int = 0
     type: Literal["call.input.start"] = "call.input.start"
 

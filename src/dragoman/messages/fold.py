@@ -120,7 +120,15 @@ class Draft:
 
     def _start_call(self, event: e.CallInputStart) -> None:
         self._calls[event.call] = len(self._parts)
-        self._parts.append(ToolCall(event.call, event.tool, provider_id=event.provider_id))
+        self._parts.append(
+            ToolCall(
+                event.call,
+                event.tool,
+                provider_id=event.provider_id,
+                format=event.format,
+                guessed=event.guessed,
+            )
+        )
 
     def _end_call(self, event: e.CallInputEnd) -> None:
         self._change(

@@ -140,6 +140,8 @@ class ToolCall:
     signature: str | None = None  # a provider's mark on the call, to be sent back as it came
     signed_by: str | None = None  # the model whose mark that is: no other knows it
     original: Arguments | None = None  # what the model asked for, where a person or plugin changed it
+    format: str = ""  # the text format the model wrote it in; empty for a native call
+    guessed: bool = False  # the model is not known to write that format
     started: float | None = None
     ended: float | None = None
     type: Literal["call"] = "call"
@@ -152,6 +154,11 @@ class ToolCall:
     def asked_for(self) -> Arguments:
         """What the model wanted, whatever a person or a plugin made of it."""
         return self.arguments if self.original is None else self.original
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it only looked like a call: a guess that was turned down (D7)."""
+        return self.guessed and self.state is CallState.REJECTED
 
     @property
     def hash(self) -> str:

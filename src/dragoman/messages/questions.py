@@ -32,6 +32,7 @@ Cause: TypeAlias = Literal[
     "plugin",  # a plugin wants a person to look
     "redefined",  # the tool describes itself in other words than when it was first offered, or last allowed
     "loop",  # the model repeats itself
+    "format",  # text looks like a call in a format that the model is not known to write
     "interrupted",  # the process died while it ran
     "review",  # the result is to be looked at
     "tool",  # the tool has a question of its own

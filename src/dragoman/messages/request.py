@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.message import Message, Role
 from dragoman.messages.parts import Part, Text, ToolCall
+from dragoman.messages.questions import Rule
 from dragoman.messages.usage import Usage
 
 
@@ -84,9 +85,13 @@ class Request:
     extra: dict[str, JsonValue] = field(default_factory=dict)
     output: OutputSpec | None = None  # what the answer has to look like, in the end
     dialect: str | None = None  # in which calls are to be written, whatever is known of the model
+    format_rules: tuple[Rule, ...] = ()  # what people decided about text formats (D7)
     continues: bool = False  # the last reply paused: it is sent back as it is, and the model goes on with it
+    has_called: Callable[[str], bool] = field(default=lambda model: False, compare=False, repr=False)
+    """Whether a model has made native calls in this conversation."""
     deadline: float | None = field(default=None, compare=False, repr=False)  # for a wait between attempts
     lost: list[LostReply] = field(default_factory=list, compare=False, repr=False)  # for who counts them
+    texts: list[str] = field(default_factory=list, compare=False, repr=False)  # of attached files, as sent
 
     def set_messages(self, messages: Iterable[Message | RequestMessage]) -> None:
         """Replace the messages. Of each, only what a request may carry is taken: its role and its parts."""

@@ -15,13 +15,14 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dragoman.dialects.dialect import ANY, NATIVE
+from dragoman.dialects.dialect import NATIVE
 from dragoman.errors import ConfigError, NotFound
 from dragoman.installed import import_point, installed
 from dragoman.messages.media import CHAT, Modality, ModelType
 from dragoman.providers.addresses import fill_address, is_here
 from dragoman.providers.facts import facts_of
 from dragoman.providers.tables import (
+    ASK,
     NONE,
     VARIANT,
     AuthKind,
@@ -55,7 +56,7 @@ class Traits:
     context: int | None = None
     modalities: tuple[Modality, ...] = ("text",)
     tools: str = NATIVE  # or the dialect in which it writes its calls
-    spills: str = ANY.name  # the dialect in which calls slip into its text all the same, or "none"
+    spills: str = ASK  # the dialect in which its family writes calls as text; "none": it never does
     reasoning: ReasoningStyle = "tags"
     type: ModelType = CHAT  # what it does
     file: str | None = None  # of a model that we serve ourselves

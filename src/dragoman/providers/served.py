@@ -14,18 +14,19 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from dragoman.dialects.dialect import ANY, NATIVE, Dialect, any_format_beside, dialect
+from dragoman.dialects.dialect import ANY, NAMES, NATIVE, Dialect, formats
 from dragoman.dialects.disguise import disguise
-from dragoman.dialects.reader import DialectReader, explain
+from dragoman.dialects.reader import DialectReader, Guesser, explain, quotes_of
 from dragoman.errors import BadRequest, ProviderError
-from dragoman.messages.events import Event, MessageEnd, Notice
+from dragoman.messages.events import CallInputStart, Event, MessageEnd, Notice
 from dragoman.messages.media import CHAT, IN_WORDS, Modality, is_text, modality
 from dragoman.messages.parts import File, Part, ToolCall, ToolResult
 from dragoman.messages.request import LostReply, OutputSpec, Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
 from dragoman.providers.media import Others, check_media_message, measured
-from dragoman.providers.tables import NONE
+from dragoman.providers.tables import ASK, NONE
+from dragoman.tools.permissions import decide
 from dragoman.wire.files import files_of, without_files
 from dragoman.wire.learned import MOST_LESSONS, Learned, is_broken_file
 from dragoman.wire.options import merge_options, with_extra, with_tool_choice, without_removed
@@ -54,8 +55,7 @@ class Habits:
 
     begins_inside: bool = False  # its replies begin inside reasoning
     unsure: bool = False  # some do, some do not
-    spills: str = NONE  # the dialect in which calls slip into its text
-    has_spilled: bool = False  # they have, and it was this one
+    calls: bool = False  # it has made native calls: its text is text (D6)
 
 
 class ServedModel:
@@ -96,7 +96,7 @@ class ServedModel:
         self._learned = learned or Learned()
         self._remembered = [*remembered]
         self._remember = remember
-        self._habits = Habits(traits.reasoning == "inside", spills=traits.spills)
+        self._habits = Habits(traits.reasoning == "inside")
 
     def __repr__(self) -> str:
         return f"ServedModel({self._model!r}, tools={self._tools!r})"
@@ -185,6 +185,8 @@ class ServedModel:
     async def _read_reply(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         language = self._language(request)
         reader = self._reader(language, request, reply)
+        guesser = Guesser(ANY, request.tools, reply, quotes_of(request)) if self._guesses(request) else None
+        native = self._calls_as(request) == NATIVE
         asked = self._complete(request, language)
         asked.lost = []
         try:
@@ -193,8 +195,12 @@ class ServedModel:
                     events = batch
                     if asked.lost:
                         await self._price_lost(asked, request)
+                    if native and not self._habits.calls:
+                        self._habits.calls = any(isinstance(event, CallInputStart) for event in batch)
                     if reader is not None:
-                        events = [seen for event in batch for seen in reader.feed(event)]
+                        events = [seen for event in events for seen in reader.feed(event)]
+                    if guesser is not None:
+                        events = [seen for event in events for seen in guesser.feed(event)]
                     if events:
                         ends = isinstance(events[-1], MessageEnd)
                         yield await self._with_price(events, request) if ends else events
@@ -258,14 +264,31 @@ class ServedModel:
     # ── calls as text ─────────────────────────────────────────────────────────────────────────────
 
     def _language(self, request: Request) -> Dialect | None:
-        """What to look for calls in the text with. Where there never were any tools, text is text."""
-        if (name := self._calls_as(request)) != NATIVE:
-            was_chosen = request.dialect is not None or self._fallback is None
-            return dialect(name) if was_chosen else any_format_beside(name)
-        if self._habits.spills == NONE or not (request.tools or _has_calls(request)):
-            return None
-        habits = self._habits
-        return dialect(habits.spills) if habits.has_spilled else any_format_beside(habits.spills)
+        """What reads calls from the text: the format the model was told to write, or, while its server makes
+        no native calls, the one its family is known for and those a person granted (D6)."""
+        told = self._calls_as(request)
+        names = [told] if told != NATIVE else []
+        was_chosen = told != NATIVE and (request.dialect is not None or self._fallback is None)
+        known = self.traits.spills
+        if not was_chosen and known != NONE and self._may_write_calls(request):
+            names += [known] if known != ASK else []
+            names += [name for name in NAMES if request.format_rules and self._is_granted(name, request)]
+        return formats(*names) if names else None
+
+    def _may_write_calls(self, request: Request) -> bool:
+        """Whether its text is searched for calls at all: not without tools, nor after a native call."""
+        if self._habits.calls or not (request.tools or _has_calls(request)):
+            return False
+        self._habits.calls = request.has_called(self.name)
+        return not self._habits.calls
+
+    def _guesses(self, request: Request) -> bool:
+        """Whether text that looks like a call in another format is asked about (D7)."""
+        spills = self.traits.spills
+        return bool(request.tools) and spills not in (NONE, ANY.name) and self._may_write_calls(request)
+
+    def _is_granted(self, format: str, request: Request) -> bool:
+        return decide("format", (f"{format} {self.name}",), request.format_rules).action == "allow"
 
     def _calls_as(self, request: Request) -> str:
         """`native`, or the dialect in which this reply is to have its calls."""
@@ -288,16 +311,16 @@ class ServedModel:
         """What finds thoughts in the text, and calls where there may be some."""
         thinking, inside = self.traits.reasoning != "apart", self._habits.begins_inside
         if language is not None:
-            return DialectReader(language, request.tools, reply, thinking=thinking, inside=inside)
+            quotes = quotes_of(request)
+            return DialectReader(
+                language, request.tools, reply, thinking=thinking, inside=inside, quotes=quotes
+            )
         return Thinking(inside=inside) if thinking else None
 
     def _learn(self, reader: Reader) -> None:
         habits = self._habits
         habits.unsure = habits.unsure or reader.no_end
         habits.begins_inside = not habits.unsure and (habits.begins_inside or reader.lone_end)
-        if not habits.has_spilled and isinstance(reader, DialectReader) and reader.openers:
-            habits.spills = any_format_beside(habits.spills).format_of(reader.openers[0])
-            habits.has_spilled = habits.spills != ANY.name
 
 
 def output_prompt(wanted: OutputSpec) -> str:

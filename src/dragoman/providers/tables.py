@@ -30,16 +30,17 @@ from dragoman.web_address import WANTED, web_address
 from dragoman.wire.options import merge_options
 from dragoman.wire.quirks import Quirks
 
-NONE = "none"  # spills: no calls in the text
+NONE = "none"  # spills: its text holds no calls
+ASK = "ask"  # spills: what looks like a call asks first
 VARIANT = r"[A-Za-z0-9][A-Za-z0-9_.-]*"  # the name of one, behind the # in a model's name
 
 # ── what a file may say ───────────────────────────────────────────────────────────────────────────
 
 
-def _dialect_or(word: str) -> AfterValidator:
+def _dialect_or(*words: str) -> AfterValidator:
     def check(name: str) -> str:
-        if name not in (word, *DIALECTS):
-            raise ValueError(f"it is {word!r} or a dialect: {', '.join(DIALECTS)}")
+        if name not in (*words, *DIALECTS):
+            raise ValueError(f"it is {' or '.join(map(repr, words))} or a dialect: {', '.join(DIALECTS)}")
         return name
 
     return AfterValidator(check)
@@ -83,7 +84,7 @@ class TraitsTable(TypedDict, total=False):
     context: Annotated[int, Field(gt=0)]
     modalities: list[Modality]
     tools: Annotated[str, _dialect_or(NATIVE)]
-    spills: Annotated[str, _dialect_or(NONE)]
+    spills: Annotated[str, _dialect_or(NONE, ASK)]
     reasoning: ReasoningStyle
     file: str  # the GGUF file of a local model
     adapter: str  # the GGUF file of an adapter for it, made by `training/`

@@ -36,6 +36,7 @@ class Ask:
     """It may run if a person says so. Of several reasons the first is what no grant takes away, if one is."""
 
     reasons: tuple[Reason, ...]
+    format: str = ""  # what a rule would name, of a call guessed from text
 
     @property
     def because(self) -> Cause:
@@ -65,6 +66,9 @@ class Authority:
         None  # the fingerprint of the tool's definition when it was first offered, or last allowed
     )
     wishes: Sequence[Reason] = ()  # what plugins want a person to be asked
+    format: str = (
+        ""  # of a call guessed from text (D7): the format and the model, as rules on `format` name them
+    )
 
 
 def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verdict:
@@ -82,7 +86,12 @@ def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verd
     loop = _loop(tool, authority)
     if loop.action == "deny":
         return Refuse(f"A rule forbids {tool.name} to repeat itself: the call did not run.")
+    format = _format(authority)
+    if format.action == "deny":
+        return Refuse(f"A rule says that {authority.format.partition(' ')[0]} is text here.")
     reasons = []
+    if format.action == "ask":
+        reasons.append(Reason("format", _looks_like(tool, authority.format)))
     if tool.fingerprint is not None and authority.pinned not in (None, tool.fingerprint):
         reasons.append(Reason("redefined", _redefined(tool)))
     reasons += [wish for wish in authority.wishes if wish.cause != "loop" or loop.action != "allow"]
@@ -93,7 +102,7 @@ def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verd
     if said.action == "ask":
         reasons.append(Reason("rule"))
     if reasons:
-        return Ask(tuple(reasons))
+        return Ask(tuple(reasons), authority.format)
     by_rule = decide(tool.permission, patterns, authority.rules).action == "allow"
     return Run(_because("rule" if by_rule else "grant", said))
 
@@ -143,6 +152,22 @@ def _loop(tool: Tool, authority: Authority) -> Ruling:
         return Ruling("allow")
     named = [rule for rule in (*authority.rules, *authority.grants) if rule.permission == "loop"]
     return decide("loop", (tool.name,), named)
+
+
+def _format(authority: Authority) -> Ruling:
+    """What rules on `format` say of text that looks like a call. A rule on everything does not mean text."""
+    if not authority.format:
+        return Ruling("allow")
+    named = [rule for rule in (*authority.rules, *authority.grants) if rule.permission == "format"]
+    return decide("format", (authority.format,), named)
+
+
+def _looks_like(tool: Tool, format: str) -> str:
+    name, _, model = format.partition(" ")
+    return (
+        f"This text looks like a call of {tool.name} in the format {name}, which {model} is not known to "
+        "write. Run it as a call? Always means: read this format from this model from now on."
+    )
 
 
 def _because(source: str, ruling: Ruling) -> str:

@@ -44,6 +44,7 @@ async def load_authority(
     outer: Sequence[Sequence[Rule]],
     grants: Sequence[Rule] | None = None,
     wishes: Sequence[Reason] = (),
+    format: str = "",
 ) -> Authority:
     """`grants` where they were loaded a moment ago."""
     folder = workspace.path if workspace is not None and grants is None else None
@@ -58,6 +59,7 @@ async def load_authority(
         mode=mode,
         pinned=pinned,
         wishes=wishes,
+        format=format,
     )
 
 

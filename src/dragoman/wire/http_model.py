@@ -146,6 +146,7 @@ class HttpModel:
         self.check_options(request.options)
         request = self._complete(request)
         attachments = await self._files.read(request)
+        request.texts[:] = attachments.texts.values()
         ids = frozenset(attachments.ids)
         if attachments.size > LARGE_BODY or is_large(request):
             return *await asyncio.to_thread(self._written, request, attachments, large=True), ids

@@ -38,6 +38,8 @@ def question_to_run(
         rules, wider = tool.always(call.arguments), tool.always_wider(call.arguments)
     elif ask.because == "loop":
         rules = (Rule("loop", tool.name, "allow"),)
+    elif ask.because == "format":
+        rules = (Rule("format", ask.format, "allow"),)
     if tool.remark:
         texts.append(tool.remark)
     if fails:

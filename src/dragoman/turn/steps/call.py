@@ -185,8 +185,19 @@ class CallRun:
         if question.kind == "interrupted":
             result = ToolResult(INTERRUPTED + reason)
             return await self._settle(call, CallState.INTERRUPTED, result, decided=decided)
+        if call.guessed and answer.by == NOBODY:
+            self._tell_of_format(call, question)
         text = NOBODY_THERE if answer.by == NOBODY else REJECTED + reason
         return await self._settle(call, CallState.REJECTED, ToolResult(text), decided=decided)
+
+    def _tell_of_format(self, call: ToolCall, question: Question) -> None:
+        """D7: nobody could be asked, so it stays text."""
+        rule = f"format:{question.rules[0].pattern}" if question.rules else "format"
+        self._prepared.view.notice(
+            f"The reply holds text that looks like a call of {call.tool} in the format {call.format}. It did "
+            f'not run. To read this format from this model, add allow = ["{rule}"] to dragoman.toml.',
+            "format",
+        )
 
     async def _ask(
         self,

@@ -59,7 +59,9 @@ async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
     await all_of(work)
     await _append_deferred(prepared, appenders)
     await take_in_steering(log, prepared.signals)
-    had_calls = any(call.step == log.turn.step for call in log.turn.calls.values())
+    had_calls = any(
+        call.step == log.turn.step and not log.call(id).is_text for id, call in log.turn.calls.items()
+    )
     if log.turn.closing and not was_closing:
         prepared.view.notice(f"The limit of {log.turn.limit} is reached: the answer is asked for.", "limit")
     if had_calls and was_closing:

@@ -34,6 +34,7 @@ _log = logging.getLogger("dragoman.turn")
 _PATIENCE = 2  # replies with the same hopeless call that are answered; the next one closes the turn
 BY_PERSON = "a person's stop"  # as a limit is told
 STOPPED = "A person stopped the calls of this turn: answer with what there is."
+NO_CALL = "This is text."
 REDEFINED = "The tool changed its definition while a person was asked about this call: it did not run."
 
 
@@ -72,6 +73,8 @@ async def plan(prepared: PreparedTurn, offer: Offer, call: ToolCall, grants: Seq
     if _is_closed(prepared, call):
         return Answered(call, CallState.SKIPPED, "There are no more tool calls in this turn.")
     fitted = fit(offer, call)
+    if isinstance(fitted, Answered) and call.guessed:
+        return Answered(call, CallState.REJECTED, NO_CALL)
     if isinstance(fitted, Answered) and _meant(offer, call) is None:
         return _patiently(prepared, fitted)
     if not isinstance(fitted, Answered):
@@ -87,7 +90,7 @@ async def plan(prepared: PreparedTurn, offer: Offer, call: ToolCall, grants: Seq
     if isinstance(fitted, Answered):
         return _patiently(prepared, fitted)
     call, tool = fitted
-    authority = await _authority(prepared, tool, planned.wishes, grants)
+    authority = await _authority(prepared, tool, call, planned.wishes, grants)
     match _authorized(tool, call, authority):
         case Refuse(text):
             return Answered(call, CallState.REJECTED, text)
@@ -128,7 +131,7 @@ async def plan_answered(
             ask = Ask((Reason("plugin", "A plugin changed the arguments. May they run as they are now?"),))
             return await _asking(prepared, call, tool, ask)
         wishes = planned.wishes
-    authority = await _authority(prepared, tool, wishes, None)
+    authority = await _authority(prepared, tool, call, wishes, None)
     verdict = _authorized(tool, call, authority)
     if isinstance(verdict, Refuse):
         return Answered(call, CallState.REJECTED, verdict.text)
@@ -144,7 +147,7 @@ async def answer_meanwhile(prepared: PreparedTurn, tool: Tool, call: ToolCall) -
     """What a rule says that was given while a person was about to be asked: who gave it found no question yet
     that it could have settled."""
     prepared.services.grants.forget()  # another process may have given it
-    verdict = _authorized(tool, call, await _authority(prepared, tool, (), None))
+    verdict = _authorized(tool, call, await _authority(prepared, tool, call, (), None))
     return answer_by_rule(verdict, Answer("allow", "always", at=prepared.log.now()))
 
 
@@ -154,7 +157,7 @@ async def plan_late(prepared: PreparedTurn, ready: Ready, *, allowed: bool) -> P
     call, tool = ready.call, ready.tool
     if prepared.log.turn.limit == BY_PERSON:
         return Answered(call, CallState.SKIPPED, STOPPED)
-    match _authorized(tool, call, await _authority(prepared, tool, (), None)):
+    match _authorized(tool, call, await _authority(prepared, tool, call, (), None)):
         case Refuse(text):
             return Answered(call, CallState.REJECTED, text)
         case _ if allowed:
@@ -172,7 +175,7 @@ async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, ap
     if isinstance(fitted, Answered):
         return fitted
     call, tool = fitted
-    verdict = _authorized(tool, call, await _authority(prepared, tool, (), None))
+    verdict = _authorized(tool, call, await _authority(prepared, tool, call, (), None))
     if isinstance(verdict, Refuse):
         return Answered(call, CallState.INTERRUPTED, verdict.text)
     if isinstance(verdict, Ask) and (approved is None or verdict.because == "redefined"):
@@ -269,7 +272,11 @@ def _authorized(tool: Tool, call: ToolCall, authority: Authority) -> Run | Ask |
 
 
 async def _authority(
-    prepared: PreparedTurn, tool: Tool, wishes: Sequence[Reason], grants: Sequence[Rule] | None
+    prepared: PreparedTurn,
+    tool: Tool,
+    call: ToolCall,
+    wishes: Sequence[Reason],
+    grants: Sequence[Rule] | None,
 ) -> Authority:
     return await load_authority(
         prepared.services,
@@ -281,7 +288,16 @@ async def _authority(
         outer=prepared.outer,
         grants=grants,
         wishes=wishes,
+        format=f"{call.format} {_model_of(prepared, call)}" if call.guessed else "",
     )
+
+
+def _model_of(prepared: PreparedTurn, call: ToolCall) -> str:
+    """Which model made the call: of a chain, it may be any."""
+    made = (
+        message.model for message in prepared.log.messages if call.id in (one.id for one in message.calls)
+    )
+    return next(made, None) or prepared.model.name
 
 
 def _covered(reason: Reason, question: Question) -> bool:

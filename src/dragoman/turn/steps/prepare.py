@@ -21,7 +21,7 @@ from dragoman.tools.review import review_of
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group, Offer
 from dragoman.turn.agent import Agent
-from dragoman.turn.authority import bounds_in
+from dragoman.turn.authority import bounds_in, load_grants
 from dragoman.turn.client_tools import client_tools_of
 from dragoman.turn.handoff import NAME, agents_in, handoff_tool, keep_agent, rules_of
 from dragoman.turn.layers import options_of, switches_of, system_layers, system_of
@@ -194,6 +194,8 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
             prepared.services, prepared.agent, prepared.model, log.settings, log.turn.options.options
         ),
         dialect=_dialect(log),
+        has_called=partial(_has_called, log),
+        format_rules=await _format_rules(prepared),
         continues=bool(log.path) and log.path[-1].role == "assistant" and log.path[-1].finish == "pause",
     )
     for plugin in hooks.system_prompt if talks else ():
@@ -321,6 +323,21 @@ def _dialect(log: TurnLog) -> str | None:
     """How calls are made in this turn; None as it is known of the model."""
     wanted = log.turn.options.dialect or _setting(log, "dialect")
     return None if wanted == AUTO else wanted
+
+
+def _has_called(log: TurnLog, model: str) -> bool:
+    """Whether this model has made native calls in this conversation: then its text is text (D6)."""
+    return any(
+        message.model == model and any(not call.format for call in message.calls) for message in log.path
+    )
+
+
+async def _format_rules(prepared: PreparedTurn) -> tuple[Rule, ...]:
+    """What people decided about formats that models are not known to write (D7)."""
+    grants = await load_grants(
+        prepared.services, prepared.log.conversation.id, prepared.log.turn.options.workspace
+    )
+    return tuple(rule for rule in (*prepared.rules, *grants) if rule.permission == "format")
 
 
 def _setting(log: TurnLog, name: str) -> Any:
