@@ -10,7 +10,7 @@ from hypothesis.strategies import SearchStrategy
 from pydantic import JsonValue
 
 from dragoman.dialects.dialect import Dialect, Parsed, TextCall, dialect
-from dragoman.dialects.scanner import Scanner, Tools, is_token
+from dragoman.dialects.scanner import Scanner, Tools
 from dragoman.dialects.visible import Piece, joined
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
@@ -81,14 +81,6 @@ calls = st.lists(  # no name twice: each call brings its own schema
 prose = st.lists(st.sampled_from(PROSE) | st.just(" "), max_size=8).map(
     lambda words: "".join(words).strip(" \t\r\n")
 )
-
-
-def uses_tokens(name: str) -> bool:
-    """Whether its calls begin with a special token: then words may follow them."""
-    written = dialect(name).call("f", {})
-    return any(
-        written.startswith(mark) and is_token(mark) for mark in (*dialect(name).opens, *dialect(name).drops)
-    )
 
 
 def is_whole_reply(name: str) -> bool:

@@ -792,7 +792,7 @@ LLAMA_JSON = [
     ),
     Reply("broken", '{"name": "read_file", "parameters": {path}}', (), "", ("no longer JSON",)),
     Reply("code behind the tag", "<|python_tag|>print(1)<|eom_id|>", errors=("no JSON object",)),
-    Reply("an unclosed tag at the end", "Ok <|python_tag|>", (), "Ok", ("no JSON object",)),
+    Reply("an unclosed tag at the end", "Ok.\n<|python_tag|>", (), "Ok.", ("no JSON object",)),
     Reply(
         "inline code and a code block",
         'Use `{"name": "f", "parameters": {}}`.\n```\nx\n{"name": "f", "parameters": {}}\n```\nSee {"name": "get_time"}',
@@ -903,18 +903,18 @@ MISTRAL = [
     Reply("with nothing between", '[TOOL_CALLS]read_file{"path": "a"}', (_read("a"),)),
     Reply(
         "two in a row",
-        '[TOOL_CALLS]get_time[ARGS]{}[TOOL_CALLS]read_file[ARGS]{"path": "b"} done',
+        '[TOOL_CALLS]get_time[ARGS]{}[TOOL_CALLS]read_file[ARGS]{"path": "b"}',
         (TIME, _read("b")),
-        "done",
+        "",
     ),
     Reply("a single object", '[TOOL_CALLS] {"name": "get_time"}', (TIME,)),
     Reply(
         "spread over lines",
-        '[TOOL_CALLS] [\n  {\n "name": "get_time",\n "arguments": {}\n}\n]\nok',
+        '[TOOL_CALLS] [\n  {\n "name": "get_time",\n "arguments": {}\n}\n]',
         (TIME,),
-        "ok",
+        "",
     ),
-    Reply("an empty list", "Hm [TOOL_CALLS] []", (), "Hm"),
+    Reply("an empty list", "Hm. [TOOL_CALLS] []", (), "Hm."),
     Reply(
         "markers and brackets in strings",
         '[TOOL_CALLS]search[ARGS]{"query": "[TOOL_CALLS]x[ARGS]{}]"}',
@@ -929,8 +929,8 @@ MISTRAL = [
         errors=("read_file did not run",),
     ),
     Reply("cut off in the arguments", '[TOOL_CALLS]read_file[ARGS]{"pa', errors=("read_file did not run",)),
-    Reply("cut off in the name", "A [TOOL_CALLS]read", (), "A", ("no name",)),
-    Reply("cut off behind the marker", "A [TOOL_CALLS]", (), "A", ("no name",)),
+    Reply("cut off in the name", "A.\n[TOOL_CALLS]read", (), "A.", ("no name",)),
+    Reply("cut off behind the marker", "A.\n[TOOL_CALLS]", (), "A.", ("no name",)),
     Reply("a brace too many", '[TOOL_CALLS]read_file[ARGS]{"path": "a"}}', errors=("something else",)),
     Reply("arguments that are no object", "[TOOL_CALLS]read_file[ARGS]a", errors=("no JSON object",)),
     Reply(
@@ -962,9 +962,9 @@ DEEPSEEK = [
         "two calls and prose",
         "A\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_time\n```json\n{}\n```"
         "<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>read_file<｜tool▁sep｜>\n"
-        '{"path": "b"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>\nB',
+        '{"path": "b"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
         (TIME, _read("b")),
-        "A\nB",
+        "A",
     ),
     Reply(
         "the inner marker missing, as R1 does",
@@ -990,9 +990,9 @@ DEEPSEEK = [
     Reply(
         "fences and tokens in a string",
         '<｜tool▁call▁begin｜>function<｜tool▁sep｜>write_file\n```json\n{"content": "```\\n<｜tool▁call▁end｜>"}\n```'
-        "<｜tool▁call▁end｜>x",
+        "<｜tool▁call▁end｜>",
         (("write_file", {"content": "```\n<｜tool▁call▁end｜>"}),),
-        "x",
+        "",
     ),
     Reply("an empty section", "Hm<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", (), "Hm"),
     Reply(
@@ -1020,18 +1020,18 @@ DEEPSEEK = [
 KIMI = [
     Reply(
         "one call",
-        "Ok <|tool_calls_section_begin|><|tool_call_begin|>functions.read_file:0<|tool_call_argument_begin|>"
+        "Ok.\n<|tool_calls_section_begin|><|tool_call_begin|>functions.read_file:0<|tool_call_argument_begin|>"
         '{"path": "a"}<|tool_call_end|><|tool_calls_section_end|>',
         (_read("a"),),
-        "Ok",
+        "Ok.",
     ),
     Reply(
         "two calls, with lines",
         "<|tool_calls_section_begin|>\n<|tool_call_begin|>\nfunctions.get_time:0<|tool_call_argument_begin|>\n{}\n"
         "<|tool_call_end|>\n<|tool_call_begin|>functions.read_file:12<|tool_call_argument_begin|>"
-        '{"path": "b"}<|tool_call_end|><|tool_calls_section_end|> bye',
+        '{"path": "b"}<|tool_call_end|><|tool_calls_section_end|>',
         (TIME, _read("b")),
-        "bye",
+        "",
     ),
     Reply(
         "no section, no namespace",
@@ -1071,9 +1071,9 @@ KIMI = [
     Reply("cut off in the name", "A<|tool_call_begin|>functions.rea", (), "A", ("is missing",)),
     Reply(
         "no marker before the arguments",
-        "<|tool_call_begin|>get_time:0 {}<|tool_call_end|>B",
+        "<|tool_call_begin|>get_time:0 {}<|tool_call_end|>",
         (),
-        "B",
+        "",
         ("is missing",),
     ),
     Reply(
@@ -1410,9 +1410,9 @@ def _marked(before: str, behind: str, name: str, arguments: str) -> list[Reply]:
         Reply("a list", f"{before}\n[\n{read}, {time}\n]\n{behind}", (_read("a"), TIME)),
         Reply(
             "two of them",
-            f"So: {before}{read}{behind}{before}{time}{behind} Good?",
+            f"So.\n{before}{read}{behind}{before}{time}{behind}",
             (_read("a"), TIME),
-            "So: Good?",
+            "So.",
         ),
         Reply(
             "tokens in a string",
@@ -1481,9 +1481,9 @@ K2_HORIZON = [
     Reply(
         "one call",
         "So. <ifm|tool_calls><ifm|tool_call>read_file<ifm|arg_key>path</ifm|arg_key><ifm|arg_value>a"
-        "</ifm|arg_value></ifm|tool_call></ifm|tool_calls> Good?",
+        "</ifm|arg_value></ifm|tool_call></ifm|tool_calls>",
         (_read("a"),),
-        "So. Good?",
+        "So.",
     ),
     Reply(
         "a type beside the value",

@@ -4,13 +4,9 @@ The theory, on one page. Everything here follows from four rules.
 
 1. *A format is told or known* (D6). A scanner reads one grammar: the format that the prompt described, or the
    one that the model's family was trained on. It never looks for anything else.
-2. *A call has a place* (D8). A format marks its calls with ordinary characters (tags, JSON) or with special
-   tokens, which a tokenizer keeps apart from text.
-   - Ordinary characters begin a call at the start of a line or after a sentence, and only calls may follow:
-     calls end a reply. If words follow, all of it was text.
-   - A token begins a call anywhere, except in a quotation, in code or in a table.
-   - In a fence, a call counts if the reply has no words outside.
-   - Text that a person or a tool brought (`quotes`) never becomes a call.
+2. *A call has a place* (D8). It begins at the start of a line or after a sentence, never in a quotation, in
+   code or in a table. Words may stand before calls, not after them: calls end a reply. In a fence, calls
+   count if the reply has no words outside. Text that a person or a tool brought (`quotes`) is never a call.
 3. *A thought is not a reply* (W4). Between the tags of a thought nothing is a call, and in a call nothing is
    a thought. The end of a thought that never began means that the prompt began it: all so far was thought.
 4. *Text is shown as it came* (D2). A scanner holds back what may be a call, and nothing else. Held text is
@@ -212,10 +208,8 @@ class Scanner:
                 self._drop_or_hold(mark)
             elif mark in ANSWERS.values():
                 cursor.at += len(mark)
-            elif mark in self._thoughts or self._has_place(mark):
-                yield from self._call(mark)
             else:
-                cursor.at += len(mark)
+                yield from self._call(mark)
 
     def _wait(self, wanted: Marks) -> Steps[None]:
         """Wait for text; a piece that holds nothing of what is wanted is shown without a look at it."""
@@ -232,15 +226,19 @@ class Scanner:
         return bool(self._held) or self._shown.fresh
 
     def _has_place(self, mark: str) -> bool:
-        """D8: whether a call may begin here."""
+        """D8: whether a call may begin here. If not, the rest of the paragraph is about calls, too."""
         if self._held:
             return True
         shown = self._shown
-        if not is_token(mark):
-            begins_line = shown.fresh and (shown.unsaid or not shown.indent)
-            return begins_line or (shown.ends_sentence and mark in self._grammar.opens and not shown.quoted)
-        self._about = self._about or shown.quoted
+        begins_line = shown.fresh and (shown.unsaid or not shown.indent)
+        placed = begins_line or (shown.ends_sentence and mark in self._grammar.opens)
+        self._about = self._about or shown.quoted or not placed
         return not self._about
+
+    def _is_quoted_token(self) -> bool:
+        """Whether a token that is no call, but ends one or begins a voice, is only shown here."""
+        self._about = self._about or (not self._held and self._shown.quoted)
+        return self._about
 
     def _call(self, mark: str) -> Steps[bool]:
         """Read what a marker begins. False if that was only text."""
@@ -248,18 +246,23 @@ class Scanner:
         if mark in self._thoughts:
             yield from self._thought(mark)
             return True
+        is_turn = mark in self._grammar.turns
+        if self._is_quoted_token() if is_turn else not self._has_place(mark):
+            cursor.at += len(mark)
+            return False
         found = yield from self._read(mark)
-        if found is None:
+        is_call = found is not None and not isinstance(found, str)
+        if found is None or (is_turn and is_call and not self._has_place(mark)):
             self._say(cursor.cut())
             return False
         raw = cursor.cut()
         if isinstance(found, str):
             self._commit()
             self._shown.switch(found)
-        else:
+        elif found or self._held or not is_token(mark):
             self._hold(raw, found)
-            if is_token(mark):
-                self._commit()
+        else:
+            self._shown.gap()
         return True
 
     def _read(self, mark: str) -> Steps[Sequence[FoundCall] | Voice | None]:
@@ -297,8 +300,9 @@ class Scanner:
         self._held.clear()
         self._calls.clear()
 
-    def _hold(self, raw: str, found: Sequence[FoundCall] = ()) -> None:
-        if found and self._quotes(raw):
+    def _hold(self, raw: str, found: Sequence[FoundCall] = (), *, inside: str = "") -> None:
+        """Hold text with calls; `inside` is what stands in its fence, if it has one."""
+        if found and self._quotes(inside or raw):
             self._say(raw)
             return
         self._held.append(raw)
@@ -319,13 +323,13 @@ class Scanner:
         self._shown.gap()
 
     def _drop_or_hold(self, mark: str) -> None:
-        """A closing tag counts as protocol only beside calls, a token anywhere but in a quotation."""
+        """A closing tag is protocol next to calls, a special token anywhere but in a quotation."""
         self._cursor.at += len(mark)
-        if not self._has_place(mark):
-            return
-        self._hold(self._cursor.cut())
-        if is_token(mark):
-            self._commit()
+        if self._held or (not is_token(mark) and self._has_place(mark)):
+            self._hold(self._cursor.cut())
+        elif is_token(mark) and not self._is_quoted_token():
+            self._cursor.cut()
+            self._shown.gap(fresh=False)
 
     def _end_token(self, mark: str) -> Steps[None]:
         """Left out if nothing stands before or after it, or nothing but others."""
@@ -509,8 +513,9 @@ class Scanner:
         start = cursor.taken
         while True:
             yield from cursor.space()
+            inside = cursor.peek()[start:]
             if calls and ((yield from cursor.accept(ticks)) or cursor.at == len(cursor.text)):
-                self._hold(cursor.cut(), calls)
+                self._hold(cursor.cut(), calls, inside=inside)
                 return True
             mark = yield from cursor.sees(*self._openers, *self._grammar.begins)
             found = (yield from self._read(mark)) if mark else None

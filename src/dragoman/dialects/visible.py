@@ -108,9 +108,11 @@ class VisibleText:
         self._heard.add("text")
         return (("text", shown),)
 
-    def gap(self) -> None:
+    def gap(self, *, fresh: bool = True) -> None:
+        """Protocol was left out here. `fresh` says that what follows begins a line."""
         self._space, self._run, self._gapped = _larger(self._space, self._run), "", True
-        self._begin_line()
+        if fresh:
+            self._begin_line()
 
     def misread(self) -> None:
         """All text so far was a thought."""
