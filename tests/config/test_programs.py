@@ -17,6 +17,7 @@ from dragoman.config.trust.summary import summarise
 from dragoman.messages.parts import CallState
 from dragoman.messages.questions import nobody_to_ask
 from dragoman.runtime import Runtime
+from dragoman.tools.mcp.source import McpSource
 from dragoman.wire.scripted import Script, calls, says
 from tests.runtimes import only_call
 
@@ -279,6 +280,7 @@ async def test_a_server_that_is_started_later_is_the_one_that_was_trusted(projec
         write(script, f"open({str(ran)!r}, 'a').write('CHANGED ')\n")
         await (await runtime.send("go")).result()
         (source,) = [one for one in runtime.services.toolbox.sources if one.name == "x"]
+        assert isinstance(source, McpSource)
         assert "was changed since it was looked at" in source.error
     assert not ran.exists()
 
