@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -240,15 +241,17 @@ def _values(value: object) -> list[str]:
 
 
 def is_code(path: Path) -> bool:
-    """By its name; of a file that exists, also by its executable bit or first bytes."""
+    """By its name; of a file that exists, also by its executable bit, or by `#!` where it has no suffix."""
     if path.suffix.lower() in CODE_SUFFIXES or path.name in CODE_NAMES:
         return True
     try:
-        found = path.stat()
-        if not path.is_file():
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
             return False
-        if found.st_mode & 0o111 and os.name != "nt":
+        if mode & 0o111 and os.name != "nt":
             return True
+        if path.suffix:
+            return False
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
             return opened.read(2) == b"#!"
     except (OSError, ValueError):
