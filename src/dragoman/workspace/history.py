@@ -164,13 +164,19 @@ class WorkspaceHistory:
         """In a transaction. What a look saw first of a folder holds until the turn ends."""
         turn, reader = turns[0], look.rules
         held = reader.earlier or self._rules.get(turn)
+        reader.earlier = None
         if held is not None and not whole:
+            known = len(held.by_folder)
             held.add(reader)
-            reader = held
-        elif held is not None:
-            reader.add(held)
-        reader.earlier, reader.whole = None, reader.whole or whole
+            same, reader = len(held.by_folder) == known, held
+        else:
+            if held is not None:
+                reader.add(held)
+            same = held is not None and held.whole and held.by_folder == reader.by_folder
+            reader.whole = whole
         self._rules[turn] = reader
+        if same and all(one in self._saved for one in turns):
+            return
         text = reader.dump()
         for one in dict.fromkeys(turns):
             if self._saved.get(one) != text:
