@@ -12,11 +12,13 @@ from dragoman import ScriptedModel, allow_always
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings, load
 from dragoman.config.sources import trust_answers
-from dragoman.config.trust.contents import MOST_FILES, inspect_project
+from dragoman.config.trust.contents import MOST_BYTES, MOST_FILES, inspect_project
 from dragoman.config.trust.summary import summarise
+from dragoman.config.workspaces import workspaces_of
 from dragoman.messages.parts import CallState
 from dragoman.messages.questions import nobody_to_ask
 from dragoman.runtime import Runtime
+from dragoman.store.address import StoreFile
 from dragoman.tools.mcp.source import McpSource
 from dragoman.wire.scripted import Script, calls, says
 from tests.runtimes import only_call
@@ -269,6 +271,37 @@ def test_code_that_is_too_much_to_read_is_covered_by_names_sizes_and_times(proje
     assert settings_of(project).sources.project is not None
     write(project / "7.py", "evil\n")
     assert settings_of(project).sources.project is None
+
+
+def test_a_program_of_many_megabytes_and_what_links_lead_to_are_covered(project: Path) -> None:
+    """P11"""
+    write(project / "dragoman.toml", STARTS)
+    write(project / "srv" / "server.py")
+    helper = write(project / "lib" / "deep" / "helper.py")
+    (project / "srv" / "lib").symlink_to("../lib")
+    (project / "lib" / "again").symlink_to("../lib")
+    (project / "bin").mkdir()
+    with (project / "bin" / "run.sh").open("wb") as program:
+        program.truncate(MOST_BYTES + 1)
+    trust(project)
+    assert settings_of(project).sources.project is not None
+    write(helper, "changed\n")
+    assert settings_of(project).sources.project is None
+    write(helper)
+    with (project / "bin" / "run.sh").open("r+b") as program:
+        program.write(b"changed")
+    assert settings_of(project).sources.project is None
+
+
+@pytest.mark.parametrize("name", ["servers.json", ".git/config", "srv/server.py", "srv/pipe.py"])
+def test_a_pipe_among_what_is_started_holds_up_nobody(project: Path, name: str) -> None:
+    """P11, P12: a start in another user's project waits for nothing."""
+    write(project / "dragoman.toml", f'mcp_file = "servers.json"\n{STARTS}')
+    (project / name).parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(project / name)
+    trust(project)
+    bounds = workspaces_of(settings_of(project), StoreFile(project.parent / "chat.db"))[0].find_bounds()
+    assert isinstance(bounds, tuple)
 
 
 async def test_a_server_that_is_started_later_is_the_one_that_was_trusted(project: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ COMMANDS = ".dragoman/commands"  # messages that a person sends by a word
 PROMPTS = (*INSTRUCTIONS, COMMANDS)
 MOST_FILES = 2_000
 MOST_BYTES = 20_000_000
+_LARGEST_PROGRAM = 1_000_000_000
 _LARGEST_TEXT = 500_000  # of what a summary is made from
 _COMPILED = "__pycache__"  # never loaded from a folder of tools (`tools/custom.py`)
 
@@ -184,7 +185,7 @@ def _started_files(folder: Path, programs: Programs) -> Iterator[Path]:
         if place.name in MADE:
             yield place
             continue
-        code, installed = code_below(place)
+        code, installed = code_below(place, folder)
         if len(code) > MOST_FILES or sum(one.stat().st_size for one in code) > MOST_BYTES:
             yield place
         else:
@@ -193,9 +194,13 @@ def _started_files(folder: Path, programs: Programs) -> Iterator[Path]:
 
 
 def _hash_at(folder: Path, name: str) -> str:
+    path = folder / name
     if name.endswith("/"):
-        return fingerprint(folder / name)
-    return hash_of(read_without_waiting(folder / name, MOST_BYTES))
+        return fingerprint(path, folder)
+    if path.is_file() and MOST_BYTES < path.stat().st_size < _LARGEST_PROGRAM:
+        with path.open("rb") as opened:
+            return file_digest(opened, "sha256").hexdigest()
+    return hash_of(read_without_waiting(path, MOST_BYTES))
 
 
 def _find_writer(folder: Path, names: Iterable[str]) -> str | None:

@@ -5,6 +5,7 @@ Two readers, one answer: a folder's trust covers these files, and no tool writes
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -106,8 +107,7 @@ def find_programs(
 def read_json_servers(file: Path) -> dict[str, Any]:
     """The servers of a JSON file, as it stands now; none where it cannot be read."""
     try:
-        with file.open("rb") as opened:
-            content = json.loads(opened.read(_LARGEST).decode())
+        content = json.loads(_read_regular(file).decode())
         servers = content.get("mcpServers") or content.get("servers") or {}
         return dict(servers)
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
@@ -120,11 +120,10 @@ def find_git_programs(workspace: Path) -> Programs:
     found, git = Programs(), workspace / ".git"
     try:
         if git.is_file():
-            pointed = git.read_text("utf-8")[:10_000].removeprefix("gitdir:").strip()
+            pointed = _read_regular(git).decode().removeprefix("gitdir:").strip()
             git = Path(os.path.normpath(workspace / pointed))
             found.folders[git] = None
-        with (git / "config").open("rb") as opened:
-            text = opened.read(_LARGEST).decode("utf-8", "replace")
+        text = _read_regular(git / "config").decode("utf-8", "replace")
     except (OSError, ValueError):
         return found
     for line in text.splitlines():
@@ -211,6 +210,14 @@ def _add_path(
     return True
 
 
+def _read_regular(file: Path, most: int = _LARGEST) -> bytes:
+    """The beginning of a file. OSError where it is none: nobody waits for a pipe, or reads a device."""
+    with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(file))
+        return opened.read(most)
+
+
 def _stem(word: str) -> str:
     """`/usr/bin/python3.11` → `python`"""
     name = re.split(r"[/\\]", word)[-1].lower().removesuffix(".exe")
@@ -252,26 +259,26 @@ def is_code(path: Path) -> bool:
             return True
         if path.suffix:
             return False
-        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
-            return opened.read(2) == b"#!"
+        return _read_regular(path, 2) == b"#!"
     except (OSError, ValueError):
         return False
 
 
-def code_below(folder: Path) -> tuple[list[Path], list[Path]]:
+def code_below(folder: Path, within: Path) -> tuple[list[Path], list[Path]]:
     """The code files of a folder, and its folders of installed packages, which are too many to read. Without
-    version control and caches. OverflowError where they are too many."""
+    version control and caches; links are followed as far as they stay `within`. OverflowError where they are
+    too many."""
     made: list[Path] = []
-    return [path for path in _walk(folder, made) if is_code(path)], made
+    return [path for path in _walk(folder, within, made) if is_code(path)], made
 
 
-def fingerprint(folder: Path) -> str:
+def fingerprint(folder: Path, within: Path) -> str:
     """The names, sizes, times and modes of the code below, or of all files of installed packages: for folders
     with more than can be read."""
     digest = sha256()
-    for path in _walk(folder) if folder.name in MADE else code_below(folder)[0]:
+    for path in _walk(folder, within) if folder.name in MADE else code_below(folder, within)[0]:
         try:
-            found = path.lstat()
+            found = path.stat()
         except OSError:
             continue
         name = os.fsencode(path.relative_to(folder))
@@ -279,15 +286,20 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _walk(folder: Path, made: list[Path] | None = None) -> Iterator[Path]:
-    """Files below, in order, without following links. Folders of packages go to `made`, where it is given."""
-    count = 0
-    for above, folders, names in os.walk(folder):
-        skipped = VERSION_CONTROL | _CACHES
+def _walk(folder: Path, within: Path, made: list[Path] | None = None) -> Iterator[Path]:
+    """Files below, in order, each folder once. Folders of packages go to `made`, where it is given."""
+    count, seen = 0, {os.path.realpath(folder)}
+    skipped = VERSION_CONTROL | _CACHES if made is None else VERSION_CONTROL | _CACHES | MADE
+    for above, folders, names in os.walk(folder, followlinks=True):
         if made is not None:
             made += [Path(above, name) for name in sorted(folders) if name in MADE - _CACHES]
-            skipped |= MADE
-        folders[:] = sorted(name for name in folders if name not in skipped)
+        kept = []
+        for name in sorted(folders):
+            real = Path(os.path.realpath(Path(above, name)))
+            if name not in skipped and str(real) not in seen and real.is_relative_to(within):
+                seen.add(str(real))
+                kept.append(name)
+        folders[:] = kept
         count += len(names) + len(folders)
         if count > _MOST:
             raise OverflowError(f"{folder} has more than {_MOST:,} files")
