@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import ScriptedModel, allow_always
+from dragoman import ScriptedModel, allow_always, tool
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings, load
 from dragoman.config.sources import trust_answers
@@ -126,6 +126,27 @@ async def test_what_no_server_runs_is_written_as_rules_allow(project: Path, serv
     """P12"""
     write(project / "dragoman.toml", f"{SERVER}{server}\n")
     assert await because(project, path) == []
+
+
+async def test_a_tool_of_ones_own_that_moves_files_is_judged_alike(project: Path) -> None:
+    """P12: by its permission and the paths it names."""
+
+    @tool(permission="files.move", pattern="to")
+    def move_file(to: str) -> str:
+        """Move a file."""
+        return to
+
+    write(project / "dragoman.toml", f'{SERVER}{PYTHON}args = ["srv/server.py"]\n')
+    trust(project)
+    script = [calls("move_file", to="srv/server.py"), says("done")]
+    built = build_runtime(
+        settings_of(project), model=ScriptedModel(script), tools=[move_file], store=project.parent / "chat.db"
+    )
+    async with built.runtime as runtime:
+        turn = await runtime.send("go")
+        asked = await anext(turn.asked())
+        assert asked.because == "bounds"
+        await turn.cancel()
 
 
 async def test_a_server_of_the_json_file_and_the_editor_are_started_too(

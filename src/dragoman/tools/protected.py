@@ -35,9 +35,12 @@ _SHORT = re.compile(r"(?:dragom|git|hg|svn|jj)~\d")  # what Windows also calls .
 
 def changes_program(permission: str, patterns: Sequence[str]) -> bool:
     """Whether a call that touches these paths could change what is executed or obeyed later."""
-    if not permission.startswith("files.") or permission == "files.read":
-        return False
-    return any(is_protected(pattern) for pattern in patterns)
+    return changes_files(permission) and any(is_protected(pattern) for pattern in patterns)
+
+
+def changes_files(permission: str) -> bool:
+    """Of files, everything but reading changes them: a tool of one's own may delete or move some."""
+    return permission.startswith("files.") and permission != "files.read"
 
 
 def is_protected(path: str) -> bool:
