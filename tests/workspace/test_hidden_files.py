@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.workspace.states import SnapshotLimits
 from tests.workspace.folders import go_back, history_of, paths_of, record, stored
 
 
@@ -146,3 +147,92 @@ def test_a_file_in_whose_place_comes_a_folder_that_is_ignored_comes_back(root: P
 
     go_back(history, record(history, work))
     assert (root / "a.txt").read_text() == "one\ntwo\n"
+
+
+# ── in one turn ───────────────────────────────────────────────────────────────────────────────────
+
+IGNORING = [".gitignore", ".ignore", "src/.gitignore", ".git/info/exclude"]
+
+
+@pytest.mark.parametrize("watch_from", [0, 10**9])
+@pytest.mark.parametrize("ignoring", IGNORING)
+@pytest.mark.parametrize("between", ["nothing", "a restart", "kill -9", "another turn", "another program"])
+@pytest.mark.parametrize("named", [False, True])
+def test_what_a_turn_hides_by_an_ignore_file_comes_back(
+    root: Path, ignoring: str, between: str, named: bool, watch_from: int
+) -> None:
+    """B4: one call writes an ignore file, the next destroys what it names, whatever happens in between."""
+    (root / ".git" / "info").mkdir(parents=True)
+    history = history_of(root, watch_from=watch_from)
+    lost = "src/b.py"
+    rule = "b.py\n" if ignoring.startswith("src/") else "src/b.py\n"
+    history.begin(
+        conversation="conv_1", turn="turn_1", step=1, call="one", paths=[ignoring, lost] if named else None
+    )
+    (root / ignoring).write_text(rule)
+    if between != "kill -9":
+        history.end("turn_1", "one")
+    if between in ("a restart", "kill -9"):
+        history = history_of(root, watch_from=watch_from)
+        history.settle("turn_1")
+    elif between != "nothing":
+        other = history if between == "another turn" else history_of(root, watch_from=watch_from)
+        record(other, lambda: None, turn="turn_2")
+    history.begin(conversation="conv_1", turn="turn_1", step=2, call="two", paths=[lost] if named else None)
+    (root / lost).write_text("destroyed")
+    told = history.end("turn_1", "two")
+    assert paths_of(told) == [lost]
+    go_back(history, told)
+    assert (root / lost).read_text() == "print(1)\n"
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_what_a_turn_shows_by_an_ignore_file_is_not_deleted(root: Path, named: bool) -> None:
+    """B4 × B1: what was ignored when the turn began is neither recorded nor touched, and is told."""
+    (root / ".gitignore").write_text("secret.txt\n")
+    (root / "secret.txt").write_text("mine, and old")
+    history = history_of(root)
+    first = record(history, (root / ".gitignore").unlink)
+
+    def work() -> None:
+        (root / "secret.txt").write_text("by the call")
+        (root / "a.txt").write_text("by the call")
+
+    second = record(history, work, paths=["secret.txt", "a.txt"] if named else None)
+    assert paths_of(second) == ["a.txt"]
+    assert b"mine, and old" not in stored(history)
+    back = go_back(history, first, second)
+    assert (root / "secret.txt").read_text() == "by the call"
+    assert (root / ".gitignore").read_text() == "secret.txt\n"
+    assert [*back.notes] == (["secret.txt: it is ignored, and not recorded"] if named else [])
+
+
+def test_the_rules_of_a_turn_are_forgotten_with_it(root: Path) -> None:
+    """B4: the next turn reads what ignore files say then."""
+    history = history_of(root)
+    record(history, lambda: (root / ".gitignore").write_text("a.txt\n"))
+    assert b"rules of turn_1" in stored(history)
+    history.finish("turn_1", ended=True)
+    told = record(
+        history, lambda: [(root / name).write_text("x") for name in ("a.txt", "b.txt")], turn="turn_2"
+    )
+    assert paths_of(told) == ["b.txt"]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_large_file_that_is_destroyed_is_told_before_and_after(root: Path, known: bool) -> None:
+    """B1, B4: a notice before the call, a note with its diff, and one with the revert."""
+    big = root / "big.bin"
+    big.write_bytes(b"x" * 3000)
+    history = history_of(root, limits=SnapshotLimits(file_bytes=1000))
+    if known:
+        assert record(history, lambda: None, turn="turn_0") is None
+    before = history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=None)
+    assert any("big.bin (0.0 MB)" in note for note in before)
+    big.unlink()
+    told = history.end("turn_1", "one")
+    assert told is not None
+    assert [*told.notes] == ["big.bin: its 0.0 MB were not recorded: it cannot be brought back"]
+    assert [*go_back(history, told).notes] == ["big.bin: its bytes were not recorded"]
+    quiet = record(history, lambda: None, turn="turn_2")
+    assert quiet is None

@@ -145,8 +145,8 @@ def test_a_file_with_two_names_is_always_looked_at(root: Path) -> None:
     assert watched.changed() == ["a.txt"]
 
 
-def test_ignore_rules_that_change_hold_from_the_next_call_on(root: Path) -> None:
-    """B1: also in a folder that the kernel watches, and in one that was made meanwhile."""
+def test_ignore_rules_that_change_hold_from_the_next_turn_on(root: Path) -> None:
+    """B1, B4: also in a folder that the kernel watches, and in one that was made meanwhile."""
     history = history_of(root, watch_from=0)
     record(history, lambda: None)
 
@@ -165,7 +165,7 @@ def test_ignore_rules_that_change_hold_from_the_next_call_on(root: Path) -> None
             (root / folder / "hidden.log").write_text("x")
             (root / folder / "seen").write_text("x")
 
-    told = record(history, more)
+    told = record(history, more, turn="turn_2")
     assert told is not None
     assert [change.path for change in told.changes] == ["new/seen", "src/seen"]
 
@@ -200,13 +200,13 @@ def test_what_another_rule_showed_for_a_while_is_hidden_again_whatever_it_is_by_
     assert [change.path for change in told.changes] == [".ignore"]
 
 
-def test_what_a_person_excludes_in_their_clone_holds_at_once(root: Path) -> None:
+def test_what_a_person_excludes_in_their_clone_holds_from_the_next_turn_on(root: Path) -> None:
     """B1: the folder of the version control is not watched; its list is read at each look."""
     (root / ".git" / "info").mkdir(parents=True)
     history = history_of(root, watch_from=0)
     record(history, lambda: None)
     (root / ".git" / "info" / "exclude").write_text("*.log\n")
-    told = record(history, lambda: [(root / name).write_text("x") for name in ("a.log", "b")])
+    told = record(history, lambda: [(root / name).write_text("x") for name in ("a.log", "b")], turn="turn_2")
     assert told is not None
     assert [change.path for change in told.changes] == ["b"]
 

@@ -15,6 +15,7 @@ from dragoman.config.trust.answers import TrustAnswer
 from dragoman.config.trust.contents import SETTINGS, FolderContents
 from dragoman.errors import ConfigError
 
+MOST_CHANGES = 5  # in a line that says what is not used
 MOST_LINES = 30  # of a summary, before a question; `dragoman trust` shows all
 _QUESTION = "Do you trust it?  [y] yes, use it  [n] no, go on without it  [q] quit: "
 
@@ -60,7 +61,10 @@ def describe(left_out: LeftOut) -> str:
     kinds = dict.fromkeys(name.partition("/")[0] for name in contents.files)
     names = ", ".join(f"{kind}/" if kind not in contents.files else kind for kind in kinds)
     folder = one_line(str(contents.folder), 500)
-    text = f"not used: {one_line(names, 200) or 'what is'} in {folder}: {one_line(left_out.reason, 500)}"
+    reason, known = left_out.reason, trust_answers().find(contents.folder)
+    if contents.unsafe is None and known is not None and known.trusted:
+        reason = f"it has changed since you trusted it ({'; '.join(known.changes(contents)[:MOST_CHANGES])})"
+    text = f"not used: {one_line(names, 200) or 'what is'} in {folder}: {one_line(reason, 500)}"
     command = f"dragoman trust {shlex.quote(folder)}"
     return text if contents.unsafe else f"{text} (to look at it and use it: {command})"
 

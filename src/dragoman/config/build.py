@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from dragoman.config.plugins import load_plugins
 from dragoman.config.project_prompt import ProjectPrompt, project_prompt
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
 from dragoman.config.tables import AgentTable
-from dragoman.config.trust.contents import CODE, expand, inspect_paths
+from dragoman.config.trust.contents import CODE, expand, inspect_paths, inspect_project
 from dragoman.config.workspaces import workspace_of, workspaces_of
 from dragoman.errors import ConfigError, NotFound
 from dragoman.installed import installed, load_installed
@@ -308,14 +309,32 @@ def _mcp_sources(settings: Settings, workspace: Path) -> list[Source]:
         return []
     from dragoman.tools.mcp.source import sources_of
 
-    return [*sources_of(servers, workspace=workspace)]
+    return [*sources_of(servers, workspace=workspace, check=lambda: _check_programs(settings))]
+
+
+def _check_programs(settings: Settings) -> None:
+    """ConfigError where what the settings of a trusted folder start is not what was trusted."""
+    for file in settings.files:
+        found = inspect_project(file.parent, file.name)
+        if file == user_file() or found.folder not in settings.sources.folders:
+            continue
+        accepted = settings.sources.accepted
+        for name in found.started:
+            if accepted.get(os.path.realpath(found.folder / name)) != found.files[name]:
+                raise ConfigError(f"{name} in {found.folder} was changed since it was looked at: start again")
 
 
 def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | None) -> dict[str, McpServer]:
     from dragoman.tools.mcp.servers import read_servers
 
     path = settings.path(file) if file else None
-    return read_servers(tables, path, settings.origins, settings.check_servers)
+    servers = read_servers(tables, path, settings.origins, settings.check_servers)
+    # Each runs where the settings are, so that its words name the files that were trusted, wherever in the
+    # folder the program was started.
+    return {
+        name: replace(server, cwd=str(settings.path(server.cwd or "."))) if server.command else server
+        for name, server in servers.items()
+    }
 
 
 def agent_of(settings: Settings, name: str, table: AgentTable) -> Agent:

@@ -1,8 +1,7 @@
-"""The formatters and linters that settings name, and the files of the workspace that are their programs."""
+"""The formatters and linters that settings name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from dragoman.config.settings import Settings, user_file
@@ -34,14 +33,3 @@ def _command(settings: Settings, table: FormatterTable) -> tuple[str, ...]:
 def _file(settings: Settings, word: str) -> Path | None:
     path = settings.workspace / word
     return path if FILE not in word and not word.startswith("-") and path.is_file() else None
-
-
-def formatter_programs(settings: Settings, workspace: Path) -> Iterator[Path]:
-    """Words of their commands that are paths, or could become some: who can write there could run whatever
-    they like. A command runs in the folder that is worked in, so there its words are other files."""
-    for formatter in formatters_of(settings):
-        for word in formatter.command:
-            name = word.partition("=")[2] if word.startswith("-") else word
-            if name and FILE not in name:
-                paths = (settings.workspace / name, workspace / name)
-                yield from (path for path in paths if not path.is_dir())

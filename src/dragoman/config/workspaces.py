@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from dragoman.config.formatters import formatter_programs
 from dragoman.config.project_prompt import project_prompt
 from dragoman.config.settings import Settings, data_folder, user_folder
 from dragoman.config.sources import trust_answers
-from dragoman.config.trust.contents import CODE
+from dragoman.config.trust.contents import CODE, parse_settings
+from dragoman.config.trust.programs import (
+    CODE_NAMES,
+    CODE_SUFFIXES,
+    find_git_programs,
+    find_programs,
+    read_json_servers,
+)
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Rule
 from dragoman.store.address import StoreAddress, StoreFile
 from dragoman.store.blobs.place import folder_of
 from dragoman.stored_keys import keys_file
 from dragoman.tools.permissions import literal
+from dragoman.workspace.ignore import VERSION_CONTROL
 from dragoman.workspace.workspaces import Workspace
 
 
@@ -35,7 +44,9 @@ def workspaces_of(settings: Settings, store: StoreAddress) -> tuple[Workspace, d
     def made(folder: Path, own: str = "") -> Workspace:
         project = project_prompt(settings, folder)
         prompt = "\n\n".join(text for text in (own, project.for_model if project else "") if text)
-        return Workspace(folder, prompt, tuple(_protected(settings, folder, store)))
+        return Workspace(
+            folder, prompt, tuple(_protected(settings, folder, store)), _Started(settings, folder)
+        )
 
     others = {}
     for name, folder in settings.workspaces.items():
@@ -56,7 +67,6 @@ def _protected(settings: Settings, workspace: Path, store: StoreAddress) -> list
         *([settings.path(file)] if file else []),
         *(folder for folder, _ in settings.skill_folders()),
         *(settings.folder / name for name in (*CODE, ".dragoman")),
-        *formatter_programs(settings, workspace),
         user_folder(),
     ]
     rules = [
@@ -71,12 +81,94 @@ def _protected(settings: Settings, workspace: Path, store: StoreAddress) -> list
     return [rule for rule in dict.fromkeys(rules) if not rule.pattern.startswith("..")]
 
 
+class _Started:
+    """The rules that protect what is executed later since the settings, or version control, start it. They
+    are computed anew where one of the files that say so has changed: a server runs for weeks."""
+
+    def __init__(self, settings: Settings, workspace: Path) -> None:
+        self._settings = settings
+        self._workspace = Path(os.path.realpath(workspace))
+        self._seen: list[tuple[int, int] | None] | None = None
+        self._rules: tuple[Rule, ...] = ()
+
+    def __call__(self) -> tuple[Rule, ...]:
+        file, git = self._settings.values.get("mcp_file"), self._workspace / ".git"
+        sources = [*self._settings.files, git, git / "config"]
+        sources += [self._settings.path(file)] if file else []
+        seen = [_stamp(one) for one in sources]
+        if seen != self._seen:
+            self._rules = tuple(dict.fromkeys(self._compute(sources[-1] if file else None)))
+            self._seen = seen
+        return self._rules
+
+    def _compute(self, mcp_file: Path | None) -> Iterator[Rule]:
+        workspace, folder = self._workspace, Path(os.path.realpath(self._settings.folder))
+        servers = read_json_servers(mcp_file) if mcp_file is not None else {}
+        editor = " ".join(os.environ.get(name, "") for name in ("VISUAL", "EDITOR"))
+        tables: list[Mapping[str, Any]] = [{**self._settings.values}]
+        tables += [parse_settings(_read(one)) or {} for one in self._settings.files]
+        found = [
+            find_git_programs(workspace),
+            *(
+                find_programs(table, folder, workspace, servers, editor=editor, look_up=True)
+                for table in tables
+            ),
+        ]
+        for programs in found:
+            for path in programs.code:
+                yield from _code_rules(workspace, path)
+        for programs in found:  # these come last, and win: a script need not be called like code
+            for path in (*programs.files, *programs.folders, *programs.named):
+                for pattern in _patterns(workspace, path):
+                    if not pattern.startswith(".."):
+                        yield Rule("files.write", pattern, "ask")
+        if not VERSION_CONTROL.isdisjoint(workspace.parts):
+            yield Rule("files.write", "*", "ask")
+
+
+def _code_rules(workspace: Path, folder: Path) -> Iterator[Rule]:
+    """For all code of a folder: what has no suffix, or one of code, or the name of a build file."""
+    within = _lexically_within(workspace, folder)
+    if within.startswith(".."):
+        if not workspace.is_relative_to(folder):
+            return
+        within = "."  # the workspace is part of it
+    below = "" if within == "." else f"{within}/"
+    yield Rule("files.write", f"{below}*", "ask")
+    yield Rule("files.write", f"{below}*.*", "allow")
+    for pattern in (*(f"*{suffix}" for suffix in CODE_SUFFIXES), *CODE_NAMES):
+        yield Rule("files.write", f"{below}{pattern}", "ask")
+    yield from (Rule("files.write", f"{below}*/{name}", "ask") for name in CODE_NAMES)
+
+
 def _patterns(workspace: Path, path: Path) -> list[str]:
-    """For what is at a path and below: everything, where the workspace itself lies there."""
-    within = _within(workspace, path)
-    return ["*"] if set(within.split("/")) <= {".", ".."} else [within, f"{within}/*"]
+    """For what is at a path and below, as it is named and where links lead: everything, where the workspace
+    itself lies there."""
+    patterns: list[str] = []
+    for within in dict.fromkeys((_lexically_within(workspace, path), _within(workspace, path))):
+        patterns += ["*"] if set(within.split("/")) <= {".", ".."} else [within, f"{within}/*"]
+    return patterns
 
 
 def _within(workspace: Path, file: Path) -> str:
     """As the file tools name it; beginning with .. where it lies outside of it."""
-    return literal(Path(os.path.relpath(file.resolve(), workspace.resolve())).as_posix())
+    return _lexically_within(workspace, file.resolve())
+
+
+def _lexically_within(workspace: Path, file: Path) -> str:
+    return literal(Path(os.path.relpath(file, workspace.resolve())).as_posix())
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""

@@ -6,7 +6,7 @@ from dragoman.messages.questions import Cause, Question
 
 _CAUSES: dict[Cause, str] = {
     "rule": "no rule allows it",
-    "bounds": "settings, tools and prompts of this program are protected",
+    "bounds": "what it would change is protected: programs execute or obey it later",
     "mode": "the mode is to ask about every call",
     "plugin": "a plugin wants you to look",
     "redefined": "the tool changed its description since it was first offered, or last allowed",

@@ -27,7 +27,7 @@ Kind: TypeAlias = Literal[
 
 Cause: TypeAlias = Literal[
     "rule",  # a rule says ask, or none says anything: the only cause that a grant takes away
-    "bounds",  # it would change what the program itself is made of
+    "bounds",  # it would change what this program, or another, executes or obeys later
     "mode",  # every call is asked about
     "plugin",  # a plugin wants a person to look
     "redefined",  # the tool describes itself in other words than when it was first offered, or last allowed

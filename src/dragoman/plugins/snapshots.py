@@ -37,6 +37,7 @@ class Snapshots(Plugin):
         self._histories = histories
         self._begun: dict[str, set[str]] = {}  # by turn: calls that run
         self._told: dict[str, set[str]] = {}
+        self._turns: dict[str, str] = {}  # by call: the turn whose ignore rules hold in tasks that it gives
         self._records: dict[tuple[str, str], ChangeRecord] = {}  # by turn and call, until its result is seen
 
     async def on_turn_start(self, turn: TurnView) -> Cleanup:
@@ -50,13 +51,22 @@ class Snapshots(Plugin):
             for call in self._begun.pop(turn.id, set()):  # it was stopped before its end could be seen
                 await self._attempt(turn, partial(history.end, turn.id, call))
             self._told.pop(turn.id, None)
+            for call in [call for call, of in self._turns.items() if of == turn.id]:
+                del self._turns[call]
+            await self._attempt(turn, partial(history.finish, turn.id, ended=False))
             for key in [key for key in self._records if key[0] == turn.id]:  # calls that were cancelled
                 del self._records[key]
             await self._attempt(turn, self._histories.close_idle)
 
         return clean_up
 
+    async def on_turn_end(self, turn: TurnView) -> None:
+        if (history := self._histories.at(turn.workspace)) is not None:
+            await self._attempt(turn, partial(history.finish, turn.id, ended=True))
+
     async def before_run(self, call: ToolCall, tool: Tool, turn: TurnView) -> None:
+        rules_of = self._turns.get(turn.conversation.call or "", turn.id)
+        self._turns[call.id] = rules_of
         if tool.writes == "nothing" or (history := self._histories.at(turn.workspace)) is None:
             return
         named = tool.writes == "named" or tool.preview is not None  # who shows a diff names its files
@@ -71,6 +81,7 @@ class Snapshots(Plugin):
                 call=call.id,
                 paths=paths,
                 everything=tool.writes == "anything",
+                rules_of=rules_of,
             ),
         )
         self._tell(turn, notes or [])

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from dragoman.messages.questions import Action, Cause, Mode, Rule
 from dragoman.tools.permissions import Ruling, decide
-from dragoman.tools.protected import changes_program
+from dragoman.tools.protected import changes_files, changes_program
 from dragoman.tools.tool import Tool
 
 
@@ -136,8 +136,14 @@ def may_be_shown(tool: Tool, pattern: str, authority: Authority) -> bool:
 
 
 def _bound(tool: Tool, patterns: Sequence[str], bounds: Sequence[Rule]) -> Ruling:
-    """What the bounds say. Where they say nothing, nothing stands in the way."""
-    rulings = [decide(tool.permission, (pattern,), bounds) for pattern in patterns or ("*",)]
+    """What the bounds say. Where they say nothing, nothing stands in the way. What they say about writing
+    holds for all that changes files."""
+    permissions = dict.fromkeys(
+        (tool.permission, "files.write") if changes_files(tool.permission) else (tool.permission,)
+    )
+    rulings = [
+        decide(permission, (pattern,), bounds) for permission in permissions for pattern in patterns or ("*",)
+    ]
     strictest: tuple[Action, ...] = ("deny", "ask")
     for action in strictest:
         for ruling in rulings:

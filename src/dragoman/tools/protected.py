@@ -1,4 +1,7 @@
-"""Names of files that become settings, code or prompt at a start, ours or others': writing is asked about."""
+"""Names of files that other programs, or this one, execute or obey later: writing them is asked about.
+
+What the settings start is no matter of names: `config/trust/programs.py` computes it from the settings.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,43 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-# What is loaded, or read as a prompt, at the next start, here or by other programs. Anywhere in a workspace:
-# somebody may start the program in any folder of it.
-NAMES = frozenset(("dragoman.toml", "tools", "plugins", "skills", ".dragoman", "agents.md", "claude.md"))
-_SHORT = re.compile(r"dragom~\d")  # what Windows also calls .dragoman and dragoman.toml
+# A step of a path with one of these names, and everything below it, anywhere in a workspace: a person may
+# start the program that obeys it in any folder. Compared casefolded (`_bare`).
+NAMES = frozenset(
+    (
+        # Dragoman loads these, or reads them as prompts; so do other agents.
+        *("dragoman.toml", "tools", "plugins", "skills", ".dragoman", "agents.md", "claude.md", "gemini.md"),
+        # Version control: its configuration and hooks name programs. Without a file named HEAD, no folder
+        # can become a repository, whose configuration git would obey.
+        *(".git", ".hg", ".svn", ".jj", "head", ".gitattributes", ".gitmodules", ".gitconfig", ".hgrc"),
+        *(".githooks", ".husky", ".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml"),
+        # Editors and shells run tasks, settings or modelines of a folder that is opened or entered.
+        *(".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json", ".envrc", ".exrc"),
+        *(".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el"),
+        # Other agents start servers, hooks and commands from these, or obey them.
+        *(".mcp.json", "mcp.json", ".claude", ".claude.json", ".cursor", ".cursorrules", ".windsurf"),
+        *(".windsurfrules", ".clinerules", ".roo", ".continue", ".aider.conf.yml", ".gemini", ".codex"),
+        *(".opencode", "opencode.json", "opencode.jsonc", ".kiro", ".amazonq", "copilot-instructions.md"),
+    )
+)
+_ENDS = (".git", ".code-workspace")  # a bare repository; the settings of an editor
+_SHORT = re.compile(r"(?:dragom|git|hg|svn|jj)~\d")  # what Windows also calls .dragoman, .git and the like
 
 
 def changes_program(permission: str, patterns: Sequence[str]) -> bool:
-    """Whether a call that touches these paths could change what the program itself is made of."""
-    if not permission.startswith("files.") or permission == "files.read":
-        return False
-    return any(is_protected(pattern) for pattern in patterns)
+    """Whether a call that touches these paths could change what is executed or obeyed later."""
+    return changes_files(permission) and any(is_protected(pattern) for pattern in patterns)
+
+
+def changes_files(permission: str) -> bool:
+    """Of files, everything but reading changes them: a tool of one's own may delete or move some."""
+    return permission.startswith("files.") and permission != "files.read"
 
 
 def is_protected(path: str) -> bool:
     """Whether a step of the path has one of the names, in any spelling that some file system takes for it."""
-    return any(_bare(step) in NAMES or _SHORT.match(_bare(step)) for step in re.split(r"[/\\]", path))
+    steps = (_bare(step) for step in re.split(r"[/\\]", path))
+    return any(step in NAMES or step.endswith(_ENDS) or _SHORT.match(step) for step in steps)
 
 
 @lru_cache(4096)

@@ -163,7 +163,9 @@ def replace_inside(
         except FileNotFoundError:
             old = None
         new = change(old)
-        if new != old and not _written_by_editor(workspace, path, new):
+        # An editor may write into a file that has other names, too: then they would all change.
+        shared = old is not None and folder.status(name).st_nlink > 1
+        if new != old and (shared or not _written_by_editor(workspace, path, new)):
             folder.put(name, new, mode if old is None else folder.mode(name))
         return new
 

@@ -65,7 +65,9 @@ async def load_authority(
 
 def bounds_in(services: Services, workspace: Workspace | None) -> list[Rule]:
     """What nobody gets around: anywhere, and in this folder."""
-    return [*services.bounds, *(workspace.bounds if workspace is not None else ())]
+    if workspace is None:
+        return [*services.bounds]
+    return [*services.bounds, *workspace.find_bounds(), *workspace.bounds]
 
 
 def _brought(tool: Tool) -> list[Rule]:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from dragoman.errors import BadRequest, RevertConflict
 from dragoman.workspace.folder import paths_inside
-from dragoman.workspace.ignore import IgnoreReader
+from dragoman.workspace.ignore import IgnoreReader, load_rules
 from dragoman.workspace.journal import drop_journal, read_journal, write_journal
-from dragoman.workspace.known import LookStopped
+from dragoman.workspace.known import Look, LookStopped
 from dragoman.workspace.lock import locked, unusable
 from dragoman.workspace.looks import Looks
 from dragoman.workspace.objects import SnapshotFile
@@ -33,6 +33,9 @@ from dragoman.workspace.states import (
     SnapshotLimits,
 )
 from dragoman.workspace.whole import WATCH_FROM
+
+_RULES = "rules of "  # and the turn: where its ignore rules are kept
+_MOST_NAMED = 5  # files that are too large
 
 
 class WorkspaceHistory:
@@ -60,6 +63,8 @@ class WorkspaceHistory:
         self._guard = threading.Lock()
         self._opened: SnapshotFile | None = None
         self._running: dict[str, RunningCalls] = {}
+        self._rules: dict[str, IgnoreReader] = {}  # by turn: what ignore files said when it began
+        self._saved: dict[str, str] = {}
         self._packer = Packer(self._exclusive)
         skipped = [*paths_inside(self.root, [folder, *skip])]
         self._looks = Looks(self.root, limits, skipped, watch_from=watch_from)
@@ -88,40 +93,45 @@ class WorkspaceHistory:
         call: str,
         paths: Sequence[str] | None,
         everything: bool = False,
+        rules_of: str | None = None,
     ) -> list[str]:
         """A call is about to run that may write to `paths`, or to anything (None, or `everything`). → what
-        will not be recorded, and why"""
+        will not be recorded, and why. Ignore files say what they said when the turn began, or the turn
+        `rules_of`, whose task it works on."""
         if paths is not None:
             paths = [*dict.fromkeys(spelled for path in paths for spelled in self._spelled(path))]
         with self._exclusive() as (file, records):
-            wide, notes = everything or paths is None, list[str]()
-            rules: IgnoreReader | None = None
+            wide, notes, large = everything or paths is None, list[str](), list[str]()
+            rules_of = rules_of or turn
             ignored: set[str] = set()
             if wide:
                 try:
                     with file.transaction():
-                        look = self._looks.look(file, records, None)
-                    rules, stopped = look.rules, look.stopped
+                        look = self._looks.look(file, records, None, earlier=self._rules_of(file, rules_of))
+                        self._hold(file, (rules_of, turn), look, whole=not look.stopped)
+                    stopped = look.stopped
+                    large = [] if stopped else self._too_large()
                 except LookStopped as error:
                     self._looks.refresh(file)
                     stopped = str(error)
                 if stopped:
                     beside = " beside what it names" if paths else ""
                     wide, notes = False, [f"{stopped}: what this call changes{beside} is not recorded"]
-            running = self._running.get(turn)
             if paths:
                 with file.transaction():
-                    look = self._looks.look(file, records, paths, earlier=running.rules if running else rules)
+                    look = self._looks.look(file, records, paths, earlier=self._rules_of(file, rules_of))
+                    self._hold(file, (rules_of, turn), look)
                 notes += look.notes
                 ignored = look.ignored
             with file.transaction():
+                running = self._running.get(turn)
                 if running is None:
                     self._settle(file, records, turn)
-                    running = RunningCalls(records.open(conversation, turn, step, self.clock()))
-                    self._running[turn] = running
+                    opened = records.open(conversation, turn, step, self.clock())
+                    running = self._running[turn] = RunningCalls(opened, rules_of=rules_of)
                 record = running.record
                 if wide and record.wide is None:
-                    record.wide, running.rules = file.position(), rules
+                    record.wide = file.position()
                 for path in paths or ():
                     if path not in ignored:
                         record.paths.setdefault(path, file.position())
@@ -129,7 +139,56 @@ class WorkspaceHistory:
                 record.notes += [note for note in notes if note not in record.notes]
                 running.calls.add(call)
                 records.save_open(record)
-            return notes
+            return [*notes, *large]
+
+    def _too_large(self) -> list[str]:
+        """For a call that may write anything: which files it could not be taken back from."""
+        found = [f"{path} ({state.size / 1e6:.1f} MB)" for path, state in self._looks.opaque()]
+        more = f", and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        listed = ", ".join(found[:_MOST_NAMED])
+        return (
+            [f"too large to be recorded, so that no change of them can be taken back: {listed}{more}"]
+            if found
+            else []
+        )
+
+    # ── the ignore rules of a turn ────────────────────────────────────────────────────────────────
+
+    def _rules_of(self, file: SnapshotFile, turn: str) -> IgnoreReader | None:
+        """Those that held when the turn began, in this process or another."""
+        if turn not in self._rules and (text := file.get(f"{_RULES}{turn}")) is not None:
+            self._rules[turn], self._saved[turn] = load_rules(text, self._looks.parsed), text
+        return self._rules.get(turn)
+
+    def _hold(self, file: SnapshotFile, turns: tuple[str, str], look: Look, *, whole: bool = False) -> None:
+        """In a transaction. What a look saw first of a folder holds until the turn ends."""
+        turn, reader = turns[0], look.rules
+        held = reader.earlier or self._rules.get(turn)
+        reader.earlier = None
+        if held is not None and not whole:
+            known = len(held.by_folder)
+            held.add(reader)
+            same, reader = len(held.by_folder) == known, held
+        else:
+            if held is not None:
+                reader.add(held)
+            same = held is not None and held.whole and held.by_folder == reader.by_folder
+            reader.whole = whole
+        self._rules[turn] = reader
+        if same and all(one in self._saved for one in turns):
+            return
+        text = reader.dump()
+        for one in dict.fromkeys(turns):
+            if self._saved.get(one) != text:
+                file.set(f"{_RULES}{one}", text)
+                self._saved[one] = text
+
+    def finish(self, turn: str, *, ended: bool) -> None:
+        """No call of the turn runs here any more; where it has `ended`, none will anywhere."""
+        self._rules.pop(turn, None)
+        if self._saved.pop(turn, None) is not None and ended:
+            with self._exclusive() as (file, _):
+                file.drop(f"{_RULES}{turn}")
 
     def _spelled(self, path: str) -> Iterator[str]:
         """`./a`, a whole path, or one through a link, as it is recorded; of a link also what it leads to."""
@@ -148,7 +207,7 @@ class WorkspaceHistory:
             if running.calls:
                 return None
             del self._running[turn]
-            closed = self._close(file, records, running.record, running.rules)
+            closed = self._close(file, records, running.record, (running.rules_of, turn))
         self._packer.recorded(len(closed.changes) if closed is not None else 0)
         return closed
 
@@ -163,22 +222,23 @@ class WorkspaceHistory:
         """In a transaction."""
         for record in records.opened(turn):
             record.notes.append(INTERRUPTED)
+            unknown = self._rules_of(file, turn) is None
             try:
-                self._look_again(file, records, record, None)
+                self._look_again(file, records, record, (turn, turn))
                 gone = [change.path for change in records.since(record) if change.after is None]
                 self._looks.look(file, records, gone, all_ignored=True)  # it may be hidden by now
             except LookStopped as stopped:
                 self._looks.refresh(file)
                 record.notes.append(f"{stopped}: what was changed is not recorded")
                 record.wide = None
-            records.close(record, interrupted=True)
+            records.close(record, unknown_rules=unknown)
 
     def _close(
-        self, file: SnapshotFile, records: Records, record: OpenRecord, rules: IgnoreReader | None
+        self, file: SnapshotFile, records: Records, record: OpenRecord, turns: tuple[str, str]
     ) -> ChangeRecord | None:
         try:
             with file.transaction():
-                self._look_again(file, records, record, rules)
+                self._look_again(file, records, record, turns)
                 return records.close(record)
         except LookStopped as stopped:
             self._looks.refresh(file)
@@ -187,10 +247,11 @@ class WorkspaceHistory:
                 return records.close(replace(record, wide=None))
 
     def _look_again(
-        self, file: SnapshotFile, records: Records, record: OpenRecord, rules: IgnoreReader | None
+        self, file: SnapshotFile, records: Records, record: OpenRecord, turns: tuple[str, str]
     ) -> None:
         if record.wide is not None:
-            look = self._looks.look(file, records, None, earlier=rules)
+            look = self._looks.look(file, records, None, earlier=self._rules_of(file, turns[0]))
+            self._hold(file, turns, look, whole=not look.stopped)
             if look.stopped:
                 look.notes.append(f"{look.stopped}: not everything that was changed is recorded")
             record.notes += [note for note in look.notes if note not in record.notes]
@@ -261,7 +322,7 @@ class WorkspaceHistory:
                 turn,
                 reverts=tuple(one.id for one in reverted),
                 changes=tuple(plan.changes),
-                notes=tuple(f"{one.path}: {one.why}" for one in plan.left),
+                notes=_left_as_it_is(plan, reverted),
                 leaf_before=before,
                 leaf_after=after,
                 created=self.clock() if at is None else at,
@@ -344,6 +405,7 @@ class WorkspaceHistory:
             with file.transaction():
                 gone = records.forget(conversations)
                 gone += records.forget_before(self.clock() - self.limits.days * 86_400)
+                file.drop_all(_RULES, but=records.turns())
                 file.drop_deltas()
                 swept, packs = file.sweep() if gone else (0, frozenset[int]())
                 drop_from_packs(file, packs)
@@ -367,11 +429,11 @@ class WorkspaceHistory:
                 self._looks.refresh(file)
                 self._recover(file, records)
                 yield file, records
-            except sqlite3.Error as error:
+            except BaseException as error:
                 self._looks.distrust()
-                raise unusable(self.file, error) from error
-            except BaseException:
-                self._looks.distrust()
+                self._saved.clear()
+                if isinstance(error, sqlite3.Error):
+                    raise unusable(self.file, error) from error
                 raise
 
     def _open(self) -> SnapshotFile:
@@ -379,3 +441,11 @@ class WorkspaceHistory:
             return SnapshotFile(self.file, self.root)
         except (OSError, sqlite3.Error) as error:
             raise unusable(self.file, error) from error
+
+
+def _left_as_it_is(plan: RevertPlan, reverted: Sequence[ChangeRecord]) -> tuple[str, ...]:
+    """What a revert does not bring back, and why: what it cannot, and what was never recorded."""
+    left = {one.path: one.why for one in plan.left}
+    notes = [note for record in reverted for note in record.notes if note != INTERRUPTED]
+    unrecorded = [note for note in dict.fromkeys(notes) if note.partition(": ")[0] not in left]
+    return (*(f"{path}: {why}" for path, why in left.items()), *unrecorded)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -49,8 +50,8 @@ class IgnoreRules:
 class IgnoreReader:
     """Reads the rules of folders on the way down. A file that says the same as before is not parsed again.
 
-    With `earlier`, the rules that were read by another reader hold in the folders it has seen: what a step
-    writes into an ignore file must not hide its own work, nor make old files look new.
+    With `earlier`, the rules that were read by another reader hold in the folders it has seen: what a turn
+    writes into an ignore file must not hide its own work, nor make old files look new (B4).
     """
 
     earlier: IgnoreReader | None = None
@@ -58,6 +59,28 @@ class IgnoreReader:
     by_folder: dict[str, IgnoreRules] = field(default_factory=dict)
     outdated: bool = False  # whether an ignore file says something else by now than it said earlier
     walk: object = field(default_factory=object)  # the same for all readers that go on from one whole walk
+    whole: bool = False  # whether it has seen every folder
+    unlisted: bool = False  # whether folders that are not in `by_folder` were seen, and had no ignore file
+
+    def dump(self) -> str:
+        """As text, from which `load_rules` makes a reader in another process."""
+        texts = {id(spec): text.decode("latin-1") for text, spec in self.parsed.items()}
+        own = {
+            path: [texts[id(spec)] for length, spec in rules.chain if length == len(path)]
+            for path, rules in self.by_folder.items()
+        }
+        whole = self.whole or self.unlisted
+        listed = {path: one for path, one in own.items() if one or not whole or not path}
+        return json.dumps({"whole": whole, "own": listed})
+
+    def held(self, path: str, above: IgnoreRules) -> IgnoreRules | None:
+        """The rules of a folder as they were when it was seen. None where it was not."""
+        return self.by_folder.get(path, above if self.unlisted else None)
+
+    def add(self, other: IgnoreReader) -> None:
+        """What another reader has seen of folders that this one has not."""
+        for path, rules in other.by_folder.items():
+            self.by_folder.setdefault(path, rules)
 
     def root(self, folder: OpenFolder, names: Collection[str]) -> IgnoreRules:
         text = _read_exclude(folder) if ".git" in names else None
@@ -75,7 +98,7 @@ class IgnoreReader:
         for name in IGNORE_FILES:
             if name in names and (text := _read(folder, name)) is not None:
                 rules = IgnoreRules((*rules.chain, (len(path), self._spec(text))))
-        if self.earlier is not None and (held := self.earlier.by_folder.get(path)) is not None:
+        if self.earlier is not None and (held := self.earlier.held(path, above)) is not None:
             self.outdated = self.outdated or not rules.same_as(held)
             rules = held
         self.by_folder[path] = rules
@@ -85,6 +108,27 @@ class IgnoreReader:
         if text not in self.parsed:
             self.parsed[text] = _parse(text)
         return self.parsed[text]
+
+
+def load_rules(text: str, parsed: dict[bytes, GitIgnoreSpec]) -> IgnoreReader:
+    """What `dump` wrote."""
+    told = json.loads(text)
+    reader = IgnoreReader(parsed=parsed, unlisted=told["whole"])
+    for path, texts in sorted(told["own"].items()):  # a folder before those in it
+        above = next(
+            (reader.by_folder[one] for one in _folders_above(path) if one in reader.by_folder),
+            IgnoreRules(()),
+        )
+        own = tuple((len(path), reader._spec(one.encode("latin-1"))) for one in texts)
+        reader.by_folder[path] = IgnoreRules((*above.chain, *own))
+    return reader
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    """`a/b/c/` → `a/b/`, `a/`, and the root."""
+    steps = path.rstrip("/").split("/") if path else []
+    for end in range(len(steps) - 1, -1, -1):
+        yield "".join(f"{step}/" for step in steps[:end])
 
 
 def _parse(text: bytes) -> GitIgnoreSpec:

@@ -28,6 +28,7 @@ class Known:
     rules: dict[str, IgnoreRules] = field(default_factory=dict)  # of each folder, at the last look
     hidden: dict[str, set[str]] = field(default_factory=dict)  # what they hid there; folders with a slash
     parsed: dict[bytes, GitIgnoreSpec] = field(default_factory=dict)
+    opaque: set[str] = field(default_factory=set)  # files whose bytes are not kept
 
     def find(self, path: str) -> FileState | None:
         above, name = _split(path)
@@ -38,6 +39,10 @@ class Known:
         above, name = _split(path)
         inside = self.folders.setdefault(above, {})
         self.count += (state is not None) - (name in inside)
+        if state is not None and state.kind == "opaque":
+            self.opaque.add(path)
+        elif self.opaque:
+            self.opaque.discard(path)
         if state is None:
             inside.pop(name, None)
         else:

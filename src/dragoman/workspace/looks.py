@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dragoman.workspace.ignore import IgnoreReader
 from dragoman.workspace.known import Known, Look, LookStopped
@@ -12,6 +13,9 @@ from dragoman.workspace.records import Records
 from dragoman.workspace.states import FileState, SnapshotLimits
 from dragoman.workspace.tree import Looker
 from dragoman.workspace.whole import WholeLooks
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 
 class Looks:
@@ -32,6 +36,16 @@ class Looks:
     def find(self, path: str) -> FileState | None:
         """As it was when it was last looked at."""
         return self._known.find(path)
+
+    @property
+    def parsed(self) -> dict[bytes, GitIgnoreSpec]:
+        """What is known of ignore files, by their text."""
+        return self._known.parsed
+
+    def opaque(self) -> list[tuple[str, FileState]]:
+        """The files whose bytes are not kept."""
+        found = ((path, self._known.find(path)) for path in sorted(self._known.opaque))
+        return [(path, state) for path, state in found if state is not None]
 
     def refresh(self, file: SnapshotFile) -> None:
         """Another program may have looked since: then what is known is read again, when it is needed."""

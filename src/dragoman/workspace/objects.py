@@ -93,6 +93,17 @@ class SnapshotFile:
     def set(self, key: str, value: str) -> None:
         self.db.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (key, value))
 
+    def drop(self, key: str) -> None:
+        self.db.execute("DELETE FROM about WHERE key = ?", (key,))
+
+    def drop_all(self, prefix: str, but: Iterable[str]) -> None:
+        """Every key with this prefix, unless one of these follows."""
+        kept = json.dumps([prefix + one for one in but])
+        self.db.execute(
+            "DELETE FROM about WHERE substr(key, 1, ?) = ? AND key NOT IN (SELECT value FROM json_each(?))",
+            (len(prefix), prefix, kept),
+        )
+
     # ── objects ───────────────────────────────────────────────────────────────────────────────────
 
     def put(self, data: bytes) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.workspace.ignore import IGNORE_FILES, IgnoreReader
+from dragoman.workspace.ignore import IGNORE_FILES
 from dragoman.workspace.objects import SnapshotFile, dump_state, load_state
-from dragoman.workspace.states import ChangeRecord, FileChange, compose
+from dragoman.workspace.states import ChangeRecord, FileChange, compose, describe_opaque
 
 _COLUMNS = "id, kind, conversation, turn, step, calls, reverts, notes, leaf_before, leaf_after, created"
 
@@ -40,7 +40,7 @@ class RunningCalls:
 
     record: OpenRecord
     calls: set[str] = field(default_factory=set)
-    rules: IgnoreReader | None = None  # those that held when everything began to be looked at
+    rules_of: str = ""  # the turn whose ignore rules hold
 
 
 class Records:
@@ -98,16 +98,24 @@ class Records:
         deltas = self._file.deltas(record.start)
         return compose([change for position, change in deltas if record.covers(position, change.path)])
 
-    def close(self, record: OpenRecord, *, interrupted: bool = False) -> ChangeRecord | None:
-        """What happened since it was opened. None, and no row, where there is nothing to tell."""
+    def close(self, record: OpenRecord, *, unknown_rules: bool = False) -> ChangeRecord | None:
+        """What happened since it was opened. None, and no row, where there is nothing to tell.
+        `unknown_rules`: of a call that was interrupted, which ignore rules held before it is not known."""
         if not self._db.execute("SELECT 1 FROM records WHERE id = ?", (record.id,)).fetchone():
             return None  # its conversation was deleted meanwhile
         changes = self.since(record)
-        if interrupted and any(change.path.rpartition("/")[2] in IGNORE_FILES for change in changes):
+        if unknown_rules and any(change.path.rpartition("/")[2] in IGNORE_FILES for change in changes):
             # Which rules held before is not known any more: an old file that they hid would look new, and
             # going back would delete it.
             changes = [change for change in changes if change.before is not None]
             record.notes.append("the ignore rules changed meanwhile: new files are not told")
+        record.notes += [
+            f"{change.path}: {describe_opaque(change.before)}: it cannot be brought back"
+            for change in changes
+            if change.before is not None
+            and change.before.kind == "opaque"
+            and not any(note.startswith(f"{change.path}: ") for note in record.notes)
+        ]
         if not changes and not record.notes:
             self._db.execute("DELETE FROM records WHERE id = ?", (record.id,))
         else:
@@ -149,6 +157,9 @@ class Records:
         self._db.execute(f"UPDATE records SET leaf_moved = 1{nowhere} WHERE id = ?", (record,))
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
+
+    def turns(self) -> list[str]:
+        return [turn for (turn,) in self._db.execute("SELECT DISTINCT turn FROM records")]
 
     def find(self, id: int) -> ChangeRecord | None:
         found = self._all("id = ?", id)

@@ -90,6 +90,11 @@ class RevertPlan:
     left: list[Conflict] = field(default_factory=list)  # what cannot be brought back at all
 
 
+def describe_opaque(state: FileState) -> str:
+    """Why the bytes of a file are not kept, as far as its state tells."""
+    return f"its {state.size / 1e6:.1f} MB were not recorded"
+
+
 def compose(changes: list[FileChange]) -> list[FileChange]:
     """Several changes of the same paths, in order, as one of each; without what came to nothing."""
     first: dict[str, FileState | None] = {}

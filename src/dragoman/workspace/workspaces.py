@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,12 +21,13 @@ class Workspace:
     """A folder that tools work in.
 
     `prompt` is what the model is told where a turn works in it; `bounds` are rules about its files that
-    nobody gets around.
+    nobody gets around, and `find_bounds` finds more of them, as things stand, for each decision.
     """
 
     folder: Path
     prompt: str = ""
     bounds: tuple[Rule, ...] = ()
+    find_bounds: Callable[[], tuple[Rule, ...]] = tuple
 
     @property
     def path(self) -> str:

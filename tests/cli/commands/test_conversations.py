@@ -141,6 +141,7 @@ def test_p6_what_waits_is_answered_once_and_within_reason(folder: Path, cli: Cli
         ("--arguments", '{"path": 5}'): "do not fit: path:",
         ("--always", "--rule", "9"): "and none is 9",
         ("--deny", "--allow"): "say one thing",
+        ("--deny", "--rule", "2"): "add --conversation, --hour or --always",
     }
     for options, complaint in wrong.items():
         assert complaint in cli("answer", id, *options, status=1).err
@@ -156,7 +157,7 @@ def test_p6_what_waits_is_answered_once_and_within_reason(folder: Path, cli: Cli
     [
         (("--always", "--rule", "2"), ("allow", "*", None)),
         (("--hour",), ("allow", "a.txt", None)),
-        (("--deny", "--rule", "2"), ("deny", "*", "here")),
+        (("--deny", "--conversation", "--rule", "2"), ("deny", "*", "here")),
         (("--deny", "--always"), ("deny", "a.txt", None)),
     ],
 )
@@ -169,6 +170,14 @@ def test_a_rule_is_kept_by_an_answer_from_a_script(
     with closing(sqlite3.connect(folder / "chat.db")) as db:
         ((action, pattern, conversation),) = db.execute("SELECT action, pattern, conversation FROM grants")
     assert (action, pattern, "here" if conversation else None) == kept
+
+
+def test_a_denial_without_a_word_on_how_long_is_for_this_call(folder: Path, cli: Cli) -> None:
+    """P11: it covers no later call."""
+    cli("answer", "last", "--deny")
+    with closing(sqlite3.connect(folder / "chat.db")) as db:
+        assert db.execute("SELECT * FROM grants").fetchall() == []
+    assert json.loads(cli("questions", "--json").out) == []
 
 
 def test_where_nothing_is_kept_nothing_is_made(tmp_path: Path, cli: Cli) -> None:

@@ -160,6 +160,15 @@ async def test_what_was_decided_is_listed_private_and_taken_back(here: Visit) ->
     assert (await here.run("trust", "--list")).out.startswith("trusted\t")
     (here.folder / "tools" / "later.py").write_text("print('later')\n")
     assert (await here.run("trust", "--list")).out.startswith("changed\t")
+    assert "\n  * new: tools/later.py\n" in (await here.run("trust", "--list")).out
+    (listed,) = json.loads((await here.run("trust", "--list", "--json")).out)["folders"]
+    assert listed["changes"] == ["new: tools/later.py"]
+    assert "it has changed since you trusted it (new: tools/later.py)" in (await here.run("tools")).err
+    assert "  * new: tools/later.py\n" in (await here.run("trust")).err
+    assert (await here.run("trust", "--list")).out.startswith("trusted\t")
+    (here.folder / "tools" / "later.py").unlink()
+    assert "\n  * removed: tools/later.py\n" in (await here.run("trust", "--list")).out
+    (here.folder / "tools" / "again.py").write_text("print('again')\n")
     assert (await here.run("trust", "--revoke")).status == 0
     assert "dragoman trust" in (await here.run("tools")).err
     assert (await here.run("trust", "--revoke")).status == 1
@@ -420,3 +429,27 @@ async def test_what_changes_while_a_person_reads_is_not_what_they_trust(here: Vi
     someone.sees("start again")
     someone.ended()
     assert here.traces == set()
+
+
+async def test_a_program_that_is_exchanged_after_the_folder_was_trusted_does_not_run(here: Visit) -> None:
+    """P11 × what the settings start, as a program and as the argument of one."""
+    ran = here.home / "ran"
+    here.write(
+        "dragoman.toml",
+        '[mcp.notes]\ncommand = "./run.sh"\n[mcp.py]\ncommand = "python3"\nargs = ["server.py"]\n',
+    )
+    programs = {
+        "run.sh": f"#!/bin/sh\necho one >> {ran}\n",
+        "server.py": f"open('{ran}', 'a').write('two\\n')\n",
+    }
+    for name, text in programs.items():
+        here.write(name, text).chmod(0o755)
+    await here.run("trust")
+    await here.run("mcp", "list", "--check")
+    assert sorted(ran.read_text().split()) == ["one", "two"]
+    for name, text in programs.items():
+        ran.unlink(missing_ok=True)
+        here.write(name, text + "# other\n").chmod(0o755)
+        assert f"changed: {name}" in (await here.run("mcp", "list", "--check")).err
+        assert not ran.exists()
+        here.write(name, text).chmod(0o755)

@@ -19,7 +19,7 @@ from dragoman.wire.scripted import says
 from tests.cli.program import clean_environment, program
 from tests.fork_server import python
 from tests.loopback import loopback
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.server.mcp.client import (
     SERVE,
     PlayedPerson,
@@ -99,6 +99,49 @@ async def test_a_no_is_a_no(tmp_path: Path, mode: str, answer: str | None) -> No
     async with over_stdio(tmp_path, mode=mode, elicitation_callback=person) as client:
         result = await client.call_tool("write_file", {"path": "a.txt", "text": "one\n"})
     assert result.is_error
+    assert not (tmp_path / "a.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "answer", [{"bogus": 1}, {"action": "perhaps"}, {"action": "accept", "content": {"answer": ["Allow"]}}]
+)
+async def test_an_answer_that_is_no_filled_form_is_a_no(tmp_path: Path, answer: dict[str, object]) -> None:
+    """P3, F2: line by line, since no stock client sends one."""
+    settings(tmp_path)
+    process = await asyncio.create_subprocess_exec(
+        *python("-m", "dragoman"),
+        *SERVE,
+        cwd=tmp_path,
+        env=clean_environment(tmp_path),
+        stdin=-1,
+        stdout=-1,
+        stderr=-1,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def send(**message: object) -> None:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    able = {"capabilities": {"elicitation": {}}, "clientInfo": {"name": "raw", "version": "1"}}
+    send(id=1, method="initialize", params={"protocolVersion": "2025-06-18", **able})
+    send(method="notifications/initialized")
+    arguments = {"path": "a.txt", "text": "one\n"}
+    send(id=2, method="tools/call", params={"name": "write_file", "arguments": arguments})
+    result = None
+    async with asyncio.timeout(PATIENCE):
+        while result is None and (line := await process.stdout.readline()):
+            message = json.loads(line)
+            if message.get("method") == "elicitation/create":
+                send(id=message["id"], result=answer)
+            elif message.get("id") == 2:
+                result = message
+        process.stdin.close()
+        _, errors = await process.communicate()
+    assert result is not None
+    assert result["result"]["isError"] is True
+    assert "TaskGroup" not in json.dumps(result) + errors.decode()
     assert not (tmp_path / "a.txt").exists()
 
 

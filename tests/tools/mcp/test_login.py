@@ -9,7 +9,9 @@ import stat
 import sys
 import time
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
+import httpx2
 import pytest
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
@@ -172,3 +174,27 @@ def test_a_file_that_cannot_be_read_is_no_login(tmp_path: Path) -> None:
 
 def test_who_wants_no_login_gets_none() -> None:
     assert stored_login(McpServer(url="http://a")) is None
+
+
+@pytest.mark.parametrize("state", ["&state=another", ""])
+async def test_a_browser_that_comes_back_from_another_login_is_not_told_that_it_worked(
+    home: Path, state: str
+) -> None:
+    """The page says what the program says."""
+    pages: list[httpx2.Response] = []
+
+    async def visit(url: str) -> None:
+        (back,) = parse_qs(urlsplit(url).query)["redirect_uri"]
+        async with httpx2.AsyncClient() as browser:
+            pages.append(await browser.get(f"{back}?code=stolen{state}"))
+
+    async with guarded() as server:
+        tokens = TokenStore(server.url)
+        async with new_login(settings(server), visit, tokens) as provider:
+            trial = McpSource("far", settings(server), authorize=lambda _: provider)
+            await trial.ready()
+            await trial.close()
+        assert server.asked == []  # no code was exchanged
+    assert trial.state == "login"
+    assert pages[0].status_code == 400
+    assert "The login did not work: the browser came back from another login" in pages[0].text

@@ -49,14 +49,16 @@ class AnswerFlags:
         if len(given) != 1:
             known = ", ".join(f"--{verdict}" for verdict in sorted(VERDICTS[question.kind]))
             raise BadRequest(f"say one thing about question {question.id}: it takes {known}")
+        if self.rule != 1 and self._scope == "once":
+            raise BadRequest("--rule is for later calls: add --conversation, --hour or --always")
         match given[0]:
             case "allow":
                 arguments = _parse_arguments(self.arguments, question)
-                rules = self._rules(question) if self._scope != "once" and self.rule != 1 else ()
+                rules = self._rules(question) if self.rule != 1 else ()
                 return Answer("allow", scope=self._scope, arguments=arguments, rules=rules)
             case "deny":
-                scope: Scope = self._scope if self._scope != "once" else "conversation"
-                return Answer("reject", scope=scope, rules=self._rules(question))
+                rules = self._rules(question) if self._scope != "once" else ()
+                return Answer("reject", scope=self._scope, rules=rules)
             case "reject" | "stop" | "withhold" as verdict:
                 return Answer(verdict, reason=getattr(self, verdict) or None)
             case "release":

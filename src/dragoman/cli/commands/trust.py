@@ -6,6 +6,7 @@ import os
 import sys
 from datetime import datetime
 from pathlib import Path
+from typing import TextIO
 
 from pydantic import JsonValue
 
@@ -27,6 +28,8 @@ def trust_folder(named: Path | None, *, confirmed: bool) -> None:
         return
     print(f"{one_line(str(folder), 500)} brings things of its own, which would act:", file=sys.stderr)
     show(contents)
+    if (earlier := trust_answers().find(folder)) is not None and earlier.trusted:
+        _show_changes(earlier.changes(contents), sys.stderr)
     if contents.unsafe is not None:
         raise ConfigError(f"{folder} cannot be trusted: {contents.unsafe}")
     if not confirmed and is_at_terminal():
@@ -53,29 +56,41 @@ def list_trusted(*, as_json: bool) -> None:
             {
                 "folder": str(folder),
                 "trusted": one.trusted,
-                "state": _state(folder, one),
+                "state": state,
                 "when": one.when,
                 "files": [*one.files],
+                "changes": [*changes],
             }
             for folder, one in answers.items()
+            for state, changes in [_state(folder, one)]
         ]
         print_json({"folders": listed}, indent=2)
         return
     for folder, one in answers.items():
         when = datetime.fromtimestamp(one.when).strftime("%Y-%m-%d %H:%M")
-        print(f"{_state(folder, one)}\t{when}\t{one_line(str(folder), 1000)}")
+        state, changes = _state(folder, one)
+        print(f"{state}\t{when}\t{one_line(str(folder), 1000)}")
+        _show_changes(changes, sys.stdout)
     if not answers:
         print("No folder is trusted yet.", file=sys.stderr)
 
 
-def _state(folder: Path, answer: TrustAnswer) -> str:
-    """What holds of it now: what has changed since is not used before it is trusted again."""
+def _state(folder: Path, answer: TrustAnswer) -> tuple[str, list[str]]:
+    """What holds of it now, and what has changed since, which is not used before it is trusted again."""
     if not folder.is_dir():
-        return "gone"
-    if not answer.trusted:
-        return "not used"
+        return "gone", []
     contents = _inspect(folder)
-    return "trusted" if contents.unsafe is None and answer.covers(contents) else "changed"
+    changes = answer.changes(contents)
+    if not answer.trusted:
+        return "not used", changes
+    if contents.unsafe is not None:
+        return "changed", [*changes, f"cannot be used: {contents.unsafe}"]
+    return "trusted" if answer.covers(contents) else "changed", changes
+
+
+def _show_changes(changes: list[str], where: TextIO) -> None:
+    for change in changes:
+        print(f"  * {one_line(change, 1000)}", file=where)
 
 
 def _find_folder(named: Path | None, *, known: bool = False) -> Path:
@@ -91,13 +106,15 @@ def _find_folder(named: Path | None, *, known: bool = False) -> Path:
 def _inspect(folder: Path) -> FolderContents:
     """All that would be asked about, as one: also what the person's own settings look for in each folder."""
     files, texts, unsafe = dict[str, str](), dict[str, bytes](), list[str]()
-    mcp_files: dict[str, None] = {}
+    mcp_files, started, unknown = dict[str, None](), dict[str, None](), dict[str, None]()
 
     def add(contents: FolderContents) -> bool:
         if contents.folder == folder:
             files.update(contents.files)
             texts.update(contents.texts)
             mcp_files.update(dict.fromkeys(contents.mcp_files))
+            started.update(dict.fromkeys(contents.started))
+            unknown.update(dict.fromkeys(contents.unknown))
             unsafe.extend([contents.unsafe] if contents.unsafe else [])
         return contents.unsafe is None
 
@@ -105,4 +122,12 @@ def _inspect(folder: Path) -> FolderContents:
         settings, _ = read(start=folder, environment={}, decide=add)
         for left_out in settings.sources.left_out:
             add(left_out.contents)
-    return FolderContents(folder, files, texts, unsafe[0] if unsafe else None, tuple(mcp_files))
+    return FolderContents(
+        folder,
+        files,
+        texts,
+        unsafe[0] if unsafe else None,
+        tuple(mcp_files),
+        tuple(started),
+        tuple(unknown),
+    )

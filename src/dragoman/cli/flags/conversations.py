@@ -182,7 +182,11 @@ def answer(
         int, typer.Option(metavar="N", help="What is not asked about again: a rule that `questions` lists.")
     ] = 1,
     deny: Annotated[
-        bool, typer.Option("--deny", help="Do not let it run, nor what is like it; for how long: as above.")
+        bool,
+        typer.Option(
+            "--deny",
+            help="Do not let it run, this time; with --conversation, --hour or --always, nor its like.",
+        ),
     ] = False,
     arguments: Annotated[str | None, typer.Option(help="Let it run with these, as JSON.")] = None,
     reject: Annotated[str | None, typer.Option(help="Do not let it run: the model reads why.")] = None,

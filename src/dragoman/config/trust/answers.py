@@ -30,11 +30,18 @@ class TrustAnswer:
         return all(self.files.get(name) == hash for name, hash in contents.files.items())
 
     def changes(self, contents: FolderContents) -> list[str]:
-        """In words, what is new or other than it was."""
+        """In words, what is new, other than it was, or gone."""
         return [
-            f"{'changed' if name in self.files else 'new'}: {name}"
-            for name, hash in contents.files.items()
-            if self.files.get(name) != hash
+            *(
+                f"{'changed' if name in self.files else 'new'}: {name}"
+                for name, hash in contents.files.items()
+                if self.files.get(name) != hash
+            ),
+            *(
+                f"removed: {name}"
+                for name in self.files
+                if name not in contents.files and not os.path.lexists(contents.folder / name)
+            ),
         ]
 
 
@@ -61,7 +68,8 @@ class TrustAnswers:
         """What was said earlier of other files of the folder, in the same sense, still holds."""
         known = self.all()
         earlier = known.get(contents.folder)
-        before = earlier.files if earlier is not None and earlier.trusted == trusted else {}
+        said = earlier.files if earlier is not None and earlier.trusted == trusted else {}
+        before = {name: hash for name, hash in said.items() if os.path.lexists(contents.folder / name)}
         known[contents.folder] = TrustAnswer(trusted, time.time(), {**before, **contents.files})
         self._write(known)
 

@@ -1,4 +1,5 @@
-"""What in a folder would act if the program used it: settings, code and skills, each file with its hash."""
+"""What in a folder would act if the program used it: settings, code, skills and what the settings start, each
+file with its hash."""
 
 from __future__ import annotations
 
@@ -6,12 +7,20 @@ import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
 from dragoman.config.trust.ownership import find_writer, writer_of
+from dragoman.config.trust.programs import (
+    Programs,
+    code_below,
+    find_programs,
+    fingerprint,
+    read_json_servers,
+)
 from dragoman.tools.skills import NAME as SKILL
+from dragoman.workspace.ignore import MADE
 
 SETTINGS = "dragoman.toml"
 BYTE_ORDER_MARK = "\ufeff"  # what some editors of Windows put in front of a text
@@ -22,19 +31,24 @@ COMMANDS = ".dragoman/commands"  # messages that a person sends by a word
 PROMPTS = (*INSTRUCTIONS, COMMANDS)
 MOST_FILES = 2_000
 MOST_BYTES = 20_000_000
+_LARGEST_PROGRAM = 1_000_000_000
 _LARGEST_TEXT = 500_000  # of what a summary is made from
 _COMPILED = "__pycache__"  # never loaded from a folder of tools (`tools/custom.py`)
 
 
 @dataclass(slots=True, frozen=True)
 class FolderContents:
-    """What would act. Names are paths from the folder; of what lies outside of it, the whole path."""
+    """What would act. Names are paths from the folder; of what lies outside of it, the whole path. A name
+    that ends with a slash is a folder with more than can be read: its hash is one of names, sizes and times.
+    """
 
     folder: Path
     files: Mapping[str, str] = field(default_factory=dict)  # name → sha256
     texts: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # of settings, skills, MCP files
     unsafe: str | None = None  # why it is never used, whoever says so
     mcp_files: tuple[str, ...] = ()  # that servers would be read from, whether they are there or not
+    started: tuple[str, ...] = ()  # those of the files that programs of the settings are, or run
+    unknown: tuple[str, ...] = ()  # commands that do not tell what they run: all code is among the files
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -44,11 +58,8 @@ class FolderContents:
     def is_current(self) -> bool:
         """Whether the files are still the same: a person takes their time to answer."""
         try:
-            return all(
-                hash_of(read_without_waiting(self.folder / name, MOST_BYTES)) == hash
-                for name, hash in self.files.items()
-            )
-        except (OSError, TooMuch):
+            return all(_hash_at(self.folder, name) == hash for name, hash in self.files.items())
+        except (OSError, OverflowError, TooMuch):
             return False
 
     def paths(self) -> dict[str, str]:
@@ -70,13 +81,18 @@ def inspect_project(folder: Path, file: str = SETTINGS) -> FolderContents:
     except OSError:
         table = {}
     servers = [*_named(folder, table.get("mcp_file"))]
-    return _inspect(folder, [*beside, *servers, *_referenced(folder, table)], servers)
+    workspace = Path(os.path.realpath(next(_named(folder, table.get("workspace")), folder)))
+    listed = {name: server for file in servers for name, server in read_json_servers(file).items()}
+    programs = find_programs(table, folder, workspace, listed)
+    return _inspect(folder, [*beside, *servers, *_referenced(folder, table)], servers, programs)
 
 
 def inspect_paths(folder: Path, paths: Iterable[Path], mcp_file: Path | None = None) -> FolderContents:
     """Of a folder only these files, what is in these folders, and a file with MCP servers."""
-    servers = [mcp_file] if mcp_file is not None else []
-    return _inspect(Path(os.path.realpath(folder)), [*paths, *servers], servers)
+    folder = Path(os.path.realpath(folder))
+    servers = read_json_servers(mcp_file) if mcp_file is not None else {}
+    files = [mcp_file] if mcp_file is not None else []
+    return _inspect(folder, [*paths, *files], files, find_programs({}, folder, folder, servers))
 
 
 def expand(text: str) -> Path:
@@ -119,10 +135,13 @@ def _named(folder: Path, text: object) -> Iterator[Path]:
         yield folder / expand(text)
 
 
-def _inspect(folder: Path, paths: Iterable[Path], servers: Iterable[Path]) -> FolderContents:
+def _inspect(
+    folder: Path, paths: Iterable[Path], servers: Iterable[Path], programs: Programs
+) -> FolderContents:
     mcp_files = tuple(_name(folder, file) for file in servers)
     files: dict[str, str] = {}
     texts: dict[str, bytes] = {}
+    started: dict[str, None] = {}
     size = 0
     try:
         for file in _files(paths):
@@ -135,12 +154,53 @@ def _inspect(folder: Path, paths: Iterable[Path], servers: Iterable[Path]) -> Fo
                 texts[name] = data
             if len(files) > MOST_FILES:
                 raise TooMuch
+        for file in _started_files(folder, programs):
+            name = _name(folder, file) + ("/" if file.is_dir() else "")
+            started[name] = None
+            if name not in files:
+                files[name] = _hash_at(folder, name)
         unsafe = _find_writer(folder, files) if files else None
     except TooMuch:
         unsafe = f"it holds more than can be looked at ({MOST_FILES} files, {MOST_BYTES // 1_000_000} MB)"
+    except OverflowError as error:
+        unsafe = f"all its code would have to be looked at: {error}"
     except OSError as error:
         unsafe = f"{error.filename} cannot be read: {error.strerror}"
-    return FolderContents(folder, files, texts, unsafe, mcp_files)
+    return FolderContents(folder, files, texts, unsafe, mcp_files, tuple(started), tuple(programs.unknown))
+
+
+def _started_files(folder: Path, programs: Programs) -> Iterator[Path]:
+    """What programs are and run, each file; in place of too many, the folder that they are in."""
+    for file in programs.files:
+        if file.is_file():
+            yield file
+    searched = [*programs.folders, *programs.code, *([folder] if programs.unknown else [])]
+    for place in dict.fromkeys(searched):
+        if any(place != other and place.is_relative_to(other) for other in searched):
+            continue  # it is searched with the other
+        if place.is_file():
+            yield place
+        if not place.is_dir():
+            continue
+        if place.name in MADE:
+            yield place
+            continue
+        code, installed = code_below(place, folder)
+        if len(code) > MOST_FILES or sum(one.stat().st_size for one in code) > MOST_BYTES:
+            yield place
+        else:
+            yield from (one for one in code if one.is_file())
+            yield from installed
+
+
+def _hash_at(folder: Path, name: str) -> str:
+    path = folder / name
+    if name.endswith("/"):
+        return fingerprint(path, folder)
+    if path.is_file() and MOST_BYTES < path.stat().st_size < _LARGEST_PROGRAM:
+        with path.open("rb") as opened:
+            return file_digest(opened, "sha256").hexdigest()
+    return hash_of(read_without_waiting(path, MOST_BYTES))
 
 
 def _find_writer(folder: Path, names: Iterable[str]) -> str | None:
@@ -192,6 +252,8 @@ def read_without_waiting(file: Path, most: int) -> bytes:
 
 
 def _name(folder: Path, file: Path) -> str:
+    if file == folder:
+        return "."
     path = Path(os.path.normpath(file))  # without following the link that it may be
     if os.path.realpath(path) != os.path.realpath(file):
         path = Path(os.path.realpath(file))  # a `..` behind a link leads to another place than it reads

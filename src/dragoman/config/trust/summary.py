@@ -45,6 +45,7 @@ def _describe(contents: FolderContents) -> list[str]:
         *unknown,
         *_servers({**servers, **_table(table, "mcp")}),
         *_code(contents),
+        *_started(contents),
         *_rules(table),
         *_places(table),
         *_skills(contents),
@@ -126,6 +127,19 @@ def _code(contents: FolderContents) -> Iterator[str]:
             yield f"runs Python: {name}"
         elif name.lower().endswith(tuple(_NATIVE)):
             yield f"can run native code: {name}"
+
+
+def _started(contents: FolderContents) -> Iterator[str]:
+    """Which files trust covers since programs of the settings are, or run, them."""
+    for command in contents.unknown:
+        yield (
+            f"cannot tell which files this runs: {command}. Trust covers all code of the folder: "
+            "a change of any of it asks again"
+        )
+    if contents.started:
+        count = len(contents.started)
+        files = "1 file" if count == 1 else f"{count} files"
+        yield f"runs, by the programs that it starts, {files} of this folder: {', '.join(contents.started)}"
 
 
 def _rules(table: Mapping[str, Any]) -> Iterator[str]:

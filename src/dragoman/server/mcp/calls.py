@@ -12,6 +12,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import AlreadyAnswered, BadRequest, DragomanError, NotFound, TurnBusy, TurnEnded
@@ -312,4 +313,6 @@ class ToolCalls:
             )
         except MCPError as error:
             return await self._answer(question, no(question, f"the client could not ask: {error.message}"))
+        except ValidationError:
+            return await self._answer(question, no(question, "the client's answer is no filled form"))
         return await self._answer(question, answer_in(question, filled))

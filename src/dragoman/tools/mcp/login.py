@@ -60,7 +60,12 @@ async def new_login(
         redirect = f"http://{HOST}:{listener.sockets[0].getsockname()[1]}{PATH}"
         if known not in (None, redirect):  # who is registered with one address may not come back to another
             tokens.save(client=None)
-        provider = login_at(redirect, server, tokens, show=show, answer=callback.answer, find=find)
+
+        async def show_expected(url: str) -> None:
+            callback.expect(url)
+            await show(url)
+
+        provider = login_at(redirect, server, tokens, show=show_expected, answer=callback.answer, find=find)
         yield provider
         save_issuer(provider, tokens)
 
@@ -138,6 +143,11 @@ class _Callback:
 
     def __init__(self) -> None:
         self._result = _future()  # from the beginning: who is logged in already comes back at once
+        self._state: str | None = None
+
+    def expect(self, url: str) -> None:
+        """The address that the browser is sent to says what it has to bring back."""
+        self._state = parse_qs(urlsplit(url).query).get("state", [None])[-1]
 
     async def answer(self) -> AuthorizationCodeResult:
         try:
@@ -170,7 +180,11 @@ class _Callback:
             why = query.get("error_description") or query.get("error") or "there was no code"
             result.set_exception(LoginNeeded(why))
             return "400 Bad Request", f"The login did not work: {why}"
+        if query.get("state") != self._state:
+            why = "the browser came back from another login than the one that was begun"
+            result.set_exception(LoginNeeded(why))
+            return "400 Bad Request", f"The login did not work: {why}"
         result.set_result(
             AuthorizationCodeResult(code=query["code"], state=query.get("state"), iss=query.get("iss"))
         )
-        return "200 OK", "You are logged in. This page can be closed."
+        return "200 OK", "The program goes on with the login. This page can be closed."

@@ -33,7 +33,9 @@ class McpServer:
     env: Annotated[
         dict[str, str], Field(description="what it gets beside PATH and the like; ${NAME} is looked up")
     ] = field(default_factory=dict)
-    cwd: Annotated[str | None, Field(description="the folder it runs in")] = None
+    cwd: Annotated[
+        str | None, Field(description="the folder it runs in; without it, that of the settings")
+    ] = None
     url: Annotated[str | None, Field(description="where the server answers, if it is no program")] = None
     transport: Annotated[
         Transport | None, Field(description="sse for older servers; else known from command and url")

@@ -71,7 +71,9 @@ class McpSource:
         authorize: Authorize | None = None,
         find: Find = look_up,
         patience: float = PATIENCE,
+        check: Callable[[], None] | None = None,
     ) -> None:
+        """`check` raises, each time before it is started, where its program may not be."""
         require("mcp")
         self.name = name
         self.server = server
@@ -83,6 +85,7 @@ class McpSource:
         self._authorize = authorize
         self._find = find
         self._patience = patience
+        self._check = check
         self._group = Group(name, ())
         self._known = False  # the list was seen once
         self._connection: Connection | None = None
@@ -267,6 +270,8 @@ class McpSource:
         with anyio.CancelScope(deadline=anyio.current_time() + limit) as self._scope:
             authorize = self._authorize or stored_login
             auth = await in_thread(lambda: authorize(self.server))  # a keyring may wait for a person
+            if self._check is not None:
+                await in_thread(self._check)
             async with connect(
                 self.name, self.server, elicitation, find=self._look_up, auth=auth, diagnostics=diagnostics
             ) as connection:

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from subprocess import PIPE
 
 import anyio
@@ -37,6 +38,8 @@ async def open_program(
     told to, then made to. OSError where it cannot be started."""
     environment = get_default_environment() | {name: os.environ[name] for name in _ALSO if name in os.environ}
     environment |= env
+    if cwd is not None and Path(command).name != command:
+        command = str(Path(cwd, command))  # a path starts from the folder that the program runs in
     found = shutil.which(command, path=environment.get("PATH"))
     if found is None:
         raise FileNotFoundError(f"there is no program {command!r}")

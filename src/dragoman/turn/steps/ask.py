@@ -21,7 +21,10 @@ _WORDS: dict[Kind, str] = {
     "interrupted": "The program stopped while {tool} ran, so nobody knows how far it got. Run it again?",
     "review": "May the model see this result of {tool}?",
 }
-_BOUNDS = "What it would change is part of this program's own settings, tools or prompts."
+_BOUNDS = (
+    "Programs execute or obey later what it would change: settings, tools, prompts, version control, or a "
+    "file that the settings start."
+)
 
 
 def question_to_run(

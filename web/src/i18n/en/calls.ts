@@ -29,7 +29,7 @@ const asks: Record<Kind, (tool: string) => string> = {
 
 const becauses: Record<Cause, string> = {
   rule: "Asked because no rule allows it.",
-  bounds: "Asked because settings, tools and prompts of this program are protected.",
+  bounds: "Asked because this file is protected: programs run or obey it later.",
   mode: "Asked because of the mode: every call is asked about.",
   plugin: "Asked because a plugin wants you to look.",
   redefined: "Asked because the tool changed its description since it was first offered, or last allowed.",

@@ -28,7 +28,7 @@ const asks: Record<Kind, (tool: string) => string> = {
 
 const becauses: Record<Cause, string> = {
   rule: "询问原因：没有规则允许它。",
-  bounds: "询问原因：本程序的设置、工具和提示词受到保护。",
+  bounds: "询问原因：该文件受到保护，程序之后会运行或遵循它。",
   mode: "询问原因：当前模式下每次调用都会询问。",
   plugin: "询问原因：有插件希望你看一下。",
   redefined: "询问原因：自首次提供或上次允许以来，该工具更改了它的描述。",
