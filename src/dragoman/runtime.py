@@ -59,7 +59,7 @@ from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.panel import agents_group, exchange_agents
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.send import SendOptions
-from dragoman.turn.services import GrantCache, MakeDeps, Services
+from dragoman.turn.services import LaterDenials, MakeDeps, Services, no_later_denials
 from dragoman.turn.settings import ConversationOptions, as_json, changed
 from dragoman.turn.subagent import Subagents
 from dragoman.turn.way_back import WayBack
@@ -104,6 +104,7 @@ class Runtime:
         deny: Iterable[str] = (),
         rules: Iterable[Rule] = (),
         bounds: Iterable[Rule] = (),
+        later_denials: LaterDenials = no_later_denials,
         system: str = "",
         options: Mapping[str, JsonValue] | None = None,
         mode: Mode = "auto",
@@ -168,11 +169,11 @@ class Runtime:
             groups.append(self._agents_group)
         self.services = Services(
             store=self.store,
-            grants=GrantCache(self.store),
             model=find_model,
             small_model=small_model,
             toolbox=Toolbox(groups, sources),
             agents=known,
+            agents_now=known,
             plugins=[*built_in, *own_plugins],
             rules=[
                 Rule("read_output", "*", "allow", "built in"),
@@ -183,6 +184,7 @@ class Runtime:
                 *(parse_rule(text, "deny", _CALLER) for text in listed("deny", deny)),
             ],
             bounds=[*listed("bounds", bounds)],
+            later_denials=later_denials,
             system=text_of("system", system),
             options=table("options", options),
             mode=mode,
@@ -427,4 +429,3 @@ class Runtime:
 
     async def revoke(self, grant: str) -> None:
         await self.store.revoke(grant)
-        self.services.grants.forget()

@@ -33,12 +33,20 @@ from dragoman.tools.authorize import Refuse, Verdict, authorize
 from dragoman.tools.repair import repair_arguments
 from dragoman.trace_context import callers_trace
 from dragoman.turn.answers import answer_by_rule, check_answer, grant_of
-from dragoman.turn.authority import load_authority, outer_rules
+from dragoman.turn.authority import Givers, load_authority, load_givers
 from dragoman.turn.cancel import cancel_turn
 from dragoman.turn.drivers.driver import Driver
-from dragoman.turn.facts import FACT, CallChange, TurnOptions, TurnStarted, laid_over, options_in
+from dragoman.turn.facts import (
+    FACT,
+    CallChange,
+    NodeRules,
+    TurnOptions,
+    TurnStarted,
+    laid_over,
+    options_in,
+)
 from dragoman.turn.families import root_of
-from dragoman.turn.handoff import agent_before, agents_of, first_agent, rules_of
+from dragoman.turn.handoff import agent_before, agents_of, first_agent
 from dragoman.turn.layers import options_of
 from dragoman.turn.machine import replay
 from dragoman.turn.message_checks import (
@@ -221,8 +229,15 @@ class Commands:
         if needed := sorted(required & set(options.disabled)):
             raise BadRequest(f"{', '.join(needed)} cannot be left out of a turn")
         workspace = self._services.workspaces.find(_text(settings.get("workspace")), root)
+        review = self._services.review
         settled = replace(
             options,
+            accepted=NodeRules(
+                tuple(self._services.rules),
+                agent.rules,
+                self._services.mode,
+                review if isinstance(review, str) else dict(review),
+            ),
             workspace=workspace.path if workspace is not None else None,
             settings=settings,
             started_with=model.name,
@@ -264,8 +279,6 @@ class Commands:
         if not granted:
             answer = replace(answer, scope="once")  # where no rule would help, an answer is for this once
         settled = await self._store.answer(question, answer, granted)
-        if granted:
-            self._services.grants.forget()
         await self._wake(asked.turn)
         if granted:
             only_here = answer.scope == "conversation" and answer.verdict == "allow"
@@ -281,7 +294,6 @@ class Commands:
         answer = replace(answer, at=self._services.clock())
         made = grant_of(answer, rule, None, user, folder)
         await self._store.add_grant(made)
-        self._services.grants.forget()
         await self._settle_waiting(answer, None, owner)
         return made
 
@@ -313,7 +325,9 @@ class Commands:
         conversation = await self._store.conversation(question.conversation)
         try:
             *earlier, agent = await agents_of(self._services, question.turn, before=question.call)
-            outer = await outer_rules(self._services, conversation)
+            options = await self._options(question.turn)
+            givers = Givers.of(options, earlier)
+            givers.add(await load_givers(self._services, conversation))
         except NotFound:
             return None
         authority = await load_authority(
@@ -321,9 +335,9 @@ class Commands:
             conversation,
             agent,
             "auto",
-            workspace=self._services.workspace_of(await self._options(question.turn)),
+            workspace=self._services.workspace_of(options),
             tool=tool,
-            outer=[*rules_of(self._services, earlier), *outer],
+            givers=givers,
         )
         return authorize(tool, patterns, authority)
 
@@ -370,7 +384,7 @@ class Commands:
         if answer.verdict not in ("allow", "reject") or answer.scope == "once" or not asked.rules:
             return []
         only_here = answer.scope == "conversation" or asked.because == "loop"
-        folder = (await self._options(asked.turn)).workspace
+        folder = (await self._options(asked.turn)).workspace if answer.verdict == "allow" else None
         where, user = conversation.id if only_here else None, conversation.user
         action: Action = "allow" if answer.verdict == "allow" else "deny"
         rules = [replace(rule, action=action) for rule in await self._rules_to_keep(asked, answer)]

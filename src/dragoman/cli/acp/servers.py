@@ -126,7 +126,6 @@ async def remember(runtime: Runtime, source: HeldSource, action: Action) -> None
     rule = Rule(PERMISSION, literal(source.pattern), action)
     at = runtime.services.clock()
     await runtime.store.add_grant(Grant(new_id("grant"), rule, None, at, None, _folder(runtime)))
-    runtime.services.grants.forget()
 
 
 def _pattern(server: McpServer) -> str:

@@ -116,7 +116,7 @@ async def decision(
         one.rule
         for one in await context.runtime.grants(user=person)
         if one.conversation in (None, conversation)
-        and one.workspace in folders
+        and (one.workspace in folders or one.rule.action == "deny")
         and (one.expires is None or one.expires > now)
     ]
     decided = decide_with_grants(permission, (pattern,) if pattern else (), services.rules, granted)

@@ -61,13 +61,11 @@ class TaskDriver:
     async def open(self) -> None:
         self._closing = False  # it may have been open before
         self._set_aside.clear()
-        self._services.grants.forget()
         self._bus.open()
         if self._adopts:
             await self._adopt_all()
             await self._begin_queued(others_first=0.0)
             self._background.repeat("the watch for orphaned turns", self._adopt_all, every=_ORPHANS)
-        self._services.grants.watched = True
         self._background.repeat("the watch for signals", self._look_for_signals, every=_PAUSE)
 
     async def close(self) -> None:
@@ -241,7 +239,6 @@ class TaskDriver:
         await self._store.wait_for_writes(_GLANCE)
         if await self._store.has_new_writes() or self._unheard:
             self._unheard = True  # unless we come to the end of this, and everybody is here
-            self._services.grants.forget()
             self._bus.hear_of_writes()
             begins = self._begins
             own = [live.log.id for live in self._bus.turns()]
