@@ -284,11 +284,8 @@ class Runtime:
     ) -> ConversationHandle:
         """The conversation of this id, or a new one. Settings: model, agent, mode, system, options, tools."""
         if id is None:
-            now = self.services.clock()
-            id = new_id("conv")
-            stored = changed({}, as_json(settings))
-            self.services.workspaces.find(settings.get("workspace"), id)
-            conversation = Conversation(id, user=user, settings=stored, created=now, updated=now)
+            conversation = self._new_conversation(user, settings)
+            id = conversation.id
             await self.store.add_conversation(conversation)
         else:
             await self.store.conversation(id)
@@ -305,6 +302,7 @@ class Runtime:
         output_type: OutputType[T],
         parent: str | None = None,
         queue: bool = False,
+        key: str | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[T]: ...
@@ -317,6 +315,7 @@ class Runtime:
         output_type: None = None,
         parent: str | None = None,
         queue: bool = False,
+        key: str | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle: ...
@@ -328,14 +327,20 @@ class Runtime:
         output_type: OutputType[Any] | None = None,
         **options: Any,
     ) -> TurnHandle[Any]:
-        """Say something, in a new conversation if none is named. As `ConversationHandle.send`."""
-        chat = await self.conversation(conversation)
-        try:
-            return await chat.send(said, output_type=output_type, **options)
-        except Exception:
-            if conversation is None:
-                await self.store.delete_conversation(chat.id)  # nothing was said in it
-            raise
+        """Say something, in a new conversation if none is named: it is stored with the turn, or neither is.
+        As `ConversationHandle.send`."""
+        if conversation is not None:
+            chat = await self.conversation(conversation)
+        else:
+            new = self._new_conversation(None, {})
+            chat = ConversationHandle(new.id, self._engine, opens=new)
+        return await chat.send(said, output_type=output_type, **options)
+
+    def _new_conversation(self, user: str | None, settings: ConversationOptions) -> Conversation:
+        now, id = self.services.clock(), new_id("conv")
+        stored = changed({}, as_json(settings))
+        self.services.workspaces.find(settings.get("workspace"), id)
+        return Conversation(id, user=user, settings=stored, created=now, updated=now)
 
     async def put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
         """Keep a file: a part to be sent. What no message holds within an hour may be removed."""
