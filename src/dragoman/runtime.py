@@ -403,10 +403,11 @@ class Runtime:
         return await export_conversation(self.store, conversation)
 
     async def export_markdown(self, conversation: str) -> str:
-        """The path to the leaf, for reading."""
+        """The path to the leaf, for reading, and what is queued."""
         info = await self.store.conversation(conversation)
+        queued = [one.message for one in await self.store.queued(conversation=conversation)]
         messages, _ = await self.store.messages(conversation)
-        return markdown(info, Tree(messages).path(info.leaf))
+        return markdown(info, Tree(messages).path(info.leaf), queued)
 
     async def import_conversation(
         self, data: Mapping[str, JsonValue], *, user: str | None = None

@@ -93,6 +93,7 @@ class Queued:
     turn: str
     conversation: str
     message: Message
+    fact: str = ""  # its first
 
 
 @dataclass(slots=True)

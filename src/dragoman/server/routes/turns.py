@@ -16,7 +16,7 @@ from dragoman.server.context import Context, Key, Person, TheContext
 from dragoman.server.routes.events import LastEventId, stream_of
 from dragoman.server.stream import OVER, EventStream, follow_turn
 from dragoman.server.stream_events import TurnEvent
-from dragoman.server.views import state_of
+from dragoman.server.views import queued_turns, state_of
 from dragoman.store.store import TurnRow
 from dragoman.turn.context_use import ContextUse
 from dragoman.turn.facts import FACT, Fact
@@ -47,11 +47,15 @@ async def send(
 
 @router.get("/turns/{id}")
 async def turn(context: TheContext, person: Person, id: str) -> shapes.TurnInfo:
-    """Its state and usage. `queued` means that it waits for the turn before it, for a worker, or for a place
-    under a limit; `interrupted`, that nobody runs it: it can be continued, or cancelled."""
+    """Its state and usage. `queued` means that it waits for the turn before it, for a worker, for a place
+    under a limit, or for what `waits_for` says; `interrupted`, that nobody runs it: it can be continued, or
+    cancelled."""
     if (waiting := await context.queued(id, person)) is not None:
-        message = waiting.message
-        return shapes.TurnInfo(id, waiting.conversation, message.id, "queued", True, message.created, Usage())
+        (queued,) = await queued_turns(context.runtime, [waiting])
+        message, why = waiting.message, queued.waits_for
+        return shapes.TurnInfo(
+            id, waiting.conversation, message.id, "queued", True, message.created, Usage(), why
+        )
     return await _info(context, await context.turn(id, person))
 
 
