@@ -209,3 +209,26 @@ async def test_a_worker_keeps_to_the_denials_of_the_web_node(tmp_path: Path, pos
     assert states["hold"] is CallState.COMPLETED
     assert states["shell"] is CallState.REJECTED
     assert shell.ran == []
+
+
+async def test_a_task_keeps_to_the_node_that_accepted_its_giver(tmp_path: Path) -> None:
+    """P13 x P14: the giver came in where shell is denied; the task is given by a node that allows it."""
+    shell = Shell()
+    shell.go.set()
+
+    def script(request: Any) -> Any:
+        made = [call.tool for message in request.messages for call in message.calls]
+        if request.messages[0].text == "Task":
+            return says("over") if made else calls("shell", command="ls")
+        return [calls("hold"), calls("task", agent="clerk", request="Task"), says("done")][len(made)]
+
+    options: dict[str, Any] = {"tools": shell.tools, "agents": [Agent(name="clerk")]}
+    async with runtime_with(tmp_path, script, deny=["shell"], ask=["hold"], **options) as strict:
+        turn = await strict.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+    async with runtime_with(tmp_path, script, **options) as loose, asyncio.timeout(PATIENCE):
+        await loose.answer(question, allow_once())
+        result = await loose.turn(turn.id).result()
+        assert [call.state for call in calls_of(result.messages)] == [CallState.COMPLETED] * 2
+    assert shell.ran == []

@@ -101,7 +101,7 @@ async def settle_by_rules(
     services = runtime.services
     authority = Authority(
         rules=services.rules,
-        bounds=services.bounds,
+        bounds=[*services.bounds, *services.later_denials(())],
         grants=await load_grants(services, conversation, _folder(runtime)),
     )
     asked = []
