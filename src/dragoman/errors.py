@@ -8,6 +8,7 @@ DragomanError
 ├── BadRequest              the caller asked for something that cannot be; nothing was stored
 │   ├── NotFound            no such conversation, message, turn, call or question
 │   ├── TurnBusy            a turn of this branch is still running
+│   ├── KeyReused           the idempotency key of a send was used for something else
 │   ├── TurnEnded           the turn is over: it can be neither steered nor answered
 │   ├── AlreadyAnswered     somebody else was first
 │   └── RevertConflict      files were changed since: going back would lose that
@@ -131,6 +132,20 @@ class TurnBusy(BadRequest):
             "wait for it, cancel it, steer it, or let the message queue"
         )
         self.turn = turn
+
+
+class KeyReused(BadRequest):
+    """The idempotency key (`key`) was used within a day for a send that said something else.
+
+    Use a new key for each send; repeat a key only to repeat the same send.
+    """
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"The idempotency key {key!r} was used for another send. Use a new key for each send, "
+            "and repeat it only with the same content."
+        )
+        self.key = key
 
 
 class TurnEnded(BadRequest):

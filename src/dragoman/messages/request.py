@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.messages.events import Event
 from dragoman.messages.message import Message, Role
 from dragoman.messages.parts import Part, Text, ToolCall
 from dragoman.messages.questions import Rule
@@ -56,6 +57,10 @@ class OutputSpec:
     retries: int = 3  # how often the model may try again
 
 
+ReplyFilter: TypeAlias = Callable[[Event | None], Sequence[Event]]
+"""What each event of a reply becomes before anything else sees it. None: no more events come."""
+
+
 @dataclass(slots=True, frozen=True)
 class LostReply:
     """An attempt at a reply that came to no end: what its provider said by then that it used."""
@@ -92,6 +97,7 @@ class Request:
     deadline: float | None = field(default=None, compare=False, repr=False)  # for a wait between attempts
     lost: list[LostReply] = field(default_factory=list, compare=False, repr=False)  # for who counts them
     texts: list[str] = field(default_factory=list, compare=False, repr=False)  # of attached files, as sent
+    read_reply: ReplyFilter | None = field(default=None, compare=False, repr=False)
 
     def set_messages(self, messages: Iterable[Message | RequestMessage]) -> None:
         """Replace the messages. Of each, only what a request may carry is taken: its role and its parts."""

@@ -73,6 +73,10 @@ class ModelChain:
     def __repr__(self) -> str:
         return f"ModelChain({self.name!r})"
 
+    @property
+    def reads_text(self) -> bool:
+        return any(model.reads_text for model in self.models)
+
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
         for model in self.models:
             model.check_options(options)

@@ -275,6 +275,11 @@ class ServedModel:
             names += [name for name in NAMES if request.format_rules and self._is_granted(name, request)]
         return formats(*names) if names else None
 
+    @property
+    def reads_text(self) -> bool:
+        """Whether its text may hold calls."""
+        return self.type == CHAT and self.traits.spills != NONE and not self._habits.calls
+
     def _may_write_calls(self, request: Request) -> bool:
         """Whether its text is searched for calls at all: not without tools, nor after a native call."""
         if self._habits.calls or not (request.tools or _has_calls(request)):

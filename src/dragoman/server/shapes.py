@@ -80,10 +80,12 @@ class Page:
 
 @dataclass(slots=True)
 class QueuedTurn:
-    """A message of a person that waits for the turn before it."""
+    """A message of a person that waits for the turn before it; or, if that is over, for what `waits_for`
+    says."""
 
     id: str
     message: Message
+    waits_for: str | None = None
 
 
 @dataclass(slots=True)
@@ -136,6 +138,7 @@ class TurnInfo:
     live: bool
     started: float
     usage: Usage
+    waits_for: str | None = None
 
 
 @dataclass(slots=True)

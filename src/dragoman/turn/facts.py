@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue
 
 from dragoman.messages.codec import Codec
 from dragoman.messages.parts import CallState
+from dragoman.messages.questions import Rule
 from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.messages.usage import Usage
 
@@ -24,6 +25,16 @@ class CallChange:
     call: str
     arguments: dict[str, JsonValue] | None = None
     result: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class NodeRules:
+    """The rules of the node that accepted a send. Whichever node runs the turn keeps to them, too (P14)."""
+
+    rules: tuple[Rule, ...] = ()  # of its settings
+    agent: tuple[Rule, ...] = ()  # of the agent the turn begins with
+    mode: str = "auto"
+    review: str | dict[str, str] = "never"
 
 
 @dataclass(slots=True, frozen=True)
@@ -47,6 +58,7 @@ class TurnOptions:
     traceparent: str | None = None  # the trace that whoever started it belongs to, as W3C writes it
     again_from: CallChange | None = None  # it begins in the middle of an earlier one
     state: JsonValue = None  # what an application shares with its agent, as it brought it
+    accepted: NodeRules | None = None  # None: by a version that did not store them
 
     def under(self, later: TurnOptions) -> TurnOptions:
         """These, with what the later ones say over them. What was found out at the start is found anew."""

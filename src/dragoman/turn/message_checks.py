@@ -25,15 +25,22 @@ async def check_attached(store: Store, message: Message) -> None:
             await store.blob_size(file.blob)
 
 
-async def check_message(store: Store, model: Model, message: Message, parent: str | None) -> None:
+async def check_message(
+    store: Store,
+    model: Model,
+    message: Message,
+    parent: str | None,
+    history: Sequence[Message] | None = None,
+) -> None:
     """BadRequest where the model cannot take what the message holds, or misses what it must have. `parent` is
-    the message it stands below; models that do not talk may go back to a picture or a sound before it."""
+    the message it stands below; models that do not talk may go back to a picture or a sound before it.
+    `history` is what stands before it where that is not stored yet."""
     if (check := getattr(model, "check_message", None)) is None:  # a model of one's own may have none
         _check_files(model, message.files)
         return
     earlier: Sequence[Sequence[Part]] = ()
     if type_of(model) != CHAT and parent is not None:
-        messages, _ = await store.messages(message.conversation)
+        messages = history if history is not None else (await store.messages(message.conversation))[0]
         with suppress(NotFound):
             earlier = [one.parts for one in reversed(Tree(messages).path(parent))]
     check(message.parts, earlier)

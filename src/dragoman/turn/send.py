@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,12 +12,16 @@ from pydantic import JsonValue
 from typing_extensions import TypedDict, Unpack
 
 from dragoman.errors import BadRequest
+from dragoman.messages.codec import Codec
+from dragoman.messages.parts import Part, Text
 from dragoman.messages.questions import Mode
 from dragoman.messages.request import OutputSpec, ToolSpec
+from dragoman.store.turns import KEPT, SendKey
 from dragoman.tools.review import ReviewPolicy
 from dragoman.turn.client_tools import check_client_tools
 from dragoman.turn.facts import TurnOptions
 from dragoman.turn.output import Output
+from dragoman.turn.said import said_parts
 from dragoman.turn.settings import checked
 
 _STORED = ("model", "mode", "system", "options", "agent", "tools", "dialect")
@@ -53,6 +58,33 @@ class TurnInputs:
 
 
 NO_INPUTS = TurnInputs()
+
+
+_SENT: Codec[tuple[str | None, str | None, bool, tuple[Part, ...], TurnOptions]] = Codec(
+    tuple[str | None, str | None, bool, tuple[Part, ...], TurnOptions]
+)
+_LONGEST_KEY = 255
+
+
+def send_key(name: str, sent: bytes, now: float) -> SendKey:
+    """The idempotency key of a send, for what is `sent` with it. BadRequest where it cannot be one."""
+    given: object = name
+    if not isinstance(given, str) or not 0 < len(given.strip()) <= _LONGEST_KEY or not given.isprintable():
+        raise BadRequest(f"An idempotency key has 1 to {_LONGEST_KEY} printable characters: not {name!r}.")
+    return SendKey(name, hashlib.sha256(sent).hexdigest(), now - KEPT)
+
+
+def sent_bytes(
+    conversation: str | None,
+    said: str | Sequence[Part],
+    parent: str | None,
+    options: TurnOptions,
+    *,
+    queue: bool,
+) -> bytes:
+    """All that a send says, to be compared with what another one with the same key says."""
+    parts = (Text(said),) if isinstance(said, str) else said_parts(said)
+    return _SENT.dump((conversation, parent, queue, parts, options)).encode()
 
 
 def turn_options(output: OutputSpec | None = None, /, **said: Unpack[SendOptions]) -> TurnOptions:

@@ -1377,10 +1377,14 @@ export interface components {
             queued: components["schemas"]["QueuedTurn"][];
             steering: components["schemas"]["SteeringMessage"][];
         };
-        /** @description A message of a person that waits for the turn before it. */
+        /**
+         * @description A message of a person that waits for the turn before it; or, if that is over, for what `waits_for`
+         *     says.
+         */
         QueuedTurn: {
             id: string;
             message: components["schemas"]["Message"];
+            waits_for: string | null;
         };
         /** @description What a model thought. `wire` and `opaque` say where it may be replayed, and with which bytes. */
         Reasoning: {
@@ -2098,6 +2102,7 @@ export interface components {
             live: boolean;
             started: number;
             usage: components["schemas"]["Usage"];
+            waits_for: string | null;
         };
         TurnStart: {
             turn: string;

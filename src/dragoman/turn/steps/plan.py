@@ -146,7 +146,6 @@ async def plan_answered(
 async def answer_meanwhile(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> Answer | None:
     """What a rule says that was given while a person was about to be asked: who gave it found no question yet
     that it could have settled."""
-    prepared.services.grants.forget()  # another process may have given it
     verdict = _authorized(tool, call, await _authority(prepared, tool, call, (), None))
     return answer_by_rule(verdict, Answer("allow", "always", at=prepared.log.now()))
 
@@ -285,7 +284,7 @@ async def _authority(
         prepared.mode,
         workspace=prepared.workspace,
         tool=tool,
-        outer=prepared.outer,
+        givers=prepared.givers,
         grants=grants,
         wishes=wishes,
         format=f"{call.format} {_model_of(prepared, call)}" if call.guessed else "",

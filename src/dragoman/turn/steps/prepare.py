@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,9 +21,9 @@ from dragoman.tools.review import review_of
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group, Offer
 from dragoman.turn.agent import Agent
-from dragoman.turn.authority import bounds_in, load_grants
+from dragoman.turn.authority import Givers, bounds_in, load_grants
 from dragoman.turn.client_tools import client_tools_of
-from dragoman.turn.handoff import NAME, agents_in, handoff_tool, keep_agent, rules_of
+from dragoman.turn.handoff import NAME, agents_in, handoff_tool, keep_agent
 from dragoman.turn.layers import options_of, switches_of, system_layers, system_of
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
@@ -52,7 +52,7 @@ class PreparedTurn:
     model: Model
     mode: Mode
     workspace: Workspace | None = None
-    outer: list[Sequence[Rule]] = field(default_factory=list)  # of the turns on whose behalf this one runs
+    givers: Givers = field(default_factory=Givers)
     kept: dict[str, Group] = field(default_factory=dict)  # of the toolbox, as it was at the first request
 
     def watch_events(self) -> None:
@@ -71,7 +71,9 @@ class PreparedTurn:
 
     def review(self, tool: Tool, offered_as: str) -> Review:
         """Which of its results a person sees first: by the strictest of tool, settings and conversation."""
-        return review_of(tool, self.services.review, _setting(self.log, "review"), offered_as=offered_as)
+        node: Any = accepted.review if (accepted := self.log.turn.options.accepted) is not None else None
+        said = _setting(self.log, "review")
+        return review_of(tool, self.services.review, node, said, offered_as=offered_as)
 
 
 @dataclass(slots=True, frozen=True)
@@ -109,8 +111,8 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
         output=_output_of(services, log),
     )
     mode = mode_of(services, log, *earlier, agent)
-    outer: list[Sequence[Rule]] = [*rules_of(services, earlier)]
-    return PreparedTurn(services, log, signals, hooks, view, agent, model, mode, workspace, outer)
+    givers = Givers.of(options, earlier)
+    return PreparedTurn(services, log, signals, hooks, view, agent, model, mode, workspace, givers)
 
 
 def _output_of(services: Services, log: TurnLog) -> Output[Any] | None:
@@ -135,7 +137,7 @@ async def hand_over(prepared: PreparedTurn) -> PreparedTurn:
     """The same turn, for whoever it was handed to meanwhile: by several, where an answer was copied."""
     services, log = prepared.services, prepared.log
     *earlier, agent = agents_in(services, log)
-    binding = [rules for rules in rules_of(services, earlier) if rules not in prepared.outer]
+    binding = [one for one in earlier if one not in prepared.givers.agents]
     if agent is prepared.agent and not binding:
         return prepared
     await keep_agent(services, log)
@@ -143,7 +145,8 @@ async def hand_over(prepared: PreparedTurn) -> PreparedTurn:
     prepared.view.hand_to(agent, model)
     log.publish(Notice(f"{agent.name} goes on", "handoff"))
     mode = mode_of(services, log, *earlier, agent)
-    return replace(prepared, agent=agent, model=model, mode=mode, outer=[*prepared.outer, *binding])
+    givers = Givers([*prepared.givers.agents, *binding], prepared.givers.nodes)
+    return replace(prepared, agent=agent, model=model, mode=mode, givers=givers)
 
 
 def model_of(services: Services, log: TurnLog, agent: Agent, *, handed: bool = False) -> Model:
@@ -300,7 +303,9 @@ def mode_of(services: Services, log: TurnLog, *agents: Agent) -> Mode:
     """As the send or the conversation says, else the agent. Of a task, and where agents handed over, the
     strictest of all that was said. Of a word nobody knows, the careful reading."""
     said = log.turn.options.mode or _setting(log, "mode")
-    own = [agent.mode or (None if said else services.mode) for agent in agents]
+    node = accepted.mode if (accepted := log.turn.options.accepted) is not None else services.mode
+    nodes = max(services.mode, node, key=lambda mode: MODES.index(mode if mode in MODES else "ask"))
+    own = [agent.mode or (None if said else nodes) for agent in agents]
     alone = len(agents) == 1 and log.conversation.parent is None
     wanted = [said] if said and alone else [said, *own]
     known = [mode if mode in MODES else "ask" for mode in wanted if mode]
@@ -333,7 +338,10 @@ def _has_called(log: TurnLog, model: str) -> bool:
 
 
 async def _format_rules(prepared: PreparedTurn) -> tuple[Rule, ...]:
-    """What people decided about formats that models are not known to write (D7)."""
+    """What people decided about formats that models are not known to write (D7), for a model whose text is
+    read."""
+    if not getattr(prepared.model, "reads_text", False):  # custom models need not say so
+        return ()
     grants = await load_grants(
         prepared.services, prepared.log.conversation.id, prepared.log.turn.options.workspace
     )

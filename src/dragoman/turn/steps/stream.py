@@ -65,14 +65,15 @@ async def stream(ready: RequestReady) -> Streamed:
     timing.begin(ready.attempt)
     log.publish(StepStart(ready.step, ready.attempt, draft.id, log.tip, model))
     end = MessageEnd("unknown")
-    take = _taker(prepared, draft)
+    take, read = _taker(prepared, draft), ready.request.read_reply
     try:
         with within(log.trace, "request", ready.step, ready.attempt):
             async with aclosing(prepared.model.stream(ready.request, ready.reply)) as replies:
-                async for events in replies:
+                async for arrived in replies:
                     if not timing.first:
-                        timing.see(events, log.now)
+                        timing.see(arrived, log.now)
                         log.count_lost(ready.request)  # before the wait for the next attempt
+                    events = arrived if read is None else [one for each in arrived for one in read(each)]
                     for event in events:
                         if type(event) is FileAdded or type(event) is FilePartial:
                             await store_made(event, log.store, log.conversation.owner, log.now())
@@ -80,6 +81,10 @@ async def stream(ready: RequestReady) -> Streamed:
                             end = event
                         else:
                             take(event)
+    except BaseException:
+        for event in read(None) if read is not None else ():
+            take(event)  # T8: what has arrived is kept
+        raise
     finally:
         log.count_lost(ready.request)
     end = _told_as_it_is(end, draft.message)
