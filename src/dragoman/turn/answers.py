@@ -66,8 +66,10 @@ def answer_by_rule(verdict: Verdict | None, made: Answer) -> Answer | None:
 def grant_of(
     answer: Answer, rule: Rule, conversation: str | None, user: str | None, folder: str | None
 ) -> Grant:
-    """The rule for as long as the answer says. None for the conversation, user or folder is every one."""
+    """The rule for as long as the answer says. None for the conversation, user or folder is every one: a
+    text format belongs to a model, wherever it works."""
     until = answer.at + _HOUR if answer.scope == "hour" else None
+    folder = None if rule.permission == "format" else folder
     return Grant(new_id("grant"), rule, conversation, answer.at, user, folder, until)
 
 
