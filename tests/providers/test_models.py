@@ -21,7 +21,6 @@ from dragoman.messages.events import (
     TextDelta,
 )
 from dragoman.messages.parts import File, Text
-from dragoman.messages.questions import Rule
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Provider, load_catalog
@@ -324,9 +323,9 @@ async def test_d6_a_native_call_of_an_earlier_process_counts_too() -> None:
     assert (text_of(events), starts(events)) == (WRITTEN["hermes"], [])
 
 
-async def test_d7_a_format_that_a_rule_names_is_read() -> None:
+async def test_d7_a_format_that_was_granted_is_read() -> None:
     asked = question(tools=(ADD,))
-    asked.format_rules = (Rule("format", "gemma *", "allow"),)
+    asked.may_write = lambda name, model: name == "gemma"
     async with loopback(says(WRITTEN["gemma"])) as server, runtime_with(server.url) as models:
         events = await ask(models(), asked)
     assert (text_of(events), starts(events)) == ("", [("add", "gemma", False)])

@@ -56,7 +56,7 @@ class Privacy(Plugin):
             request.output = replace(request.output, schema=_deep(request.output.schema, mask.hide))
         request.options = _deep(request.options, mask.hide)
         request.extra = _deep(request.extra, mask.hide)
-        request.read_reply = Unmasked(mask, as_json=request.output is not None)
+        request.filter_reply(Unmasked(mask, as_json=request.output is not None))
         messages = []
         for message in request.messages:
             parts = [_masked(mask, await _with_texts(mask, part, turn)) for part in message.parts]

@@ -26,7 +26,6 @@ from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
 from dragoman.providers.media import Others, check_media_message, measured
 from dragoman.providers.tables import ASK, NONE
-from dragoman.tools.permissions import decide
 from dragoman.wire.files import files_of, without_files
 from dragoman.wire.learned import MOST_LESSONS, Learned, is_broken_file
 from dragoman.wire.options import merge_options, with_extra, with_tool_choice, without_removed
@@ -272,7 +271,7 @@ class ServedModel:
         known = self.traits.spills
         if not was_chosen and known != NONE and self._may_write_calls(request):
             names += [known] if known != ASK else []
-            names += [name for name in NAMES if request.format_rules and self._is_granted(name, request)]
+            names += [name for name in NAMES if request.may_write and request.may_write(name, self.name)]
         return formats(*names) if names else None
 
     @property
@@ -291,9 +290,6 @@ class ServedModel:
         """Whether text that looks like a call in another format is asked about (D7)."""
         spills = self.traits.spills
         return bool(request.tools) and spills not in (NONE, ANY.name) and self._may_write_calls(request)
-
-    def _is_granted(self, format: str, request: Request) -> bool:
-        return decide("format", (f"{format} {self.name}",), request.format_rules).action == "allow"
 
     def _calls_as(self, request: Request) -> str:
         """`native`, or the dialect in which this reply is to have its calls."""

@@ -139,6 +139,32 @@ class TurnInfo:
     started: float
     usage: Usage
     waits_for: str | None = None
+    rounds: int = 0
+    calls: list[CallInfo] = field(default_factory=list)
+    ended: float | None = None
+    finish: str = ""
+    limit: str = ""
+    error: TurnError | None = None
+    trail_size: int = 0
+    answer_slice: tuple[int, int] = (0, 0)
+
+
+@dataclass(slots=True)
+class CallInfo:
+    """A call of a turn."""
+
+    id: str
+    tool: str
+    state: str
+
+
+@dataclass(slots=True)
+class TurnError:
+    """Why a turn failed."""
+
+    message: str
+    kind: str
+    retryable: bool
 
 
 @dataclass(slots=True)

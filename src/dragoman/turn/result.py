@@ -9,6 +9,7 @@ from typing import Generic, cast
 
 from typing_extensions import TypeVar
 
+from dragoman.conversation.window import trail_and_answer
 from dragoman.errors import OutputInvalid, ProviderError
 from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
@@ -30,6 +31,18 @@ class TurnResult(Generic[T]):
     limit: str = ""  # which one was reached, in words: then the answer was asked for without tools
     finish: str = ""  # how its last reply ended: stop, length, refusal, … (`messages/endings.py`)
     _output: Output[T] | None = field(default=None, repr=False)
+
+    @property
+    def trail_size(self) -> int:
+        """How long the trail is: the turn's calls and results as one text, which stands before its answer
+        where the policy for earlier tool use is `hint`."""
+        return self.answer_slice[0]
+
+    @property
+    def answer_slice(self) -> tuple[int, int]:
+        """Where the answer begins and ends in the text of trail and answer."""
+        trail, answer = trail_and_answer(self.messages)
+        return len(trail), len(trail) + len(answer)
 
     @property
     def output(self) -> T:

@@ -22,6 +22,7 @@ from dragoman.turn.context_use import ContextUse
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import replay
+from dragoman.turn.result import result_of
 
 router = api_router("turns")
 _PLACE = re.compile(rf"^([0-9]{{1,18}}|{OVER})$")  # the id of an event of a turn
@@ -157,13 +158,23 @@ async def steer(context: TheContext, person: Person, id: str, body: bodies.Messa
 
 
 async def _info(context: Context, row: TurnRow) -> shapes.TurnInfo:
-    """Also of a turn whose facts cannot be read: what it used is not known then."""
+    """Also of a turn whose facts cannot be read: its rounds, calls and usage are unknown then."""
     state = await state_of(context.runtime, row)
+    info = shapes.TurnInfo(row.id, row.conversation, row.message, state, row.live, row.created, Usage())
     try:
-        usage = replay(await _facts(context, row.id)).usage
+        turn = replay(await _facts(context, row.id))
+        snapshot = await context.runtime.turn(row.id).snapshot()
     except DragomanError:
-        usage = Usage()
-    return shapes.TurnInfo(row.id, row.conversation, row.message, state, row.live, row.created, usage)
+        return info
+    result = result_of(row.id, turn, snapshot.messages, None)
+    tools = {call.id: call.tool for message in snapshot.messages for call in message.calls}
+    info.usage, info.rounds = turn.usage, turn.rounds
+    info.calls = [shapes.CallInfo(id, tools.get(id, ""), call.state) for id, call in turn.calls.items()]
+    info.ended, info.finish, info.limit = turn.ended or None, result.finish, turn.limit
+    if (failed := turn.error) is not None:
+        info.error = shapes.TurnError(failed.error, failed.kind, failed.retryable)
+    info.trail_size, info.answer_slice = result.trail_size, result.answer_slice
+    return info
 
 
 async def _facts(context: Context, turn: str) -> list[Fact]:

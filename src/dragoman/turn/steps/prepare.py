@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +16,7 @@ from dragoman.messages.ids import new_id
 from dragoman.messages.parts import ToolCall
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import Request
-from dragoman.tools.permissions import hidden
+from dragoman.tools.permissions import decide, hidden
 from dragoman.tools.review import review_of
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group, Offer
@@ -198,7 +198,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         ),
         dialect=_dialect(log),
         has_called=partial(_has_called, log),
-        format_rules=await _format_rules(prepared),
+        may_write=await _granted_formats(prepared),
         continues=bool(log.path) and log.path[-1].role == "assistant" and log.path[-1].finish == "pause",
     )
     for plugin in hooks.system_prompt if talks else ():
@@ -337,15 +337,18 @@ def _has_called(log: TurnLog, model: str) -> bool:
     )
 
 
-async def _format_rules(prepared: PreparedTurn) -> tuple[Rule, ...]:
-    """What people decided about formats that models are not known to write (D7), for a model whose text is
+async def _granted_formats(prepared: PreparedTurn) -> Callable[[str, str], bool] | None:
+    """What people decided about formats that models are not known to write (D7), if the model's text is
     read."""
     if not getattr(prepared.model, "reads_text", False):  # custom models need not say so
-        return ()
+        return None
     grants = await load_grants(
         prepared.services, prepared.log.conversation.id, prepared.log.turn.options.workspace
     )
-    return tuple(rule for rule in (*prepared.rules, *grants) if rule.permission == "format")
+    rules = [rule for rule in (*prepared.rules, *grants) if rule.permission == "format"]
+    if not rules:
+        return None
+    return lambda name, model: decide("format", (f"{name} {model}",), rules).action == "allow"
 
 
 def _setting(log: TurnLog, name: str) -> Any:

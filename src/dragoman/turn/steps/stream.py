@@ -18,7 +18,7 @@ from dragoman.messages.events import (
     ReasoningStart,
     StepStart,
 )
-from dragoman.messages.fold import Draft
+from dragoman.messages.fold import Draft, DraftView
 from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
 from dragoman.store.store import Change
@@ -65,7 +65,7 @@ async def stream(ready: RequestReady) -> Streamed:
     timing.begin(ready.attempt)
     log.publish(StepStart(ready.step, ready.attempt, draft.id, log.tip, model))
     end = MessageEnd("unknown")
-    take, read = _taker(prepared, draft), ready.request.read_reply
+    take, read = _taker(prepared, draft), ready.request.read_reply if ready.request.filters else None
     try:
         with within(log.trace, "request", ready.step, ready.attempt):
             async with aclosing(prepared.model.stream(ready.request, ready.reply)) as replies:
@@ -144,7 +144,7 @@ def _taker(prepared: PreparedTurn, draft: Draft) -> Callable[[Event], None]:
     log, view = prepared.log, prepared.view
     apply, publish = draft.apply, log.publish
     calls = 0
-    watchers = prepared.hooks.stream_data
+    watchers, seen = prepared.hooks.stream_data, DraftView(draft)
     began = 0.0
 
     def take(event: Event) -> None:
@@ -162,6 +162,6 @@ def _taker(prepared: PreparedTurn, draft: Draft) -> Callable[[Event], None]:
         apply(event)
         publish(event)
         for plugin in watchers:
-            plugin.on_stream_data(event, draft, view)
+            plugin.on_stream_data(event, seen, view)
 
     return take
