@@ -119,6 +119,9 @@ export interface components {
             origin: string | null;
             by: string | null;
             at: number | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         Begun: {
             turn: string;
@@ -167,6 +170,9 @@ export interface components {
              * @constant
              */
             type: "call.asked";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         CallEnd: {
             call: string;
@@ -280,6 +286,9 @@ export interface components {
             copied: boolean;
             runs: components["schemas"]["ToolRun"][];
             waits: components["schemas"]["Wait"][];
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         Cancel: {
             /** @default  */
@@ -574,6 +583,9 @@ export interface components {
             name: string;
             note: string | null;
             reason: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         DaySpent: {
             day: string;
@@ -699,6 +711,9 @@ export interface components {
              * @constant
              */
             type: "error";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         ErrorRaised: {
             message: string;
@@ -713,6 +728,9 @@ export interface components {
              * @constant
              */
             type: "error";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /**
          * @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`).
@@ -839,6 +857,9 @@ export interface components {
             state: string | null;
             tools: components["schemas"]["ToolView"][];
             problem: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description The provider did something itself, such as a search: a whole part of the reply, at once. */
         ItemAdded: {
@@ -978,6 +999,9 @@ export interface components {
             };
             /** @default false */
             last_resort: boolean;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         NamedPrompt: {
             name: string;
@@ -1150,6 +1174,9 @@ export interface components {
              * @constant
              */
             type: "notice";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description The call that opened a sub-conversation. */
         Origin: {
@@ -1188,6 +1215,11 @@ export interface components {
             errors?: {
                 [key: string]: unknown;
             }[];
+            /** @default  */
+            code?: string;
+            values?: {
+                [key: string]: unknown;
+            };
         };
         Prompt: {
             /** @example Review this text: */
@@ -1253,6 +1285,9 @@ export interface components {
             signs_in: string | null;
             address: string | null;
             own: boolean;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         ProviderSetupList: {
             file: string;
@@ -1267,6 +1302,9 @@ export interface components {
             models: string[];
             error: string | null;
             advice: ("key" | "address" | "later" | "talk") | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description Any model of a provider can be named, as NAME/MODEL, whether it is listed or not. */
         ProviderView: {
@@ -1276,6 +1314,9 @@ export interface components {
             missing: string | null;
             /** @default false */
             local: boolean;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description Something only a person may decide. Stored: it outlives the process and is answered once. */
         Question: {
@@ -1320,6 +1361,9 @@ export interface components {
             asked: number;
             answer: components["schemas"]["Answer"] | null;
             closed: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description In a conversation's stream the question comes whole, as `/questions/ID` has it. */
         QuestionAsked: {
@@ -1351,6 +1395,9 @@ export interface components {
              * @constant
              */
             type: "call.asked";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
             whole: components["schemas"]["Question"] | null;
         };
         QuestionList: {
@@ -1658,6 +1705,9 @@ export interface components {
             action?: "allow" | "ask" | "deny";
             /** @default  */
             origin?: string;
+            said?: {
+                [key: string]: components["schemas"]["Said-Input"];
+            } | null;
         };
         /** @description `permission` is a tool's permission word, `pattern` what it is used on. The last match wins. */
         "Rule-Output": {
@@ -1671,6 +1721,9 @@ export interface components {
             action: "allow" | "ask" | "deny";
             /** @default  */
             origin: string;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description What rules and grants say, before mode, bounds and plugins have their say. No rule: it is asked. */
         RuleDecision: {
@@ -1702,6 +1755,22 @@ export interface components {
             /** @default  */
             protocolVersion?: string;
         };
+        /** @description A sentence as it is stored and sent. A value that is a sentence is an object like this one. */
+        "Said-Input": {
+            code: string;
+            text: string;
+            values: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        /** @description A sentence as it is stored and sent. A value that is a sentence is an object like this one. */
+        "Said-Output": {
+            code: string;
+            text: string;
+            values: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
         /** @description A sign-in at an MCP server, and how far it got. No token is in it. */
         ServerLogin: {
             server: string;
@@ -1711,6 +1780,9 @@ export interface components {
             host: string | null;
             until: number | null;
             error: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description Exactly what would run, for a person to confirm. `confirm` is good for this, once, for five minutes. */
         ServerPlan: {
@@ -1757,6 +1829,9 @@ export interface components {
             left_out: string[];
             signs_in: boolean;
             login: components["schemas"]["ServerLogin"] | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         ServerSetupList: {
             file: string;
@@ -1857,6 +1932,9 @@ export interface components {
              * @constant
              */
             type: "step.model";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description The provider did not answer: it is asked again after a wait. Nothing of the reply had come yet. */
         StepRetry: {
@@ -1872,6 +1950,9 @@ export interface components {
              * @constant
              */
             type: "step.retry";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description A request goes out. `attempt` above 1 means: drop what came of `message` before, it is asked again. */
         StepStart: {
@@ -2011,6 +2092,9 @@ export interface components {
             attachments: components["schemas"]["File-Output"][];
             blob: string | null;
             note: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description One start of a call's tool. A call that was repeated after a crash has several. */
         ToolRun: {
@@ -2088,6 +2172,9 @@ export interface components {
              * @constant
              */
             type: "turn.end";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["FileAdded"] | components["schemas"]["FilePartial"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
         TurnInfo: {
@@ -2204,6 +2291,9 @@ export interface components {
             started: number;
             retrying: string | null;
             arriving: components["schemas"]["FilePartial"] | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         UploadLimits: {
             upload: number;
@@ -2381,6 +2471,8 @@ export type RuleDecision = components['schemas']['RuleDecision'];
 export type RuleList = components['schemas']['RuleList'];
 export type RuleView = components['schemas']['RuleView'];
 export type RunAgentInput = components['schemas']['RunAgentInput'];
+export type SaidInput = components['schemas']['Said-Input'];
+export type SaidOutput = components['schemas']['Said-Output'];
 export type ServerLogin = components['schemas']['ServerLogin'];
 export type ServerPlan = components['schemas']['ServerPlan'];
 export type ServerPromptList = components['schemas']['ServerPromptList'];

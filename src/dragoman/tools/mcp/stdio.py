@@ -16,6 +16,7 @@ from mcp.client._transport import TransportStreams
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
+from dragoman.sentences import sentence
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.messages import read_message
 
@@ -39,7 +40,7 @@ async def open_program(
     environment |= env
     found = shutil.which(command, path=environment.get("PATH"))
     if found is None:
-        raise FileNotFoundError(f"there is no program {command!r}")
+        raise FileNotFoundError(sentence("mcp.no_program", command=command))
     process = await anyio.open_process(
         [found, *args], env=environment, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
     )
