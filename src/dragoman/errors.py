@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dragoman.sentences import sentence
+
 ENDS_THE_PROGRAM = (KeyboardInterrupt, SystemExit)
 """All else that is no Exception, such as a failed test or a panic of Rust code, counts as one."""
 
@@ -65,11 +67,19 @@ class ProviderError(DragomanError):
         self.sent: frozenset[str] = frozenset()  # the fields of the body that was refused
 
     def __str__(self) -> str:
-        return f"{self.without_hint.removesuffix('.')}. {self.hint}" if self.hint else self.without_hint
+        if not self.hint:
+            return self.without_hint
+        return sentence("provider.with_hint", message=_without_stop(self.without_hint), hint=self.hint)
 
     @property
     def without_hint(self) -> str:
-        return f"{self.message.removesuffix('.')} (HTTP {self.status})" if self.status else self.message
+        if not self.status:
+            return self.message
+        return sentence("provider.with_status", message=_without_stop(self.message), status=self.status)
+
+
+def _without_stop(text: str) -> str:
+    return text.removesuffix(".") if text.endswith(".") else text  # which keeps a code
 
 
 class ContextOverflow(ProviderError):
@@ -115,7 +125,8 @@ class NotFound(BadRequest):
     """
 
     def __init__(self, noun: str, id: str, hint: str = "") -> None:
-        super().__init__(f"there is no {noun} {id!r}" + (f": {hint}" if hint else ""))
+        said = sentence("not_found", noun=noun, id=id)
+        super().__init__(sentence("not_found.hint", said=said, hint=hint) if hint else said)
         self.noun = noun
         self.id = id
 
@@ -127,10 +138,7 @@ class TurnBusy(BadRequest):
     """
 
     def __init__(self, turn: str) -> None:
-        super().__init__(
-            f"turn {turn} of this branch is still running: "
-            "wait for it, cancel it, steer it, or let the message queue"
-        )
+        super().__init__(sentence("turn.busy", turn=turn))
         self.turn = turn
 
 
@@ -155,7 +163,7 @@ class TurnEnded(BadRequest):
     """
 
     def __init__(self, turn: str, state: str) -> None:
-        super().__init__(f"turn {turn} is over ({state}): send a new message instead")
+        super().__init__(sentence("turn.over", turn=turn, state=state))
         self.turn = turn
         self.state = state
 
@@ -167,7 +175,7 @@ class AlreadyAnswered(BadRequest):
     """
 
     def __init__(self, question: str, how: str) -> None:
-        super().__init__(f"question {question} was already answered: {how}")
+        super().__init__(sentence("question.answered", question=question, how=how))
         self.question = question
         self.how = how
 
@@ -181,8 +189,8 @@ class RevertConflict(BadRequest):
     def __init__(self, conflicts: Sequence[tuple[str, str]]) -> None:
         shown = "; ".join(f"{path}: {why}" for path, why in conflicts[:5])
         more = f"; and {len(conflicts) - 5} more" if len(conflicts) > 5 else ""
-        what = f"going back would lose what was done since ({shown}{more})"
-        super().__init__(f"{what}: go back by force, or put that right first")
+        what = sentence("revert.conflict", files=f"{shown}{more}")
+        super().__init__(sentence("revert.refused", what=what))
         self.conflicts = list(conflicts)
         self.what = what
 
@@ -201,7 +209,7 @@ class Unreadable(DragomanError):
     """
 
     def __init__(self, noun: str, id: str, why: str) -> None:
-        super().__init__(f"{noun} {id} cannot be read: {why}")
+        super().__init__(sentence("store.unreadable", noun=noun, id=id, why=why))
         self.noun = noun
         self.id = id
         self.why = why
@@ -214,7 +222,7 @@ class StoreUnavailable(DragomanError):
     """
 
     def __init__(self, what: str, hint: str, *, retryable: bool = False) -> None:
-        super().__init__(f"{what}: {hint}")
+        super().__init__(sentence("store.unavailable", what=what, hint=hint))
         self.hint = hint
         self.retryable = retryable
 
@@ -254,7 +262,7 @@ class TurnInterrupted(EngineError):
     """
 
     def __init__(self, turn: str) -> None:
-        super().__init__(f"turn {turn} was interrupted: it goes on when the store is opened again")
+        super().__init__(sentence("turn.interrupted", turn=turn))
         self.turn = turn
 
 
@@ -265,6 +273,6 @@ class TurnSetAside(EngineError):
     """
 
     def __init__(self, turn: str, why: str) -> None:
-        super().__init__(f"turn {turn} cannot go on here: {why}")
+        super().__init__(sentence("turn.cannot_go_on", turn=turn, why=why))
         self.turn = turn
         self.why = why

@@ -36,6 +36,7 @@ from dragoman.parameters import (
 )
 from dragoman.plugins.built_in import built_in_plugins
 from dragoman.plugins.snapshots import Snapshots, histories_for
+from dragoman.sentences import sentence
 from dragoman.store.address import StoreFile, StoreServer
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
@@ -176,8 +177,10 @@ class Runtime:
             agents_now=known,
             plugins=[*built_in, *own_plugins],
             rules=[
-                Rule("read_output", "*", "allow", "built in"),
-                Rule("basics.*", "*", "allow", "built in"),  # the calculator and its like hurt nobody
+                Rule("read_output", "*", "allow", sentence("rule.built_in")),
+                Rule(
+                    "basics.*", "*", "allow", sentence("rule.built_in")
+                ),  # the calculator and its like hurt nobody
                 *rules,
                 *(parse_rule(text, "allow", _CALLER) for text in listed("allow", allow)),
                 *(parse_rule(text, "ask", _CALLER) for text in listed("ask", ask)),

@@ -26,6 +26,7 @@ from dragoman.messages.questions import Rule
 from dragoman.providers.catalog import Catalog
 from dragoman.providers.chain import names_in
 from dragoman.runtime import Runtime
+from dragoman.sentences import sentence
 from dragoman.store.address import StoreAddress, StoreFile, is_url, store_address
 from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.tools.builtin import BUILTIN
@@ -127,7 +128,7 @@ def build_runtime(
         ],
         agents=[agent_of(settings, name, table) for name, table in values.get("agents", {}).items()],
         plugins=load_plugins(settings, folders, warnings),
-        rules=[Rule("skills", "*", "allow", "built in"), *_rules(settings, values, "")],
+        rules=[Rule("skills", "*", "allow", sentence("rule.built_in")), *_rules(settings, values, "")],
         later_denials=LaterDenials(settings.files),
         workspace=main,
         workspaces=others,

@@ -15,6 +15,7 @@ from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
 from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
 from dragoman.providers.prices import Price
+from dragoman.sentences import SaidFields, Spoken
 from dragoman.server.unfinished import UnfinishedTurn
 from dragoman.tools.review import REVIEWS
 from dragoman.turn.settings import AUTO
@@ -218,7 +219,7 @@ class ToolView:
 
 
 @dataclass(slots=True)
-class GroupView:
+class GroupView(Spoken):
     name: str
     rules: str
     on: bool
@@ -226,6 +227,7 @@ class GroupView:
     state: str | None
     tools: list[ToolView]
     problem: str | None = None  # why its server is not there
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -234,7 +236,7 @@ class GroupList:
 
 
 @dataclass(slots=True)
-class ModelView:
+class ModelView(Spoken):
     name: str
     provider: str
     title: str
@@ -248,10 +250,11 @@ class ModelView:
     type: ModelType = "chat"  # what it does
     unit_prices: dict[str, float] = field(default_factory=dict)  # for an image, a minute, million_characters
     last_resort: bool = False  # so poor that nothing uses it unless somebody names it
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
-class ProviderView:
+class ProviderView(Spoken):
     """Any model of a provider can be named, as NAME/MODEL, whether it is listed or not."""
 
     name: str
@@ -259,6 +262,7 @@ class ProviderView:
     ready: bool
     missing: str | None = None
     local: bool = False  # it needs no key, and is there while it runs
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -382,12 +386,13 @@ class PromptList:
 
 
 @dataclass(slots=True)
-class CurrentModel:
+class CurrentModel(Spoken):
     """The model that answers where none is named, and what a person should know of it."""
 
     name: str
     note: str | None = None
     reason: str | None = None
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -419,3 +424,5 @@ class Problem:
     detail: str
     type: str = "about:blank"
     errors: list[dict[str, Any]] = field(default_factory=list)
+    code: str = ""  # of the sentence in `detail`, where it has one
+    values: dict[str, Any] = field(default_factory=dict)  # that this sentence was made from

@@ -34,6 +34,7 @@ from dragoman.messages.parts import (
     ToolResult,
     canonical,
 )
+from dragoman.sentences import sentence
 from dragoman.store.access import blobs_of, may_see
 from dragoman.store.store import Store
 
@@ -97,7 +98,7 @@ async def import_conversation(store: Store, data: object, *, user: str | None, n
     queued comes as messages without an answer below the leaf, which stays where it is: nothing runs until a
     person has one of them answered."""
     if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
-        raise BadRequest(f"this is no export of a conversation: its format is not {_FORMAT!r}")
+        raise BadRequest(sentence("export.unknown", format=_FORMAT))
     check_json(data, "the export", margin=_MARGIN)
     made = _renamed(_read(data), user, now)
     brought = {await store.put_blob(blob) for blob in _decoded(data.get("blobs"))}
@@ -119,7 +120,7 @@ def _read(data: Mapping[str, JsonValue]) -> list[_Whole]:
     """The conversation, and those of its tasks, which exports of older versions have not."""
     tasks = data.get("tasks", [])
     if not isinstance(tasks, list):
-        raise BadRequest("the export is damaged: its tasks are no list")
+        raise BadRequest(sentence("export.tasks"))
     found = []
     outermost = {key: data[key] for key in ("conversation", "messages", "queued") if key in data}
     for one in (outermost, *tasks):
@@ -128,7 +129,7 @@ def _read(data: Mapping[str, JsonValue]) -> list[_Whole]:
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
             where = ".".join(map(str, fault["loc"]))
-            raise BadRequest(f"the export is damaged at {where}: {fault['msg']}") from error
+            raise BadRequest(sentence("export.damaged_at", where=where, why=fault["msg"])) from error
         check_addresses(found[-1].messages)
     return found
 
@@ -152,11 +153,11 @@ def _renamed(exported: Sequence[_Whole], user: str | None, now: float) -> list[_
         info, id = one.conversation, new_id("conv")
         copies = copied(Tree(one.messages), id)
         if len(copies) < len(one.messages):
-            raise BadRequest("the export is damaged: a message is in it twice")
+            raise BadRequest(sentence("export.twice"))
         if info.leaf is not None and info.leaf not in copies:
-            raise BadRequest(f"the export is damaged: its leaf {info.leaf} is not among its messages")
+            raise BadRequest(sentence("export.leaf", leaf=info.leaf))
         if made and not (info.parent in conversations and info.call in calls):
-            raise BadRequest(f"the export is damaged: the task {info.id} belongs to no call of it")
+            raise BadRequest(sentence("export.task", task=info.id))
         copy = Conversation(
             id,
             title=info.title,
@@ -185,9 +186,9 @@ def _settings(info: Conversation) -> dict[str, JsonValue]:
     texts = [*private, *private.values()] if isinstance(private, dict) else []
     for key, value in brought.items():
         if not isinstance(value, _HARMLESS[key]):
-            raise BadRequest(f"the export is damaged: its setting {key} cannot be {value!r}")
+            raise BadRequest(sentence("export.setting", key=key, value=value))
     if not all(isinstance(text, str) and text.strip() for text in texts):
-        raise BadRequest("the export is damaged: its setting private gives no names to texts")
+        raise BadRequest(sentence("export.private"))
     return brought
 
 
@@ -219,9 +220,9 @@ def _decoded(blobs: JsonValue) -> list[bytes]:
         try:
             blob = base64.b64decode(str(text), validate=True)
         except ValueError as error:
-            raise BadRequest(f"the export is damaged: blob {key} is no base64: {error}") from error
+            raise BadRequest(sentence("export.blob_base64", key=key, error=error)) from error
         if hashlib.sha256(blob).hexdigest() != key:
-            raise BadRequest(f"the export is damaged: blob {key} is not what its name says")
+            raise BadRequest(sentence("export.blob", key=key))
         decoded.append(blob)
     return decoded
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dragoman.messages.questions import Action, Cause, Mode, Rule
+from dragoman.sentences import sentence
 from dragoman.tools.permissions import Ruling, decide
 from dragoman.tools.protected import changes_files, changes_program
 from dragoman.tools.tool import Tool
@@ -176,20 +177,15 @@ def _format(authority: Authority) -> Ruling:
 
 def _looks_like(tool: Tool, format: str) -> str:
     name, _, model = format.partition(" ")
-    return (
-        f"This text looks like a call of {tool.name} in the format {name}, which {model} is not known to "
-        "write. Run it as a call? Always means: read this format from this model from now on."
-    )
+    return sentence("question.format", tool=tool.name, format=name, model=model)
 
 
 def _because(source: str, ruling: Ruling) -> str:
-    where = f" ({ruling.rule.origin})" if ruling.rule is not None and ruling.rule.origin else ""
-    return f"{source}: {ruling.rule}{where}"
+    origin = ruling.rule.origin if ruling.rule is not None else ""
+    where = sentence("because.origin", origin=origin) if origin else ""
+    return sentence("because", kind=source, said=ruling.rule, where=where)
 
 
 def _redefined(tool: Tool) -> str:
     """Whoever allowed a tool allowed what it said it was. It says something else now."""
-    return (
-        f"{tool.name} describes itself in other words than when it was first offered, or last allowed. "
-        f"Now it says: {tool.description.strip()!r}. May it run with these arguments?"
-    )
+    return sentence("question.redefined", tool=tool.name, description=tool.description.strip())

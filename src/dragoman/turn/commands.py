@@ -27,6 +27,7 @@ from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, CallState, Part, ToolResult
 from dragoman.messages.questions import MODES, Action, Answer, Grant, Question, Rule
+from dragoman.sentences import sentence
 from dragoman.store.codecs import MESSAGE, RESULT
 from dragoman.store.store import SendKey, SentBefore, Start, Store
 from dragoman.tools.authorize import Refuse, Verdict, authorize
@@ -121,7 +122,7 @@ class Commands:
         anew in `options` is as it was for the message it replaces."""
         old = await self._store.message(message)
         if old.role != "user" or old.author is not None:
-            raise BadRequest(f"message {message} was not written by a person: rerun it instead")
+            raise BadRequest(sentence("message.not_a_persons", message=message))
         new = user_message(old.conversation, said, old.parent, self._services.clock(), metadata)
         again = await self._as_before(old.turn, options, old.conversation)
         root = old.parent is None
@@ -257,7 +258,7 @@ class Commands:
         model = self._services.model(options.model or _text(settings.get("model")) or agent.model)
         check_json(asdict(options), "what was said of this turn")
         if options.mode is not None and options.mode not in MODES:
-            raise BadRequest(f"mode {options.mode!r}: it is one of {', '.join(MODES)}")
+            raise BadRequest(sentence("mode.unknown", mode=options.mode, modes=", ".join(MODES)))
         if options.dialect is not None:
             check_dialect(options.dialect)
         if (check := getattr(model, "check_options", None)) is not None:  # a model of one's own may have none
@@ -266,10 +267,10 @@ class Commands:
         plugins = [plugin.name for plugin in self._services.plugins]
         if unknown := sorted(set(options.disabled) - set(plugins)):
             known = ", ".join(plugins)
-            raise BadRequest(f"there is no plugin {', '.join(unknown)} to disable: there are {known}")
+            raise BadRequest(sentence("send.no_plugin", unknown=", ".join(unknown), known=known))
         required = {plugin.name for plugin in self._services.plugins if plugin.required}
         if needed := sorted(required & set(options.disabled)):
-            raise BadRequest(f"{', '.join(needed)} cannot be left out of a turn")
+            raise BadRequest(sentence("send.needed_plugin", plugins=", ".join(needed)))
         workspace = self._services.workspaces.find(_text(settings.get("workspace")), root)
         review = self._services.review
         settled = replace(
@@ -388,12 +389,12 @@ class Commands:
         found, _, _ = await self._store.call(call)
         turn = (await self._store.turn_of_call(call)).id
         if found.state in (CallState.PENDING, CallState.ASKED):
-            raise BadRequest(f"call {call} does not run yet: it is {found.state}")
+            raise BadRequest(sentence("call.not_running", call=call, state=found.state))
         if found.state is not CallState.RUNNING:
             raise AlreadyAnswered(call, f"the call is {found.state}")
         known = replay([FACT.load(body) for body in await self._store.facts(turn)])
         if not known.calls[call].client:
-            raise BadRequest(f"call {call} is run here, not by a client")
+            raise BadRequest(sentence("call.not_clients", call=call))
         check_json(asdict(result), "the result")
         check_fields(RESULT, result, "the result")
         check_parts(result.attachments)

@@ -12,6 +12,7 @@ from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.messages.media import CHAT, type_of
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part
+from dragoman.sentences import sentence
 from dragoman.store.store import Store
 from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.services import Services
@@ -72,7 +73,7 @@ async def check_added(services: Services, turn: str, message: Message) -> None:
 def check_typed_answer(model: Model, options: TurnOptions) -> None:
     """Only a model that talks can be held to a type."""
     if options.output is not None and type_of(model) != CHAT:
-        raise BadRequest(f"{model.name} does not talk: its answer cannot be of a type. Leave output_type out")
+        raise BadRequest(sentence("output.does_not_talk", model=model.name))
 
 
 def _check_files(model: Model, files: Sequence[File]) -> None:

@@ -13,6 +13,7 @@ from dragoman.conversation.window import trail_and_answer
 from dragoman.errors import OutputInvalid, ProviderError
 from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
+from dragoman.sentences import sentence
 from dragoman.turn.facts import TurnFailed
 from dragoman.turn.machine import State, Turn
 from dragoman.turn.output import TYPED_OUTPUT, Output, Unfit
@@ -52,12 +53,12 @@ class TurnResult(Generic[T]):
             return cast("T", self.text)
         for last in takewhile(lambda message: message.role == "user", reversed(self.messages)):
             if last.author == TYPED_OUTPUT:  # it was told so, and not asked again
-                raise OutputInvalid(f"turn {self.id} has no answer of this type: {last.text}")
+                raise OutputInvalid(sentence("output.none", turn=self.id, why=last.text))
         try:
             return self._output.parse(self.text)
         except Unfit as error:
             ended = self.finish if self.finish != "stop" else self.state
-            raise OutputInvalid(f"turn {self.id} ({ended}) has no answer of this type: {error}") from error
+            raise OutputInvalid(sentence("output.ended", turn=self.id, ended=ended, error=error)) from error
 
 
 def result_of(id: str, turn: Turn, messages: Sequence[Message], output: Output[T] | None) -> TurnResult[T]:

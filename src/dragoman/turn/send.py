@@ -16,6 +16,7 @@ from dragoman.messages.codec import Codec
 from dragoman.messages.parts import Part, Text
 from dragoman.messages.questions import Mode
 from dragoman.messages.request import OutputSpec, ToolSpec
+from dragoman.sentences import sentence
 from dragoman.store.turns import KEPT, SendKey
 from dragoman.tools.review import ReviewPolicy
 from dragoman.turn.client_tools import check_client_tools
@@ -70,7 +71,7 @@ def send_key(name: str, sent: bytes, now: float) -> SendKey:
     """The idempotency key of a send, for what is `sent` with it. BadRequest where it cannot be one."""
     given: object = name
     if not isinstance(given, str) or not 0 < len(given.strip()) <= _LONGEST_KEY or not given.isprintable():
-        raise BadRequest(f"An idempotency key has 1 to {_LONGEST_KEY} printable characters: not {name!r}.")
+        raise BadRequest(sentence("key.shape", most=_LONGEST_KEY, name=name))
     return SendKey(name, hashlib.sha256(sent).hexdigest(), now - KEPT)
 
 
@@ -93,9 +94,11 @@ def turn_options(output: OutputSpec | None = None, /, **said: Unpack[SendOptions
         if name not in SendOptions.__annotations__:
             near = get_close_matches(name, SendOptions.__annotations__, n=1)
             hint = (
-                f"did you mean {near[0]}?" if near else f"there are {', '.join(SendOptions.__annotations__)}"
+                sentence("hint.did_you_mean", near=near[0])
+                if near
+                else sentence("hint.there_are", names=", ".join(SendOptions.__annotations__))
             )
-            raise BadRequest(f"a send has no option {name!r}: {hint}")
+            raise BadRequest(sentence("send.no_option", name=name, hint=hint))
     _check_kinds(said)
     over: dict[str, Any] = {name: said[name] for name in _OVER if said.get(name) is not None}  # type: ignore[literal-required]
     return TurnOptions(
@@ -117,10 +120,10 @@ def _check_kinds(said: Mapping[str, Any]) -> None:
     """What is stored with a turn, and is of another kind, could not be read again."""
     model, disable = said.get("model"), said.get("disable", ())
     if not isinstance(model, str | None):
-        hint = "Runtime(model=…) takes a list of addresses, or a function from names to models; name one here"
-        raise BadRequest(f"the model of a send is a name, not {model!r}: {hint}")
+        hint = sentence("hint.addresses")
+        raise BadRequest(sentence("send.model", model=model, hint=hint))
     listed = isinstance(disable, Iterable) and not isinstance(disable, str)
     if not listed or not all(isinstance(name, str) for name in disable):
-        raise BadRequest(f"disable is a list of names of plugins, not {disable!r}")
+        raise BadRequest(sentence("send.disable", disable=disable))
     named = {name: said[name] for name in _STORED if said.get(name) is not None}
     checked({name: dict(one) if isinstance(one, Mapping) else one for name, one in named.items()})

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.questions import MODES, Mode, Rule
+from dragoman.sentences import sentence
 from dragoman.store.store import Store
 from dragoman.tools.review import ReviewPolicy, wrong_with
 from dragoman.tools.toolbox import Toolbox
@@ -69,7 +70,7 @@ class Services:
         if name is None:
             return NOBODY_IN_PARTICULAR
         if name not in self.agents:
-            raise NotFound("agent", name, f"there are {', '.join(self.agents) or 'none'}")
+            raise NotFound("agent", name, sentence("hint.there_are", names=", ".join(self.agents) or "none"))
         return self.agents[name]
 
     def __post_init__(self) -> None:

@@ -119,6 +119,9 @@ export interface components {
             origin: string | null;
             by: string | null;
             at: number | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         Begun: {
             turn: string;
@@ -167,6 +170,9 @@ export interface components {
              * @constant
              */
             type: "call.asked";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         CallEnd: {
             call: string;
@@ -288,6 +294,9 @@ export interface components {
             copied: boolean;
             runs: components["schemas"]["ToolRun"][];
             waits: components["schemas"]["Wait"][];
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         Cancel: {
             /** @default  */
@@ -582,6 +591,9 @@ export interface components {
             name: string;
             note: string | null;
             reason: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         DaySpent: {
             day: string;
@@ -707,6 +719,9 @@ export interface components {
              * @constant
              */
             type: "error";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         ErrorRaised: {
             message: string;
@@ -721,6 +736,9 @@ export interface components {
              * @constant
              */
             type: "error";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /**
          * @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`).
@@ -847,6 +865,9 @@ export interface components {
             state: string | null;
             tools: components["schemas"]["ToolView"][];
             problem: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description The provider did something itself, such as a search: a whole part of the reply, at once. */
         ItemAdded: {
@@ -986,6 +1007,9 @@ export interface components {
             };
             /** @default false */
             last_resort: boolean;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         NamedPrompt: {
             name: string;
@@ -1158,6 +1182,9 @@ export interface components {
              * @constant
              */
             type: "notice";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description The call that opened a sub-conversation. */
         Origin: {
@@ -1196,6 +1223,11 @@ export interface components {
             errors?: {
                 [key: string]: unknown;
             }[];
+            /** @default  */
+            code?: string;
+            values?: {
+                [key: string]: unknown;
+            };
         };
         Prompt: {
             /** @example Review this text: */
@@ -1261,6 +1293,9 @@ export interface components {
             signs_in: string | null;
             address: string | null;
             own: boolean;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         ProviderSetupList: {
             file: string;
@@ -1275,6 +1310,9 @@ export interface components {
             models: string[];
             error: string | null;
             advice: ("key" | "address" | "later" | "talk") | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description Any model of a provider can be named, as NAME/MODEL, whether it is listed or not. */
         ProviderView: {
@@ -1284,6 +1322,9 @@ export interface components {
             missing: string | null;
             /** @default false */
             local: boolean;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description Something only a person may decide. Stored: it outlives the process and is answered once. */
         Question: {
@@ -1328,6 +1369,9 @@ export interface components {
             asked: number;
             answer: components["schemas"]["Answer"] | null;
             closed: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description In a conversation's stream the question comes whole, as `/questions/ID` has it. */
         QuestionAsked: {
@@ -1359,6 +1403,9 @@ export interface components {
              * @constant
              */
             type: "call.asked";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
             whole: components["schemas"]["Question"] | null;
         };
         QuestionList: {
@@ -1670,6 +1717,9 @@ export interface components {
             action?: "allow" | "ask" | "deny";
             /** @default  */
             origin?: string;
+            said?: {
+                [key: string]: components["schemas"]["Said-Input"];
+            } | null;
         };
         /** @description `permission` is a tool's permission word, `pattern` what it is used on. The last match wins. */
         "Rule-Output": {
@@ -1683,6 +1733,9 @@ export interface components {
             action: "allow" | "ask" | "deny";
             /** @default  */
             origin: string;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description What rules and grants say, before mode, bounds and plugins have their say. No rule: it is asked. */
         RuleDecision: {
@@ -1714,6 +1767,22 @@ export interface components {
             /** @default  */
             protocolVersion?: string;
         };
+        /** @description A sentence as it is stored and sent. A value that is a sentence is an object like this one. */
+        "Said-Input": {
+            code: string;
+            text: string;
+            values: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        /** @description A sentence as it is stored and sent. A value that is a sentence is an object like this one. */
+        "Said-Output": {
+            code: string;
+            text: string;
+            values: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
         /** @description A sign-in at an MCP server, and how far it got. No token is in it. */
         ServerLogin: {
             server: string;
@@ -1723,6 +1792,9 @@ export interface components {
             host: string | null;
             until: number | null;
             error: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description Exactly what would run, for a person to confirm. `confirm` is good for this, once, for five minutes. */
         ServerPlan: {
@@ -1769,6 +1841,9 @@ export interface components {
             left_out: string[];
             signs_in: boolean;
             login: components["schemas"]["ServerLogin"] | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         ServerSetupList: {
             file: string;
@@ -1869,6 +1944,9 @@ export interface components {
              * @constant
              */
             type: "step.model";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description The provider did not answer: it is asked again after a wait. Nothing of the reply had come yet. */
         StepRetry: {
@@ -1884,6 +1962,9 @@ export interface components {
              * @constant
              */
             type: "step.retry";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description A request goes out. `attempt` above 1 means: drop what came of `message` before, it is asked again. */
         StepStart: {
@@ -2027,6 +2108,9 @@ export interface components {
             attachments: components["schemas"]["File-Output"][];
             blob: string | null;
             note: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description One start of a call's tool. A call that was repeated after a crash has several. */
         ToolRun: {
@@ -2104,6 +2188,9 @@ export interface components {
              * @constant
              */
             type: "turn.end";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["FileAdded"] | components["schemas"]["FilePartial"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
         TurnInfo: {
@@ -2221,6 +2308,9 @@ export interface components {
             started: number;
             retrying: string | null;
             arriving: components["schemas"]["FilePartial"] | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         UploadLimits: {
             upload: number;
@@ -2398,6 +2488,8 @@ export type RuleDecision = components['schemas']['RuleDecision'];
 export type RuleList = components['schemas']['RuleList'];
 export type RuleView = components['schemas']['RuleView'];
 export type RunAgentInput = components['schemas']['RunAgentInput'];
+export type SaidInput = components['schemas']['Said-Input'];
+export type SaidOutput = components['schemas']['Said-Output'];
 export type ServerLogin = components['schemas']['ServerLogin'];
 export type ServerPlan = components['schemas']['ServerPlan'];
 export type ServerPromptList = components['schemas']['ServerPromptList'];

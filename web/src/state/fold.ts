@@ -129,7 +129,7 @@ export class Draft {
       case "error":
         if (this.head.finish && this.head.finish !== "error") break; // this reply was whole: another message tells of it
         this.open.clear();
-        this.parts.push({ type: "error", message: event.message, kind: event.kind, retryable: event.retryable });
+        this.parts.push({ type: "error", message: event.message, kind: event.kind, retryable: event.retryable, said: event.said });
         break;
     }
   }

@@ -8,6 +8,7 @@ from dragoman.conversation.tree import Tree
 from dragoman.errors import DragomanError, NotFound, StoreUnavailable, TurnSetAside
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolResult
+from dragoman.sentences import sentence
 from dragoman.store.store import Queued, Store
 from dragoman.turn.facts import FACT, Fact, ResultAsked, TurnOptions, TurnStarted, options_in
 from dragoman.turn.live.log import TurnLog
@@ -30,14 +31,14 @@ async def read_turn(services: Services, turn: str) -> TurnLog:
         raise
     except (DragomanError, ValidationError, ValueError, LookupError) as error:
         why = " ".join(str(error).split())[:200]
-        raise TurnSetAside(turn, f"it cannot be read ({why})") from error
+        raise TurnSetAside(turn, sentence("aside.unreadable", why=why)) from error
 
 
 async def _load(services: Services, turn: str) -> TurnLog:
     store = services.store
     facts = [FACT.load(body) for body in await store.facts(turn)]
     if not facts or not isinstance(facts[0], TurnStarted):
-        raise TurnSetAside(turn, "it does not begin with its start")
+        raise TurnSetAside(turn, sentence("aside.no_start"))
     row = await store.turn(turn)
     messages, _ = await store.messages(row.conversation)
     tree = Tree(messages)
@@ -63,7 +64,7 @@ def missing_here(services: Services, options: TurnOptions) -> str | None:
     try:
         services.workspace_of(options)
     except NotFound:
-        return f"it works in the folder {options.workspace}, and this program in another"
+        return sentence("aside.folder", folder=options.workspace)
     settings = options.settings or {}
     try:
         agent = services.agent(options.agent or _text(settings.get("agent")))
@@ -72,7 +73,7 @@ def missing_here(services: Services, options: TurnOptions) -> str | None:
             if named.name != options.started_with:
                 services.model(options.started_with)
     except DragomanError as error:
-        return f"what it was started with is not here ({error})"
+        return sentence("aside.missing", error=error)
     return None
 
 

@@ -16,6 +16,7 @@ from dragoman.messages.ids import new_id
 from dragoman.messages.parts import ToolCall
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import Request
+from dragoman.sentences import sentence
 from dragoman.tools.permissions import decide, hidden
 from dragoman.tools.review import review_of
 from dragoman.tools.tool import Review, Tool
@@ -143,7 +144,7 @@ async def hand_over(prepared: PreparedTurn) -> PreparedTurn:
     await keep_agent(services, log)
     model = model_of(services, log, agent, handed=True)
     prepared.view.hand_to(agent, model)
-    log.publish(Notice(f"{agent.name} goes on", "handoff"))
+    log.publish(Notice(sentence("agent.goes_on", name=agent.name), "handoff"))
     mode = mode_of(services, log, *earlier, agent)
     givers = Givers([*prepared.givers.agents, *binding], prepared.givers.nodes)
     return replace(prepared, agent=agent, model=model, mode=mode, givers=givers)
@@ -159,7 +160,7 @@ def model_of(services: Services, log: TurnLog, agent: Agent, *, handed: bool = F
         return model
     model = services.model(options.started_with)
     if model.name != options.started_with:
-        raise NotFound("model", str(options.started_with), "the turn was started with it, and it is not here")
+        raise NotFound("model", str(options.started_with), sentence("hint.started_with"))
     return model
 
 
@@ -276,10 +277,10 @@ def _tell_of_missing_sources(prepared: PreparedTurn) -> None:
     """A server that cannot be started takes its tools with it: the model will say that there are none."""
     for source in prepared.services.toolbox.sources:
         if error := getattr(source, "error", ""):  # one's own may have none
-            prepared.view.notice(f"the tools of {source.name} are missing: {error}", "source")
+            prepared.view.notice(sentence("tools.missing", source=source.name, why=error), "source")
         elif getattr(source, "state", "") == "starting" and not source.group().tools:
-            why = "it has not started yet, and its tools come when it has"
-            prepared.view.notice(f"the tools of {source.name} are missing: {why}", "source")
+            why = sentence("tools.starting")
+            prepared.view.notice(sentence("tools.missing", source=source.name, why=why), "source")
 
 
 def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str, Tool]:

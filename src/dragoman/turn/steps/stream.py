@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from pydantic import JsonValue
+
 from dragoman.errors import ProviderError
 from dragoman.messages.endings import notice_of
 from dragoman.messages.events import (
@@ -21,6 +23,7 @@ from dragoman.messages.events import (
 from dragoman.messages.fold import Draft, DraftView
 from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
+from dragoman.sentences import said_of, sentence
 from dragoman.store.store import Change
 from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
@@ -57,7 +60,7 @@ async def stream(ready: RequestReady) -> Streamed:
         turn=log.id,
         model=model,
         created=log.now(),
-        metadata={"limit": log.turn.limit} if log.turn.closing else {},
+        metadata=_limit(log.turn.limit) if log.turn.closing else {},
     )
     log.draft = draft = Draft(empty)
     log.draft_seen = None
@@ -93,7 +96,7 @@ async def stream(ready: RequestReady) -> Streamed:
     end.message = ready.reply
     log.publish(end)
     if end.unfinished:
-        prepared.view.notice(f"{model} did not say that its reply was over: it may be cut off", "unfinished")
+        prepared.view.notice(sentence("reply.maybe_cut", model=model), "unfinished")
     return Streamed(prepared, ready.offer, message)
 
 
@@ -154,9 +157,7 @@ def _taker(prepared: PreparedTurn, draft: Draft) -> Callable[[Event], None]:
         elif type(event) is CallInputStart:
             calls += 1
             if calls > MOST_CALLS:
-                raise ProviderError(
-                    f"the model made more than {MOST_CALLS} calls in one reply", kind="too_many_calls"
-                )
+                raise ProviderError(sentence("reply.too_many_calls", most=MOST_CALLS), kind="too_many_calls")
         elif type(event) is ReasoningEnd:
             event.seconds = round(log.now() - began, 3)
         apply(event)
@@ -165,3 +166,9 @@ def _taker(prepared: PreparedTurn, draft: Draft) -> Callable[[Event], None]:
             plugin.on_stream_data(event, seen, view)
 
     return take
+
+
+def _limit(limit: str) -> dict[str, JsonValue]:
+    """What ended the calls, as whoever reads the answer later is told."""
+    said = said_of(limit)
+    return {"limit": limit, **({"said": {"limit": {"text": limit, **said}}} if said else {})}
