@@ -194,6 +194,12 @@ export interface components {
              */
             type: "call.end";
         };
+        /** @description A call of a turn. */
+        CallInfo: {
+            id: string;
+            tool: string;
+            state: string;
+        };
         /** @description A piece of the argument text: for display alone. */
         CallInputDelta: {
             call: string;
@@ -2192,6 +2198,12 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
+        /** @description Why a turn failed. */
+        TurnError: {
+            message: string;
+            kind: string;
+            retryable: boolean;
+        };
         TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["FileAdded"] | components["schemas"]["FilePartial"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
         TurnInfo: {
             id: string;
@@ -2202,6 +2214,27 @@ export interface components {
             started: number;
             usage: components["schemas"]["Usage"];
             waits_for: string | null;
+            /** @default 0 */
+            rounds: number;
+            calls: components["schemas"]["CallInfo"][];
+            ended: number | null;
+            /** @default  */
+            finish: string;
+            /** @default  */
+            limit: string;
+            error: components["schemas"]["TurnError"] | null;
+            /** @default 0 */
+            trail_size: number;
+            /**
+             * @default [
+             *       0,
+             *       0
+             *     ]
+             */
+            answer_slice: [
+                number,
+                number
+            ];
         };
         TurnStart: {
             turn: string;
@@ -2380,6 +2413,7 @@ export type Begun = components['schemas']['Begun'];
 export type CallAnswered = components['schemas']['CallAnswered'];
 export type CallAsked = components['schemas']['CallAsked'];
 export type CallEnd = components['schemas']['CallEnd'];
+export type CallInfo = components['schemas']['CallInfo'];
 export type CallInputDelta = components['schemas']['CallInputDelta'];
 export type CallInputEnd = components['schemas']['CallInputEnd'];
 export type CallInputStart = components['schemas']['CallInputStart'];
@@ -2523,6 +2557,7 @@ export type Totals = components['schemas']['Totals'];
 export type TraceView = components['schemas']['TraceView'];
 export type TreeView = components['schemas']['TreeView'];
 export type TurnEnd = components['schemas']['TurnEnd'];
+export type TurnError = components['schemas']['TurnError'];
 export type TurnEvent = components['schemas']['TurnEvent'];
 export type TurnInfo = components['schemas']['TurnInfo'];
 export type TurnStart = components['schemas']['TurnStart'];
