@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from inspect import isroutine
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from dragoman.errors import ConfigError, NotFound
+from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.providers.compatible import NamedModel, OpenAICompatible
 from dragoman.sentences import sentence
 from dragoman.store.address import StoreFile, StoreServer, store_address
 from dragoman.store.store import Store
-from dragoman.tools.toolbox import Group, Toolbox
+from dragoman.tools.toolbox import Toolbox
 from dragoman.turn.agent import Agent
 from dragoman.wire.attachments import UsesBlobs
 from dragoman.wire.uploads import DeletesProviderFiles
@@ -45,17 +44,12 @@ def agents_by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
 
 def missing_tools(agents: Iterable[Agent], toolbox: Toolbox) -> Iterator[str]:
     """An agent without a tool it was meant to have is noticed late. What sources have is not known yet."""
-    known = {name for group in toolbox.groups for name in (group.name, *_names(group))}
-    for agent in agents:
+    for agent in agents if not toolbox.sources else ():
         for name in agent.tools or ():
-            if name not in known and not toolbox.sources:
-                near = get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
-                yield f"agent {agent.name}: there is no group or tool {name!r}: {hint}"
-
-
-def _names(group: Group) -> list[str]:
-    return [name for tool in group.tools for name in (tool.name, f"{group.name}.{tool.name}")]
+            try:
+                toolbox.check_name(name)
+            except BadRequest as error:
+                yield f"agent {agent.name}: {error}"
 
 
 def store_at(place: str | Path | StoreFile | StoreServer | Store) -> Store:

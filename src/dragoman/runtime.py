@@ -121,6 +121,7 @@ class Runtime:
         continuations: int | None = None,
         concurrency: int = 16,
         tool_history: Policy = "full",
+        history_parts: Sequence[str] | None = None,
         compact_at: float | None = 0.8,
         private: Mapping[str, str] | None = None,
         titles_by_model: bool = False,
@@ -146,6 +147,7 @@ class Runtime:
             self.store,
             clock,
             tool_history=tool_history,
+            history_parts=history_parts,
             compact_at=compact_at,
             private=table("private", private),
             max_rounds=max_rounds,
@@ -306,6 +308,7 @@ class Runtime:
         parent: str | None = None,
         queue: bool = False,
         key: str | None = None,
+        contexts: Mapping[str, str] | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[T]: ...
@@ -319,6 +322,7 @@ class Runtime:
         parent: str | None = None,
         queue: bool = False,
         key: str | None = None,
+        contexts: Mapping[str, str] | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle: ...
@@ -343,6 +347,7 @@ class Runtime:
         now, id = self.services.clock(), new_id("conv")
         stored = changed({}, as_json(settings))
         self.services.workspaces.find(settings.get("workspace"), id)
+        self.services.toolbox.check_switches(settings.get("tools"))
         return Conversation(id, user=user, settings=stored, created=now, updated=now)
 
     async def put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:

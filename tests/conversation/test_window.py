@@ -278,3 +278,21 @@ def test_no_policy_sends_an_empty_message_or_an_earlier_call(
     assert all(one.parts and not model("x", *one.parts).says_nothing for one in sent)
     assert policy == "full" or not any(isinstance(part, ToolCall) for one in sent for part in one.parts)
     assert sum(one.role == "user" for one in sent) == sum(asks for asks, _, _ in drawn)
+
+
+def test_of_earlier_messages_only_these_parts_are_sent() -> None:
+    """R4: what the seed calls `requestMessageFields`; the running turn is sent whole."""
+    picture = File("image/png", blob="0" * 64)
+    path = [*TURN, *NEXT]
+    assert any(message.calls for message in window(path))
+    without = window([user("q0", picture), *path], parts=("reasoning",), turn="t2")
+    assert [message.calls for message in without] == [()] * len(without)
+    assert not [part for message in without for part in message.parts if isinstance(part, File)]
+    running = window(path, parts=(), turn="t1")
+    assert running == window(path, turn="t1")
+
+
+def test_an_unknown_kind_of_part_is_refused() -> None:
+    """R4"""
+    with pytest.raises(ConfigError, match="history_parts: 'texts' is none of text, reasoning"):
+        ToolHistory("full", ["texts"])

@@ -243,6 +243,10 @@ class ConfigTable(TypedDict, total=False):
         Literal["full", "results", "hint", "none"],
         Field(description="how much of earlier calls the model is sent again"),
     ]
+    history_parts: Annotated[
+        list[Literal["text", "reasoning", "call", "file", "item"]],
+        Field(description="what of earlier messages is sent, besides their text; left out: everything"),
+    ]
     compact_at: Annotated[
         Share | Literal[False],
         Field(description="the share of the context at which old messages are summed up; false for never"),

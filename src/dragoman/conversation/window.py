@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Literal, TypeAlias
@@ -12,6 +12,8 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, Text, ToolCall, canonical
 from dragoman.messages.request import RequestMessage
 
+PARTS = ("text", "reasoning", "call", "file", "item")
+"""What messages are made of, as `history_parts` names it."""
 Policy: TypeAlias = Literal["full", "results", "hint", "none"]
 """How tool use of earlier turns is sent: as it was; each result as a text; one text for the whole
 trail in front of the answer; not at all."""
@@ -22,10 +24,15 @@ def window(
     policy: Policy = "full",
     turn: str | None = None,
     history: int | None = None,
+    parts: Collection[str] | None = None,
 ) -> tuple[RequestMessage, ...]:
-    """The messages of a request. `turn` is the running one: its own tool use is always sent in full. Of those
-    before it `history` are sent, or all."""
+    """The messages of a request. `turn` is the running one: it is always sent whole. Of those before it
+    `history` are sent, or all; of their messages the `parts` of these types, or all. Text is always sent."""
     shown = [message for message in shown_messages(path, turn, history) if not message.says_nothing]
+    if parts is not None:
+        kept = {*parts, "text", "summary"}
+        shown = [one if one.turn == turn else _with_parts(one, kept) for one in shown]
+        shown = [message for message in shown if not message.says_nothing]
     if policy == "full":
         return tuple(RequestMessage(message.role, _sent(message)) for message in shown)
     return tuple(
@@ -64,6 +71,10 @@ def _after_summary(path: Sequence[Message]) -> list[Message]:
             kept = [message for message in path[start:place] if summary_of(message) is None]
             return [path[place], *kept, *path[place + 1 :]]
     return list(path)
+
+
+def _with_parts(message: Message, kept: Collection[str]) -> Message:
+    return replace(message, parts=tuple(part for part in message.parts if part.type in kept))
 
 
 def _sent(message: Message) -> tuple[Part, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from dragoman.conversation.window import Policy
 from dragoman.plugins.compaction import Compaction
@@ -24,6 +24,7 @@ def built_in_plugins(
     clock: Callable[[], float],
     *,
     tool_history: Policy,
+    history_parts: Sequence[str] | None,
     compact_at: float | None,
     private: Mapping[str, str] | None,
     max_rounds: int,
@@ -41,7 +42,11 @@ def built_in_plugins(
     if max_daily_tokens is not None or max_daily_cost is not None:
         daily = [DailyLimit(store, max_tokens=max_daily_tokens, max_cost=max_daily_cost, clock=clock)]
     return [
-        *([ToolHistory(tool_history)] if tool_history != "full" else []),
+        *(
+            [ToolHistory(tool_history, history_parts)]
+            if tool_history != "full" or history_parts is not None
+            else []
+        ),
         Compaction(compact_at, policy=tool_history),
         Privacy(private),
         RoundLimit(max_rounds),

@@ -1,10 +1,11 @@
-"""Sends the tool use of earlier turns in a shorter form."""
+"""Sends earlier turns in a shorter form."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import get_args
 
-from dragoman.conversation.window import Policy
+from dragoman.conversation.window import PARTS, Policy
 from dragoman.errors import ConfigError
 from dragoman.messages.request import Request
 from dragoman.turn.plugin import Plugin
@@ -15,10 +16,14 @@ class ToolHistory(Plugin):
     """By policy: `full`, `results`, `hint` or `none`. With `hint`, later requests contain one text: the calls
     of the turn, then its answer. `TurnResult.trail_size` says where one ends and the other begins."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, parts: Collection[str] | None = None) -> None:
+        """`parts` are the types of parts that are sent of earlier messages, besides their text; None: all."""
         if policy not in get_args(Policy):
             raise ConfigError(f"tool history {policy!r}: it is one of {', '.join(get_args(Policy))}")
+        if unknown := sorted({*(parts or ())} - {*PARTS}):
+            raise ConfigError(f"history_parts: {unknown[0]!r} is none of {', '.join(PARTS)}")
         self.policy: Policy = policy
+        self.parts = parts
 
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
-        request.messages = turn.window(self.policy)
+        request.messages = turn.window(self.policy, self.parts)

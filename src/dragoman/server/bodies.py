@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict, StringConstraints, with_config
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
 from dragoman.conversation.tags import LONGEST_TAG, MOST_TAGS
-from dragoman.messages.parts import Arguments, File, Text
+from dragoman.messages.parts import Arguments, File, Part, Text
 from dragoman.messages.questions import Mode, Rule, Scope, Verdict
 from dragoman.messages.request import ToolSpec
 from dragoman.tools.tool import Review
 from dragoman.turn.client_tools import MOST
 from dragoman.turn.facts import TurnOptions
 from dragoman.turn.output import spec_of_schema
+from dragoman.turn.said import with_contexts
 from dragoman.turn.send import turn_options
 
 
@@ -95,9 +97,13 @@ class MessageBody(Body):
 
     text: Annotated[str | None, Field(examples=["What is 17 * 23?"])] = None
     parts: list[Annotated[Text | File, Field(discriminator="type")]] | None = None
+    contexts: Annotated[
+        dict[str, str], Field(description="texts by their titles, sent before what is said", max_length=100)
+    ] = {}
 
-    def content(self) -> str | list[Text | File]:
-        return self.parts if self.parts is not None else self.text or ""
+    def content(self) -> str | Sequence[Part]:
+        said: str | Sequence[Part] = self.parts if self.parts is not None else self.text or ""
+        return with_contexts(said, self.contexts)
 
 
 class TurnBody(Body):

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import NotFound, Unreadable
 from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Text, ToolCall
+from dragoman.messages.parts import File, Part, ToolCall
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
@@ -94,7 +94,7 @@ class Context:
         await self._check(conversation, person, "question", id)
         return await self.runtime.store.question(id)
 
-    async def check_files(self, content: str | Sequence[Text | File], person: str) -> None:
+    async def check_files(self, content: str | Sequence[Part], person: str) -> None:
         """NotFound where a message names a file of somebody else: who knows its hash has not got it yet."""
         for part in () if isinstance(content, str) else content:
             if isinstance(part, File) and part.blob is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 from typing_extensions import TypeVar, Unpack
@@ -42,6 +42,7 @@ class SyncConversation:
         parent: str | None = None,
         queue: bool = False,
         key: str | None = None,
+        contexts: Mapping[str, str] | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> SyncTurn[T]: ...
@@ -54,6 +55,7 @@ class SyncConversation:
         parent: str | None = None,
         queue: bool = False,
         key: str | None = None,
+        contexts: Mapping[str, str] | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> SyncTurn: ...

@@ -97,6 +97,7 @@ class SyncRuntime:
         parent: str | None = None,
         queue: bool = False,
         key: str | None = None,
+        contexts: Mapping[str, str] | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> SyncTurn[T]: ...
@@ -110,6 +111,7 @@ class SyncRuntime:
         parent: str | None = None,
         queue: bool = False,
         key: str | None = None,
+        contexts: Mapping[str, str] | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> SyncTurn: ...

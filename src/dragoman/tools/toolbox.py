@@ -7,10 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import count
 from typing import Any, Protocol, runtime_checkable
 
-from dragoman.errors import ConfigError
+from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import ToolSpec
 from dragoman.sentences import sentence
@@ -78,6 +79,22 @@ class Toolbox:
         if twice := _twice(names):
             raise ConfigError(sentence("group.twice", twice=twice))
         self.offer()  # names that cannot be told apart are found now, not in the middle of a turn
+
+    def check_name(self, name: str) -> None:
+        """BadRequest where no group or tool has this name. What a server brings is known when it runs."""
+        known = {group.name for group in self.groups}
+        known |= {one for group in self.groups for tool in group.tools for one in _names_of(group, tool)}
+        if name in known or name.partition(".")[0] in {source.name for source in self.sources}:
+            return
+        near = get_close_matches(name, known, n=1)
+        hint = sentence("hint.did_you_mean", near=near[0]) if near else sentence("agent.listed_tools")
+        raise BadRequest(sentence("agent.unknown_tool", name=name, hint=hint))
+
+    def check_switches(self, switches: Mapping[str, bool | None] | None) -> None:
+        """The same for each that is set; None takes one away."""
+        for name, on in (switches or {}).items() if isinstance(switches, Mapping) else ():
+            if on is not None:
+                self.check_name(name)
 
     def add(self, source: Source) -> None:
         """From the next request on. ConfigError where there is a group of its name."""

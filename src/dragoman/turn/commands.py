@@ -35,7 +35,7 @@ from dragoman.tools.repair import repair_arguments
 from dragoman.trace_context import callers_trace
 from dragoman.turn.answers import answer_by_rule, check_answer, grant_of
 from dragoman.turn.authority import Givers, load_authority, load_givers
-from dragoman.turn.cancel import cancel_turn
+from dragoman.turn.cancel import cancel_turn, end_set_aside
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import (
     FACT,
@@ -261,6 +261,8 @@ class Commands:
             raise BadRequest(sentence("mode.unknown", mode=options.mode, modes=", ".join(MODES)))
         if options.dialect is not None:
             check_dialect(options.dialect)
+        for name in options.tools.keys() - {spec.name for spec in options.client_tools}:
+            self._services.toolbox.check_name(name)
         if (check := getattr(model, "check_options", None)) is not None:  # a model of one's own may have none
             check(options_of(self._services, agent, model, settings, options.options))
         check_typed_answer(model, options)
@@ -409,7 +411,10 @@ class Commands:
         if await self._store.is_queued(turn) and await self._store.unqueue(turn):
             self._services.inputs.pop(turn, None)
             return True  # it has not begun, and never will
-        return await cancel_turn(self._services, self._driver.wake, turn, reason)
+        stopped = await cancel_turn(self._services, self._driver.wake, turn, reason)
+        if stopped and self._driver.leaves(turn):
+            await end_set_aside(self._services, self._driver.wake, turn, reason)
+        return stopped
 
     async def _wake(self, turn: str) -> None:
         """What was stored is stored: a turn that cannot go on here is told by whoever can take it up, and one

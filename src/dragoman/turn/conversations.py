@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 from typing_extensions import TypeVar, Unpack
@@ -17,6 +17,7 @@ from dragoman.turn.facts import CallChange, renewed
 from dragoman.turn.families import root_of
 from dragoman.turn.handles import Engine, TurnHandle
 from dragoman.turn.output import OutputType, output_of
+from dragoman.turn.said import with_contexts
 from dragoman.turn.send import SendOptions, TurnInputs, send_key, sent_bytes, turn_options
 from dragoman.turn.settings import ConversationOptions, as_json, changed
 from dragoman.turn.way_back import Reverted, WorkspaceDiff
@@ -47,6 +48,7 @@ class ConversationHandle:
         parent: str | None = None,
         queue: bool = False,
         key: str | None = None,
+        contexts: Mapping[str, str] | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[T]: ...
@@ -59,6 +61,7 @@ class ConversationHandle:
         parent: str | None = None,
         queue: bool = False,
         key: str | None = None,
+        contexts: Mapping[str, str] | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle: ...
@@ -70,14 +73,17 @@ class ConversationHandle:
         parent: str | None = None,
         queue: bool = False,
         key: str | None = None,
+        contexts: Mapping[str, str] | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[Any]:
         """Say something; a turn that answers begins. TurnBusy where one of this branch is running.
 
         A send with a `key` that was used within a day, and the same content, returns the turn that was begun
-        then. `output_type` is what the answer has to be; `deps` is what its tools and plugins get as
-        `context.deps` in place of the runtime's."""
+        then. `contexts` are texts by their titles, which are sent before what is said. `output_type` is what
+        the answer has to be; `deps` is what its tools and plugins get as `context.deps` in place of the
+        runtime's."""
+        said = with_contexts(said, contexts or {})
         output = output_of(output_type)
         wanted = turn_options(output.spec if output else None, **options)
         known = None
@@ -224,6 +230,7 @@ class ConversationHandle:
         if isinstance(name := settings.get("workspace"), str):
             root = await root_of(self._store, await self.info())
             self._engine.services.workspaces.find(name, root)
+        self._engine.services.toolbox.check_switches(settings.get("tools"))
         await self._store.change_settings(self.id, lambda before: changed(before, as_json(settings)))
         now = (await self.info()).settings
         await self._store.renew_queued(self.id, lambda fact: renewed(fact, now))

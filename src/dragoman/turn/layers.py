@@ -65,6 +65,9 @@ def conversation_switches(
     return switches_of(model, settings.get("tools"), {})
 
 
+TOOL_RULES = "tools"  # the layer of the rules that groups of tools bring
+
+
 def system_layers(
     services: Services,
     agent: Agent,
@@ -84,7 +87,7 @@ def system_layers(
         (f"agent {agent.name}", agent.prompt),
         ("conversation", settings.get("system")),
         ("this send", sent),
-        ("tools", rules),
+        (TOOL_RULES, rules),
     ]
     return [(who, text.strip()) for who, text in texts if text and text.strip()]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
@@ -38,6 +39,18 @@ def user_message(
     if any(file.blob is None and file.url is None for file in message.files):
         raise BadRequest(sentence("message.empty_file"))
     return message
+
+
+def with_contexts(said: str | Sequence[Part], contexts: Mapping[str, str]) -> str | Sequence[Part]:
+    """What a person says, after texts by their titles: text files, which are shown and stored like
+    attachments and sent before the text."""
+    if not contexts:
+        return said
+    files = [
+        File("text/plain", url=f"data:text/plain;base64,{b64encode(text.encode()).decode()}", name=title)
+        for title, text in contexts.items()
+    ]
+    return [*files, *((Text(said),) if isinstance(said, str) else said)]
 
 
 def said_parts(said: object) -> tuple[Text | File, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,9 +118,12 @@ class TurnView:
         """What of the path the model is shown: from the last summary on, and of as many turns as are set."""
         return shown_messages(self._log.path, self.id, self._history)
 
-    def window(self, policy: Policy = "full") -> tuple[RequestMessage, ...]:
-        """The same as the messages of a request, with the tool use of earlier turns by this policy."""
-        return window(self._log.path, policy, self.id, self._history)
+    def window(
+        self, policy: Policy = "full", parts: Collection[str] | None = None
+    ) -> tuple[RequestMessage, ...]:
+        """The same as the messages of a request, with the tool use of earlier turns by this policy, and of
+        their messages the parts of these types."""
+        return window(self._log.path, policy, self.id, self._history, parts)
 
     @property
     def _history(self) -> int | None:

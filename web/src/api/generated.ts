@@ -712,6 +712,13 @@ export interface components {
             /** @example What is 17 * 23? */
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
+            /**
+             * @description texts by their titles, sent before what is said
+             * @default {}
+             */
+            contexts?: {
+                [key: string]: string;
+            };
         };
         /** @description Marks a reply that broke off, and says why. Never sent to a model. */
         Error: {
@@ -955,6 +962,13 @@ export interface components {
             /** @example What is 17 * 23? */
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
+            /**
+             * @description texts by their titles, sent before what is said
+             * @default {}
+             */
+            contexts?: {
+                [key: string]: string;
+            };
         };
         /**
          * @description The reply is over. `finish` is a word of `messages/endings.py`, and `reason` the provider's own for it.
@@ -1168,6 +1182,13 @@ export interface components {
             /** @example What is 17 * 23? */
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
+            /**
+             * @description texts by their titles, sent before what is said
+             * @default {}
+             */
+            contexts?: {
+                [key: string]: string;
+            };
             /** @description the message to answer to, if not the leaf */
             parent?: string | null;
             /**

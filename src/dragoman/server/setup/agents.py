@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -41,7 +40,8 @@ async def put_agent(runtime: Runtime, own: OwnSettings, name: str, body: AgentBo
             raise ConfigError(sentence("agent.written_since", name=name, file=own.short(own.file)))
         table = _table(body, own.tables("agents").get(name, {}))
         agent = _agent(own, name, table)
-        _check_tools(runtime, agent)
+        for meant in agent.tools or ():
+            runtime.services.toolbox.check_name(meant)
         check_model(own.settings, await asyncio.to_thread(own.catalog), f"agents.{name}", agent.model)
         agents = [*{**others, name: agent}.values()]
         await _use(runtime, agents, partial(own.put, "agents", name, table))
@@ -88,20 +88,6 @@ def _table(body: AgentBody, before: dict[str, Any]) -> dict[str, Any]:
 def _agent(own: OwnSettings, name: str, table: dict[str, Any]) -> Agent:
     agent = agent_of(own.settings, name, table)  # type: ignore[arg-type]  # as the file will have it
     return replace(agent, rules=tuple(replace(rule, origin=str(own.file)) for rule in agent.rules))
-
-
-def _check_tools(runtime: Runtime, agent: Agent) -> None:
-    """What a server that is not there yet would bring is not known."""
-    toolbox = runtime.services.toolbox
-    known = {group.name for group in toolbox.groups}
-    known |= {f"{group.name}.{tool.name}" for group in toolbox.groups for tool in group.tools}
-    known |= {tool.name for group in toolbox.groups for tool in group.tools}
-    servers = {source.name for source in toolbox.sources}
-    for name in agent.tools or ():
-        if name not in known and name.partition(".")[0] not in servers:
-            near = get_close_matches(name, known, n=1)
-            hint = sentence("hint.did_you_mean", near=near[0]) if near else sentence("agent.listed_tools")
-            raise ConfigError(sentence("agent.unknown_tool", name=name, hint=hint))
 
 
 def _view(own: OwnSettings, agent: Agent) -> AgentSetup:

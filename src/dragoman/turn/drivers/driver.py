@@ -31,6 +31,9 @@ class Driver(Protocol):
         """Run a turn that was begun elsewhere. False where it is over, or its owner is alive, or where this
         process adopts none, unless a person wants it. TurnSetAside where it cannot go on here."""
 
+    def leaves(self, turn: str) -> bool:
+        """Whether a turn that no process runs stays so: this one only looks, answers and leaves."""
+
     async def wake(self, turn: str) -> None:
         """A signal came in: let the turn read it, wherever it is."""
 

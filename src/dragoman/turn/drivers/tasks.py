@@ -145,6 +145,9 @@ class TaskDriver:
             task.add_done_callback(lambda _: self._adopting.pop(turn, None))
         return await asyncio.shield(self._adopting[turn])
 
+    def leaves(self, turn: str) -> bool:
+        return not self._adopts and self._bus.here(turn) is None
+
     async def wake(self, turn: str) -> None:
         if self._bus.here(turn) is not None or await self.adopt(turn):
             live = self._bus.here(turn)

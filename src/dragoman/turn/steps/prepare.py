@@ -25,7 +25,7 @@ from dragoman.turn.agent import Agent
 from dragoman.turn.authority import Givers, bounds_in, load_grants
 from dragoman.turn.client_tools import client_tools_of
 from dragoman.turn.handoff import NAME, agents_in, handoff_tool, keep_agent
-from dragoman.turn.layers import options_of, switches_of, system_layers, system_of
+from dragoman.turn.layers import TOOL_RULES, options_of, switches_of, system_layers, system_of
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.output import Output, SchemaOutput
@@ -191,7 +191,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     request = Request(
         model=prepared.model.name,
         messages=view.window(),
-        system=system_of(_system_layers(prepared, offer)) if talks else "",
+        system="",
         tools=offer.specs(),
         tool_choice="auto" if offer.tools else None,
         options=options_of(
@@ -202,10 +202,8 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         may_write=await _granted_formats(prepared),
         continues=bool(log.path) and log.path[-1].role == "assistant" and log.path[-1].finish == "pause",
     )
-    for plugin in hooks.system_prompt if talks else ():
-        request.system = returned(
-            plugin, "system_prompt", await plugin.system_prompt(request.system, view), str
-        )
+    if talks:
+        request.system = await _system_prompt(prepared, offer)
     for plugin in hooks.request_params:
         params = await plugin.request_params(request.options, view)
         request.options = returned(plugin, "request_params", params, dict)
@@ -311,6 +309,19 @@ def mode_of(services: Services, log: TurnLog, *agents: Agent) -> Mode:
     wanted = [said] if said and alone else [said, *own]
     known = [mode if mode in MODES else "ask" for mode in wanted if mode]
     return max(known, key=MODES.index)
+
+
+async def _system_prompt(prepared: PreparedTurn, offer: Offer) -> str:
+    """R2: the layers and what plugins add; privacy, which comes last elsewhere, before the rules of tools."""
+    layers = _system_layers(prepared, offer)
+    plugins = sorted(prepared.hooks.system_prompt, key=lambda plugin: not plugin.comes_last)
+    text = system_of([layer for layer in layers if layer[0] != TOOL_RULES])
+    rules = system_of([layer for layer in layers if layer[0] == TOOL_RULES])
+    for plugin in plugins:
+        if rules and not plugin.comes_last:
+            text, rules = "\n\n".join(filter(None, (text, rules))), ""
+        text = returned(plugin, "system_prompt", await plugin.system_prompt(text, prepared.view), str)
+    return "\n\n".join(filter(None, (text, rules)))
 
 
 def _system_layers(prepared: PreparedTurn, offer: Offer) -> list[tuple[str, str]]:
