@@ -70,6 +70,25 @@ READ_OTHERWISE = {
     "plamo3: 4": "a call that is cut off counts without arguments",
     "muse_glimmer: 3": "a name said twice is taken for the name",
     "k2_horizon: 8": "calls in front of the end of a thought that the prompt had begun count",
+    **dict.fromkeys(
+        (
+            "longcat: 3",
+            "minicpm5: 1",
+            "granite3: 3",
+            "step3: 1",
+            "k2_horizon: 1",
+            "k2_horizon: 9",
+            "lfm2: 13",
+        ),
+        "words follow the call: all of it is text (D8)",
+    ),
+    **dict.fromkeys(
+        [f"nemotron_toolcall: {case}" for case in (7, 9, 10, 11, 12, 13)],
+        "words follow the call: all of it is text (D8)",
+    ),
+    "xlam: 2": "a fence after words is text (D8)",
+    "lfm2: 11": "a list without a marker after words is text (D8)",
+    "deepseek_dsml: 11": "a call in the middle of a sentence is text (D8)",
     "functionary: 6": "a call whose arguments are complete, but not its closing tag, is left out",
 }
 """Cases that a parser reads in a way that we do not, and how: it would be a guess, or run a mere thought."""

@@ -27,6 +27,7 @@ class Formats(Dialect):
                 if opener not in _WRAPPERS:
                     self._owners.setdefault(opener, []).append(one)
         self.name = name
+        self.sections = (*(mark for one in dialects for mark in one.sections),)
         self.how = self._written.how
         self.ids = self._written.ids
         self.opens = (*self._owners,)

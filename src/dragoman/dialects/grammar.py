@@ -82,6 +82,7 @@ class Dialect(ABC):
     """The instruction to a model, in front of an example."""
     opens: tuple[str, ...] = ()
     drops: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
     begins: tuple[Form, ...] = ()
     thoughts: Mapping[str, str] = MappingProxyType({})

@@ -25,6 +25,7 @@ class JsonMarks:
     listed: bool
     """Whether all calls stand in one list, or each between its own tokens."""
     drops: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
     thoughts: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -35,6 +36,7 @@ class MarkedJson(Dialect):
         self.how = f"To call tools, write {what} between {marks.open} and {marks.close}, as below."
         self.opens = (marks.open, *marks.thoughts)
         self.drops = (*dict.fromkeys((marks.close, *marks.drops, *marks.thoughts.values())),)
+        self.sections = marks.sections
         self.thoughts = marks.thoughts
         self._marks = marks
         word = re.escape(marks.name) if marks.name else ""
@@ -82,6 +84,7 @@ MARKED_JSON_DIALECTS = (
             "parameters",
             listed=True,
             drops=("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"),
+            sections=("<|START_RESPONSE|>", "<|START_TEXT|>"),
             thoughts={"<|START_THINKING|>": "<|END_THINKING|>"},
         ),
     ),
@@ -105,6 +108,7 @@ MARKED_JSON_DIALECTS = (
             "args",
             listed=False,
             drops=("<|message_model|>", "<|content_text|>"),
+            sections=("<|content_text|>",),
             thoughts={"<|content_thinking|>": "<|end_message|>"},
         ),
     ),

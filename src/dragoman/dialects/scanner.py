@@ -75,6 +75,8 @@ class Grammar(Protocol):
     """Markers that begin a call."""
     drops: tuple[str, ...]
     """Markers that begin nothing: what wraps calls, and closing tags that were left over."""
+    sections: tuple[str, ...]
+    """Tokens, among `drops`, with which text begins: calls before one are over, whatever follows."""
     bare: tuple[str, ...]
     """How a call without a marker begins, in a line of its own."""
     begins: tuple[Form, ...]
@@ -324,6 +326,8 @@ class Scanner:
 
     def _drop_or_hold(self, mark: str) -> None:
         """A closing tag is protocol next to calls, a special token anywhere but in a quotation."""
+        if self._held and mark in self._grammar.sections:
+            self._commit()
         self._cursor.at += len(mark)
         if self._held or (not is_token(mark) and self._has_place(mark)):
             self._hold(self._cursor.cut())
