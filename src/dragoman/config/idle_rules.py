@@ -62,7 +62,7 @@ def _tools(runtime: Runtime) -> list[Tool]:
 
 
 def _permissions(runtime: Runtime) -> set[str]:
-    return {tool.permission for tool in _tools(runtime)} | {"skills", "loop"}
+    return {tool.permission for tool in _tools(runtime)} | {"skills", "loop", "format"}
 
 
 def _idle_reviews(runtime: Runtime) -> list[str]:

@@ -220,7 +220,6 @@ class Guesser:
         if calls and all(isinstance(one, TextCall) and tool_named(one.name, self._tools) for one in calls):
             for place, one in enumerate(calls):
                 yield from _announce(call_id(self._reply, place), one, guessed=True)
-            event = replace(event, finish="tool_calls", reason="")
         yield event
 
 

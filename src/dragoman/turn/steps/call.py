@@ -41,6 +41,7 @@ from dragoman.turn.steps.context import CallContext
 from dragoman.turn.steps.long_results import shorten
 from dragoman.turn.steps.plan import (
     BY_PERSON,
+    NO_CALL,
     STOPPED,
     Answered,
     Asking,
@@ -185,9 +186,10 @@ class CallRun:
         if question.kind == "interrupted":
             result = ToolResult(INTERRUPTED + reason)
             return await self._settle(call, CallState.INTERRUPTED, result, decided=decided)
+        text = NOBODY_THERE if answer.by == NOBODY else REJECTED + reason
         if call.guessed and answer.by == NOBODY:
             self._tell_of_format(call, question)
-        text = NOBODY_THERE if answer.by == NOBODY else REJECTED + reason
+            text = NO_CALL
         return await self._settle(call, CallState.REJECTED, ToolResult(text), decided=decided)
 
     def _tell_of_format(self, call: ToolCall, question: Question) -> None:

@@ -35,7 +35,7 @@ _log = logging.getLogger("dragoman.turn")
 _PATIENCE = 2  # replies with the same hopeless call that are answered; the next one closes the turn
 BY_PERSON = sentence("limit.person")  # as a limit is told
 STOPPED = "A person stopped the calls of this turn: answer with what there is."
-NO_CALL = "This is text."
+NO_CALL = "This is text, not a call."
 REDEFINED = "The tool changed its definition while a person was asked about this call: it did not run."
 
 
