@@ -517,9 +517,9 @@ class Scanner:
         start = cursor.taken
         while True:
             yield from cursor.space()
-            inside = cursor.peek()[start:]
             if calls and ((yield from cursor.accept(ticks)) or cursor.at == len(cursor.text)):
-                self._hold(cursor.cut(), calls, inside=inside)
+                raw = cursor.cut()
+                self._hold(raw, calls, inside=raw[start:].removesuffix(ticks))
                 return True
             mark = yield from cursor.sees(*self._openers, *self._grammar.begins)
             found = (yield from self._read(mark)) if mark else None
