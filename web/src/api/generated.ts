@@ -846,6 +846,16 @@ export interface components {
         FilledPrompt: {
             text: string;
         };
+        /** @description A folder with settings, tools or programs of its own, and what a person decided about it. */
+        FolderTrust: {
+            folder: string;
+            /** @enum {string} */
+            state: "trusted" | "changed" | "not_trusted" | "unsafe";
+            would: string[];
+            changes: string[];
+            /** @default  */
+            reason: string;
+        };
         Fork: {
             /** @description the last message of the copy */
             message: string;
@@ -2475,6 +2485,7 @@ export type FileAdded = components['schemas']['FileAdded'];
 export type FileDiff = components['schemas']['FileDiff'];
 export type FilePartial = components['schemas']['FilePartial'];
 export type FilledPrompt = components['schemas']['FilledPrompt'];
+export type FolderTrust = components['schemas']['FolderTrust'];
 export type Fork = components['schemas']['Fork'];
 export type GrantList = components['schemas']['GrantList'];
 export type GrantView = components['schemas']['GrantView'];

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import Request
 
 from dragoman.server.api_router import api_router
@@ -29,6 +31,7 @@ from dragoman.server.setup.providers import (
     test_provider,
 )
 from dragoman.server.setup.skills import list_skills, put_skill, remove_skill
+from dragoman.server.setup.trust import list_trust
 
 router = api_router("setup", "/setup")
 
@@ -168,3 +171,12 @@ async def set_skill(
 async def drop_skill(context: TheContext, own: TheOwnSettings, name: str) -> None:
     """One of the person's own folder: its `SKILL.md`, and the folder if nothing else is in it."""
     await remove_skill(context.runtime, own, name)
+
+
+# ── folders ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@router.get("/trust")
+async def trust(own: TheOwnSettings) -> list[shapes.FolderTrust]:
+    """The folders that bring settings, tools or programs: trusted or not, and what changed since."""
+    return await asyncio.to_thread(list_trust, own)

@@ -158,3 +158,14 @@ class SkillSetupList:
     folder: str  # where a skill of one's own is written
     items: list[SkillSetup]
     left_out: list[str]  # those that could not be read, and why
+
+
+@dataclass(slots=True)
+class FolderTrust:
+    """A folder with settings, tools or programs of its own, and what a person decided about it."""
+
+    folder: str
+    state: Literal["trusted", "changed", "not_trusted", "unsafe"]
+    would: list[str]  # what it does, or would do, in words
+    changes: list[str]  # files that are new, changed or gone since the decision
+    reason: str = ""  # why it is never used
