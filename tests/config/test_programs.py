@@ -21,6 +21,7 @@ from dragoman.runtime import Runtime
 from dragoman.store.address import StoreFile
 from dragoman.tools.mcp.source import McpSource
 from dragoman.wire.scripted import Script, calls, says
+from tests.patience import eventually
 from tests.runtimes import only_call
 
 SERVER = 'allow = ["files.*"]\n[mcp.x]\nenabled = false\n'
@@ -350,5 +351,5 @@ async def test_a_server_runs_where_the_settings_are(project: Path, monkeypatch: 
     built = build_runtime(settings, model=ScriptedModel([says("1")]), store=project.parent / "chat.db")
     async with built.runtime as runtime:
         await (await runtime.send("go")).result()
-    assert (project / "ran").exists()
+        await eventually((project / "ran").exists)
     assert not (project / "sub" / "ran").exists()
