@@ -156,6 +156,7 @@ export interface components {
             };
             /** @default  */
             diff: string;
+            told: string[];
             /** @default false */
             in_parts: boolean;
             /** @default false */
@@ -217,10 +218,18 @@ export interface components {
              */
             type: "call.input.end";
         };
+        /**
+         * @description `format` names the text format in which the model wrote the call; `guessed` says that the model is not
+         *     known to write it, so that the call asks first.
+         */
         CallInputStart: {
             call: string;
             tool: string;
             provider_id: string | null;
+            /** @default  */
+            format: string;
+            /** @default false */
+            guessed: boolean;
             /** @default 0 */
             seq: number;
             /**
@@ -444,7 +453,7 @@ export interface components {
                     [key: string]: string;
                 };
                 /** @enum {string} */
-                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "grok" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "solar" | "qwen_agent" | "mcp_tag" | "action" | "any";
+                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "grok" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "solar" | "any";
                 workspace?: string;
             };
             usage: components["schemas"]["Usage"];
@@ -538,7 +547,7 @@ export interface components {
                     [key: string]: string;
                 };
                 /** @enum {string} */
-                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "grok" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "solar" | "qwen_agent" | "mcp_tag" | "action" | "any";
+                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "grok" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "solar" | "any";
                 workspace?: string;
             };
             usage: components["schemas"]["Usage"];
@@ -1296,7 +1305,7 @@ export interface components {
              * @default rule
              * @enum {string}
              */
-            because: "rule" | "bounds" | "mode" | "plugin" | "redefined" | "loop" | "interrupted" | "review" | "tool";
+            because: "rule" | "bounds" | "mode" | "plugin" | "redefined" | "loop" | "format" | "interrupted" | "review" | "tool";
             /** @default [] */
             patterns: string[];
             /** @default [] */
@@ -1313,6 +1322,8 @@ export interface components {
             result: components["schemas"]["ToolResult"] | null;
             /** @default  */
             diff: string;
+            /** @default [] */
+            told: string[];
             /** @default false */
             in_parts: boolean;
             fingerprint: string | null;
@@ -1340,6 +1351,7 @@ export interface components {
             };
             /** @default  */
             diff: string;
+            told: string[];
             /** @default false */
             in_parts: boolean;
             /** @default false */
@@ -1987,6 +1999,10 @@ export interface components {
             original: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
+            /** @default  */
+            format: string;
+            /** @default false */
+            guessed: boolean;
             started: number | null;
             ended: number | null;
             /**

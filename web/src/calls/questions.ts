@@ -3,8 +3,6 @@
 import type { Kind, Question, Rule } from "../api/types";
 import { t } from "../i18n/words.svelte";
 import { inField, isComposing } from "../parts/keys";
-import { parseDiff } from "../diff/parse";
-import { valueRows } from "./rows";
 import { visible } from "./visible";
 
 /** What the server writes where nobody else has words for it (`turn/steps/ask.py`). */
@@ -15,17 +13,6 @@ const USUAL: Partial<Record<Kind, (tool: string) => string>> = {
   interrupted: (tool) => `The program stopped while ${tool} ran, so nobody knows how far it got. Run it again?`,
   review: (tool) => `May the model see this result of ${tool}?`,
 };
-
-/** The arguments that stand in the diff: a long text, which it shows line by line, and the name of a file of it; and a
- * mark of the file that it was made against, which tells a person nothing. */
-export function toldBy({ diff, server, arguments: values }: Pick<Question, "diff" | "server" | "arguments">): string[] {
-  if (!diff) return [];
-  const files = parseDiff(diff).map(({ name }) => name);
-  const marks = (key: string): boolean => server === null && key === "version" && /^[0-9a-f]{6,64}$/.test(String(values[key]));
-  return valueRows(values)
-    .filter(({ key, long }) => long || marks(key) || files.includes(String(values[key])))
-    .map(({ key }) => key);
-}
 
 export function inWords({ kind, tool, text, rules, diff, arguments: values }: Question): string {
   const asked = rules.length ? text.replace(/ \(always would mean: [^]*\)$/, "") : text; // the page has its own list of rules

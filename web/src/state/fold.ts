@@ -197,7 +197,7 @@ function emptyText(): TextPart {
 }
 
 function emptyCall(id: string, tool: string, provider_id: string | null): CallPart {
-  const later = { raw: null, result: null, signature: null, signed_by: null, original: null, started: null, ended: null };
+  const later = { raw: null, result: null, signature: null, signed_by: null, original: null, format: "", guessed: false, started: null, ended: null };
   return { type: "call", id, tool, arguments: {}, state: "pending", provider_id, ...later, partial: "" };
 }
 
