@@ -89,7 +89,16 @@ def too_large(url: str, most: int, line: int) -> ProviderError:
     return ProviderError(
         f"{host_of(url)} sent more than {most // 1_000_000} MB, or {line // 1_000_000} MB without a line end",
         kind="too_large",
-        hint="What had arrived is stored; such a reply is not read to its end",
+        hint="What had arrived is stored. Set the option max_tokens to ask for a shorter reply",
+    )
+
+
+def too_much_text(url: str, most: int) -> ProviderError:
+    return ProviderError(
+        f"{host_of(url)} sent more than {most:,} characters in one reply",
+        kind="too_large",
+        hint="What had arrived is stored. Set the option max_tokens to ask for a shorter reply, or "
+        "HttpClient(longest_text=…) in Python to read more",
     )
 
 
