@@ -8,6 +8,7 @@ DragomanError
 ├── BadRequest              the caller asked for something that cannot be; nothing was stored
 │   ├── NotFound            no such conversation, message, turn, call or question
 │   ├── TurnBusy            a turn of this branch is still running
+│   ├── KeyReused           the idempotency key of a send was used for something else
 │   ├── TurnEnded           the turn is over: it can be neither steered nor answered
 │   ├── AlreadyAnswered     somebody else was first
 │   └── RevertConflict      files were changed since: going back would lose that
@@ -26,6 +27,8 @@ Each docstring says when it is raised and, after a blank line, what to do: `docs
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from dragoman.sentences import sentence
 
 ENDS_THE_PROGRAM = (KeyboardInterrupt, SystemExit)
 """All else that is no Exception, such as a failed test or a panic of Rust code, counts as one."""
@@ -64,11 +67,19 @@ class ProviderError(DragomanError):
         self.sent: frozenset[str] = frozenset()  # the fields of the body that was refused
 
     def __str__(self) -> str:
-        return f"{self.without_hint.removesuffix('.')}. {self.hint}" if self.hint else self.without_hint
+        if not self.hint:
+            return self.without_hint
+        return sentence("provider.with_hint", message=_without_stop(self.without_hint), hint=self.hint)
 
     @property
     def without_hint(self) -> str:
-        return f"{self.message.removesuffix('.')} (HTTP {self.status})" if self.status else self.message
+        if not self.status:
+            return self.message
+        return sentence("provider.with_status", message=_without_stop(self.message), status=self.status)
+
+
+def _without_stop(text: str) -> str:
+    return text.removesuffix(".") if text.endswith(".") else text  # which keeps a code
 
 
 class ContextOverflow(ProviderError):
@@ -114,7 +125,8 @@ class NotFound(BadRequest):
     """
 
     def __init__(self, noun: str, id: str, hint: str = "") -> None:
-        super().__init__(f"there is no {noun} {id!r}" + (f": {hint}" if hint else ""))
+        said = sentence("not_found", noun=noun, id=id)
+        super().__init__(sentence("not_found.hint", said=said, hint=hint) if hint else said)
         self.noun = noun
         self.id = id
 
@@ -126,11 +138,22 @@ class TurnBusy(BadRequest):
     """
 
     def __init__(self, turn: str) -> None:
-        super().__init__(
-            f"turn {turn} of this branch is still running: "
-            "wait for it, cancel it, steer it, or let the message queue"
-        )
+        super().__init__(sentence("turn.busy", turn=turn))
         self.turn = turn
+
+
+class KeyReused(BadRequest):
+    """The idempotency key (`key`) was used within a day for a send that said something else.
+
+    Use a new key for each send; repeat a key only to repeat the same send.
+    """
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"The idempotency key {key!r} was used for another send. Use a new key for each send, "
+            "and repeat it only with the same content."
+        )
+        self.key = key
 
 
 class TurnEnded(BadRequest):
@@ -140,7 +163,7 @@ class TurnEnded(BadRequest):
     """
 
     def __init__(self, turn: str, state: str) -> None:
-        super().__init__(f"turn {turn} is over ({state}): send a new message instead")
+        super().__init__(sentence("turn.over", turn=turn, state=state))
         self.turn = turn
         self.state = state
 
@@ -152,7 +175,7 @@ class AlreadyAnswered(BadRequest):
     """
 
     def __init__(self, question: str, how: str) -> None:
-        super().__init__(f"question {question} was already answered: {how}")
+        super().__init__(sentence("question.answered", question=question, how=how))
         self.question = question
         self.how = how
 
@@ -166,8 +189,8 @@ class RevertConflict(BadRequest):
     def __init__(self, conflicts: Sequence[tuple[str, str]]) -> None:
         shown = "; ".join(f"{path}: {why}" for path, why in conflicts[:5])
         more = f"; and {len(conflicts) - 5} more" if len(conflicts) > 5 else ""
-        what = f"going back would lose what was done since ({shown}{more})"
-        super().__init__(f"{what}: go back by force, or put that right first")
+        what = sentence("revert.conflict", files=f"{shown}{more}")
+        super().__init__(sentence("revert.refused", what=what))
         self.conflicts = list(conflicts)
         self.what = what
 
@@ -186,7 +209,7 @@ class Unreadable(DragomanError):
     """
 
     def __init__(self, noun: str, id: str, why: str) -> None:
-        super().__init__(f"{noun} {id} cannot be read: {why}")
+        super().__init__(sentence("store.unreadable", noun=noun, id=id, why=why))
         self.noun = noun
         self.id = id
         self.why = why
@@ -199,7 +222,7 @@ class StoreUnavailable(DragomanError):
     """
 
     def __init__(self, what: str, hint: str, *, retryable: bool = False) -> None:
-        super().__init__(f"{what}: {hint}")
+        super().__init__(sentence("store.unavailable", what=what, hint=hint))
         self.hint = hint
         self.retryable = retryable
 
@@ -239,7 +262,7 @@ class TurnInterrupted(EngineError):
     """
 
     def __init__(self, turn: str) -> None:
-        super().__init__(f"turn {turn} was interrupted: it goes on when the store is opened again")
+        super().__init__(sentence("turn.interrupted", turn=turn))
         self.turn = turn
 
 
@@ -250,6 +273,6 @@ class TurnSetAside(EngineError):
     """
 
     def __init__(self, turn: str, why: str) -> None:
-        super().__init__(f"turn {turn} cannot go on here: {why}")
+        super().__init__(sentence("turn.cannot_go_on", turn=turn, why=why))
         self.turn = turn
         self.why = why

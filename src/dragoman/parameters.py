@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.compatible import NamedModel, OpenAICompatible
+from dragoman.sentences import sentence
 from dragoman.store.address import StoreFile, StoreServer, store_address
 from dragoman.store.store import Store
 from dragoman.tools.toolbox import Group, Toolbox
@@ -38,7 +39,7 @@ def agents_by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
         raise ConfigError("an agent needs a name: Agent(name=…)")
     for agent in named.values():
         if unknown := [name for name in agent.handoffs if name not in named]:
-            raise ConfigError(f"agent {agent.name} hands over to {', '.join(unknown)}, who is not there")
+            raise ConfigError(sentence("agent.no_successor", name=agent.name, unknown=", ".join(unknown)))
     return named
 
 
@@ -95,10 +96,7 @@ def _found_by(find: Callable[[str | None], Model], name: str | None) -> Model:
     if found is None and name is not None:
         raise NotFound("model", name)
     if not hasattr(found, "stream"):
-        raise ConfigError(
-            f"the function that finds models gave {found!r}, which is none: give addresses to "
-            "Runtime(model=[…]), and a send names one of them"
-        )
+        raise ConfigError(sentence("model.found_wrong", found=found))
     return found  # type: ignore[return-value] # it answers
 
 

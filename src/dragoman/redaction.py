@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
+from dragoman.sentences import Sentence
+
 HIDDEN = "‹hidden›"
 
 # A name that says that its value is secret. `max_tokens`, `monkey` and `password_from` do not.
@@ -60,6 +62,9 @@ def redact_text(text: str, known: Iterable[str] = ()) -> str:
 
     References such as `${NAME}` stay: they say where a secret is, and not what it is.
     """
+    if isinstance(text, Sentence):
+        secrets = tuple(known)
+        return text.mapped(lambda one: redact_text(one, secrets))
     for secret in sorted(filter(None, known), key=len, reverse=True):
         text = text.replace(secret, "‹key›")
     text = _URL.sub(_redact_url, text)

@@ -36,6 +36,7 @@ from dragoman.parameters import (
 )
 from dragoman.plugins.built_in import built_in_plugins
 from dragoman.plugins.snapshots import Snapshots, histories_for
+from dragoman.sentences import sentence
 from dragoman.store.address import StoreFile, StoreServer
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
@@ -59,7 +60,7 @@ from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.panel import agents_group, exchange_agents
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.send import SendOptions
-from dragoman.turn.services import GrantCache, MakeDeps, Services
+from dragoman.turn.services import LaterDenials, MakeDeps, Services, no_later_denials
 from dragoman.turn.settings import ConversationOptions, as_json, changed
 from dragoman.turn.subagent import Subagents
 from dragoman.turn.way_back import WayBack
@@ -104,6 +105,7 @@ class Runtime:
         deny: Iterable[str] = (),
         rules: Iterable[Rule] = (),
         bounds: Iterable[Rule] = (),
+        later_denials: LaterDenials = no_later_denials,
         system: str = "",
         options: Mapping[str, JsonValue] | None = None,
         mode: Mode = "auto",
@@ -168,21 +170,24 @@ class Runtime:
             groups.append(self._agents_group)
         self.services = Services(
             store=self.store,
-            grants=GrantCache(self.store),
             model=find_model,
             small_model=small_model,
             toolbox=Toolbox(groups, sources),
             agents=known,
+            agents_now=known,
             plugins=[*built_in, *own_plugins],
             rules=[
-                Rule("read_output", "*", "allow", "built in"),
-                Rule("basics.*", "*", "allow", "built in"),  # the calculator and its like hurt nobody
+                Rule("read_output", "*", "allow", sentence("rule.built_in")),
+                Rule(
+                    "basics.*", "*", "allow", sentence("rule.built_in")
+                ),  # the calculator and its like hurt nobody
                 *rules,
                 *(parse_rule(text, "allow", _CALLER) for text in listed("allow", allow)),
                 *(parse_rule(text, "ask", _CALLER) for text in listed("ask", ask)),
                 *(parse_rule(text, "deny", _CALLER) for text in listed("deny", deny)),
             ],
             bounds=[*listed("bounds", bounds)],
+            later_denials=later_denials,
             system=text_of("system", system),
             options=table("options", options),
             mode=mode,
@@ -282,11 +287,8 @@ class Runtime:
     ) -> ConversationHandle:
         """The conversation of this id, or a new one. Settings: model, agent, mode, system, options, tools."""
         if id is None:
-            now = self.services.clock()
-            id = new_id("conv")
-            stored = changed({}, as_json(settings))
-            self.services.workspaces.find(settings.get("workspace"), id)
-            conversation = Conversation(id, user=user, settings=stored, created=now, updated=now)
+            conversation = self._new_conversation(user, settings)
+            id = conversation.id
             await self.store.add_conversation(conversation)
         else:
             await self.store.conversation(id)
@@ -303,6 +305,7 @@ class Runtime:
         output_type: OutputType[T],
         parent: str | None = None,
         queue: bool = False,
+        key: str | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[T]: ...
@@ -315,6 +318,7 @@ class Runtime:
         output_type: None = None,
         parent: str | None = None,
         queue: bool = False,
+        key: str | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle: ...
@@ -326,14 +330,20 @@ class Runtime:
         output_type: OutputType[Any] | None = None,
         **options: Any,
     ) -> TurnHandle[Any]:
-        """Say something, in a new conversation if none is named. As `ConversationHandle.send`."""
-        chat = await self.conversation(conversation)
-        try:
-            return await chat.send(said, output_type=output_type, **options)
-        except Exception:
-            if conversation is None:
-                await self.store.delete_conversation(chat.id)  # nothing was said in it
-            raise
+        """Say something, in a new conversation if none is named: it is stored with the turn, or neither is.
+        As `ConversationHandle.send`."""
+        if conversation is not None:
+            chat = await self.conversation(conversation)
+        else:
+            new = self._new_conversation(None, {})
+            chat = ConversationHandle(new.id, self._engine, opens=new)
+        return await chat.send(said, output_type=output_type, **options)
+
+    def _new_conversation(self, user: str | None, settings: ConversationOptions) -> Conversation:
+        now, id = self.services.clock(), new_id("conv")
+        stored = changed({}, as_json(settings))
+        self.services.workspaces.find(settings.get("workspace"), id)
+        return Conversation(id, user=user, settings=stored, created=now, updated=now)
 
     async def put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
         """Keep a file: a part to be sent. What no message holds within an hour may be removed."""
@@ -396,10 +406,11 @@ class Runtime:
         return await export_conversation(self.store, conversation)
 
     async def export_markdown(self, conversation: str) -> str:
-        """The path to the leaf, for reading."""
+        """The path to the leaf, for reading, and what is queued."""
         info = await self.store.conversation(conversation)
+        queued = [one.message for one in await self.store.queued(conversation=conversation)]
         messages, _ = await self.store.messages(conversation)
-        return markdown(info, Tree(messages).path(info.leaf))
+        return markdown(info, Tree(messages).path(info.leaf), queued)
 
     async def import_conversation(
         self, data: Mapping[str, JsonValue], *, user: str | None = None
@@ -427,4 +438,3 @@ class Runtime:
 
     async def revoke(self, grant: str) -> None:
         await self.store.revoke(grant)
-        self.services.grants.forget()

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from dragoman.errors import ConfigError
 from dragoman.own_folders import data_folder
+from dragoman.sentences import sentence
 
 SERVICE = "dragoman"  # the name under which the keyring holds them: `keyring set dragoman OPENAI_API_KEY`
 
@@ -105,11 +106,9 @@ def _read_to_change() -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{file} cannot be read, and is left as it is: mend or move it ({error})"
-        ) from error
+        raise ConfigError(sentence("keys.unreadable", file=file, error=error)) from error
     if not isinstance(read, dict):
-        raise ConfigError(f"{file} holds no keys, and is left as it is: mend or move it")
+        raise ConfigError(sentence("keys.damaged", file=file))
     return {name: value for name, value in read.items() if isinstance(value, str)}
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from urllib.parse import SplitResult, urlsplit
 
+from dragoman.sentences import sentence
+
 _REFERENCE = re.compile(r"\$\{[^}]*\}")  # what is filled in later
 _NO_HOST = re.compile(r"[\s\x00-\x1f\x7f\"<>\\^`{|}]")
 _PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 
-WANTED = "an address begins with http:// or https://, then a host, and a port from 1 to 65535 if there is one"
+WANTED = sentence("address.form")
 
 
 def web_address(text: str, *, references: bool = False) -> SplitResult | None:

@@ -152,6 +152,7 @@ PLAYS: dict[str, list[Line]] = {
     ],
     "revise": [calls("apply_patch", patch=diff_texts(*REVISED).text), says("It is revised.")],
     "rounds": [*[calls("add", a=n, b=n) for n in range(5)], says("That is what I have.")],
+    "late": [calls("add", a=1, b=1), calls("add", a=2, b=2), says("word " * 500, waits=0.2)],
     "forty": [
         sum(
             (calls("add", a=n, b=n) for n in range(38)),

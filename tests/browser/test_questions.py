@@ -6,11 +6,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Route, expect
+from playwright.async_api import Browser, FilePayload, Route, expect
 
 from dragoman import Plugin, TurnView, tool
 from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import calls, says
+from tests.browser.plays import TORN
 from tests.browser.stage import MARKS, Person, Server, at_the_page
 from tests.server.site import served
 
@@ -49,6 +50,29 @@ async def test_the_reason_is_told_in_the_language_of_the_page(browser: Browser, 
         await person.say("loop")
         await expect(person.question).to_contain_text("add 在这个回合中已用这些参数调用了 2 次")
         await person.by("stop").click()
+
+
+async def test_what_the_server_says_is_told_in_the_language_of_the_page(
+    browser: Browser, server: Server
+) -> None:
+    """U3: an error, a notice, a limit and a refusal, by their codes; after a reload by the stored ones."""
+    async with at_the_page(browser, server, locale="zh-CN") as person:
+        TORN.set()
+        await person.say("torn")
+        for reloaded in (False, True):
+            if reloaded:
+                await person.page.reload()
+            await expect(person.by("error")).to_contain_text("已收到的内容已保存；请重试。")
+        await person.set(max_rounds=1)
+        await person.say("late")
+        await expect(person.by("notice").last).to_contain_text("达到了上限（1 轮工具调用）：请模型作答。")
+        await person.sees("word word")
+        await person.by("stop").click()
+        await person.page.reload()
+        await expect(person.by("limit")).to_contain_text("本回合达到了上限：1 轮工具调用。")
+        wrong: FilePayload = {"name": "a.json", "mimeType": "application/json", "buffer": b'{"format": "x"}'}
+        await person.by("import-file").set_input_files(files=wrong)
+        await expect(person.by("toast").last).to_contain_text("这不是导出的对话。")
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import ConfigError, tool
-from dragoman.conversation.window import Policy, trail, window
+from dragoman.conversation.window import Policy, trail_and_answer, window
 from dragoman.messages.message import Message
 from dragoman.messages.parts import (
     CallState,
@@ -24,6 +24,7 @@ from dragoman.messages.parts import (
     ToolCall,
     ToolResult,
 )
+from dragoman.messages.questions import reject
 from dragoman.messages.request import RequestMessage
 from dragoman.plugins.tool_history import ToolHistory
 from dragoman.wire.scripted import calls, says
@@ -82,7 +83,7 @@ def test_results_are_sent_as_texts_in_the_place_of_their_calls() -> None:
 def test_a_hint_is_one_text_in_front_of_the_answer() -> None:
     """R4"""
     lines = '[add {"n":1} → completed: one]\n[add {"n":2} → completed: two]\n'
-    assert trail(TURN) == lines
+    assert trail_and_answer(TURN)[0] == lines
     assert shown([*TURN, *NEXT], "hint") == [
         ("user", "q1"),
         ("assistant", f"{lines}let me see. It is 3."),
@@ -151,24 +152,36 @@ SCRIPT = [
 ]
 
 
-async def test_the_boundary_of_a_hint_is_recorded_with_the_answer(tmp_path: Path) -> None:
+async def test_a_turn_says_where_its_trail_ends(tmp_path: Path) -> None:
     """R4: where the trail ends in the text that later requests contain."""
     async with runtime_with(tmp_path, SCRIPT, tools=[add], tool_history="hint") as runtime:
         chat = await runtime.conversation()
-        await (await chat.send("add them")).result()
-        answer = (await chat.messages())[-1]
+        first = await (await chat.send("add them")).result()
         await (await chat.send("thanks")).result()
         running, later = model_of(runtime).requests[2].messages, model_of(runtime).requests[3].messages
     assert [len(message.parts) for message in running] == [1, 2, 2]
     assert [message.role for message in later] == ["user", "assistant", "user"]
     (sent,) = later[1].parts
     assert isinstance(sent, Text)
-    boundary = answer.metadata["boundary"]
-    assert isinstance(boundary, int)
+    boundary = first.trail_size
+    assert first.answer_slice == (boundary, len(sent.text))
     assert sent.text[:boundary].startswith('[add {"a":1,"b":2} → completed: 3]\n')
     assert sent.text[:boundary].endswith("]\n")
     assert sent.text[:boundary].count("[add") == 3
     assert sent.text[boundary:] == "First: 3 and 7."
+
+
+async def test_a_turn_that_ends_on_a_call_has_a_trail_and_no_answer(tmp_path: Path) -> None:
+    """R4: also where a refusal ends it, and where nothing was said."""
+    script = [calls("add", a=1, b=2), says("Never said.")]
+    async with runtime_with(tmp_path, script, tools=[add], allow=[], on_reject="stop") as runtime:
+        turn = await runtime.send("add them")
+        async for event in turn.events():
+            if event.type == "call.asked":
+                await turn.answer(event.question, reject())
+        result = await turn.result()
+    assert result.trail_size > 0
+    assert result.answer_slice == (result.trail_size, result.trail_size)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +195,6 @@ async def test_a_policy_holds_in_the_next_turn(
     async with runtime_with(tmp_path, SCRIPT, tools=[add], tool_history=policy) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("add them")).result()
-        assert "boundary" not in (await chat.messages())[-1].metadata or policy == "hint"
         await (await chat.send("thanks")).result()
         sent = model_of(runtime).requests[-1].messages
     assert len(sent) == roles + 1

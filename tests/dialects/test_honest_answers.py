@@ -12,13 +12,14 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 import pytest
+from pydantic import JsonValue
 
 from dragoman.dialects.dialect import ANY, NAMES, TextCall, dialect
 from dragoman.dialects.reader import quotes_of
 from dragoman.messages.parts import CallState, File, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 
-TEXT = {"type": "string"}
+TEXT: JsonValue = {"type": "string"}
 TOOLS = [
     ToolSpec("send_mail", "Send mail.", {"type": "object", "properties": {"to": TEXT, "body": TEXT}}),
     ToolSpec("read_file", "Read a file.", {"type": "object", "properties": {"path": TEXT}}),

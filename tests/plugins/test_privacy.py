@@ -6,6 +6,7 @@ import json
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, cast
@@ -14,11 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, JsonValue
+from pydantic_core import to_jsonable_python
 
 from dragoman import (
     ConfigError,
     OpenAICompatible,
     Plugin,
+    ProviderError,
     Runtime,
     ToolContext,
     ToolOutput,
@@ -27,10 +30,11 @@ from dragoman import (
     reject,
     tool,
 )
+from dragoman.messages.events import CallInputDelta, TextDelta, TextEnd
 from dragoman.messages.parts import CallState, File, Part, Reasoning, Text
 from dragoman.messages.request import Request, RequestMessage
-from dragoman.plugins.privacy import Mask, Privacy
-from dragoman.wire.scripted import calls, calls_with, says, thinks
+from dragoman.plugins.privacy import Mask, Privacy, Unmasked
+from dragoman.wire.scripted import calls, calls_with, fails, says, thinks
 from tests.loopback import loopback
 from tests.runtimes import calls_of, model_of, only_call, runtime_with
 
@@ -95,7 +99,7 @@ async def test_the_model_never_learns_the_value_and_the_tool_always_does(tmp_pat
         requests = model_of(runtime).requests
         kept = await chat.messages()
     assert dialled == [PHONE, f"tel:{PHONE}"]
-    assert first.text == "I called [[phone]]."
+    assert first.text == f"I called {PHONE}."
     assert requests[0].messages[0].parts == (Text("Call [[phone]] at [[address]], please."),)
     assert "Office: [[phone]]" in requests[0].system
     assert "replaced by [[phone]], [[address]]" in requests[0].system
@@ -368,3 +372,91 @@ def test_a_value_is_found_in_text_and_in_json(secret: str, around: str) -> None:
         assert "[[secret]]" in hidden
         assert secret not in hidden.replace("[[secret]]", "")
     assert privacy.show(privacy.hide(f"{around}{secret}")) == f"{around}{secret}"
+
+
+# ── what people get ───────────────────────────────────────────────────────────────────────────────
+
+
+def unmasked(pieces: Sequence[str], *, call: str | None = None, as_json: bool = False) -> list[str]:
+    """The pieces that come out where these go in."""
+    read = Unmasked(Mask(PRIVATE), as_json=as_json)
+    events: list[Any] = [TextDelta(one) if call is None else CallInputDelta(call, one) for one in pieces]
+    told = [one for event in [*events, TextEnd(), None] for one in read(event)]
+    return [one.text for one in told if isinstance(one, TextDelta | CallInputDelta)]
+
+
+@given(
+    st.lists(st.integers(0, 60)), st.sampled_from(["I called [[phone]], [[ph] [[phone]][[[address]].", "a[["])
+)
+def test_a_mask_is_a_value_wherever_the_stream_is_cut(cuts: list[int], text: str) -> None:
+    """R3: private x stream cut. No piece holds a part of a mask, and nothing else is changed or lost."""
+    places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
+    pieces = [text[start:end] for start, end in pairwise(places)]
+    whole = text.replace("[[phone]]", PHONE).replace("[[address]]", ADDRESS)
+    told = unmasked(pieces)
+    assert "".join(told) == whole
+    assert not any(piece.endswith(("[[p", "[[phone]", "[[a")) for piece in told)
+    arguments = json.dumps({"x": text})
+    cut_up = [arguments[start : start + 3] for start in range(0, len(arguments), 3)]
+    assert json.loads("".join(unmasked(cut_up, call="call_1"))) == {"x": whole}
+
+
+def test_what_is_no_mask_in_the_end_is_told_before_what_follows() -> None:
+    """R3 x E1: also where the reply breaks off."""
+    read = Unmasked(Mask(PRIVATE), as_json=False)
+    assert read(TextDelta("see [[pho")) == [TextDelta("see ")]
+    assert read(CallInputDelta("call_1", "[[")) == [TextDelta("[[pho")]
+    assert read(None) == [CallInputDelta("call_1", "[[")]
+    assert read(None) == []
+
+
+async def test_people_get_values_in_answers_streams_titles_summaries_and_exports(tmp_path: Path) -> None:
+    """R3: and the next request has masks again, in every part of the history."""
+    script = [
+        calls("call_number", number="[[phone]]") + says("I call [[phone]] at [[address]]."),
+        says("Called [[phone]]. " + "word " * 500),
+        *[says("About [[phone]]")] * 5,
+    ]
+    async with runtime_with(
+        tmp_path, script, tools=[call_number], private=PRIVATE, titles_by_model=True, context=1000
+    ) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("Call " + "please " * 100)
+        streamed = [json.dumps(to_jsonable_python(event)) for event in [e async for e in turn.events()]]
+        await (await chat.send("Did you?")).result()
+        title = (await chat.info()).title
+        exported = json.dumps(await runtime.export(chat.id)) + await runtime.export_markdown(chat.id)
+        assert leaks(runtime) == []
+        summaries = [part for one in await chat.messages() for part in one.parts if part.type == "summary"]
+    assert title == f"About {PHONE}"
+    assert summaries
+    assert not [text for text in (*streamed, exported) if "[[" in text]
+    assert dialled == [PHONE]
+
+
+async def test_a_typed_answer_has_the_values(tmp_path: Path) -> None:
+    """R3 x R8: also one that JSON has to escape; whole, and while it grows."""
+
+    class Card(BaseModel):
+        number: str
+        address: str
+
+    script = [says('{"number": "[[phone]]", "address": "at [[address]]"}')]
+    async with runtime_with(tmp_path, script, private=PRIVATE) as runtime:
+        turn = await runtime.send("go", output_type=Card)
+        result = await turn.result()
+        grown = [str(value) async for value in turn.partial_outputs()]
+        assert leaks(runtime) == []
+    assert result.output == Card(number=PHONE, address=f"at {ADDRESS}")
+    assert not [value for value in grown if "[[" in value]
+
+
+async def test_a_reply_that_breaks_off_in_a_mask_keeps_what_had_arrived(tmp_path: Path) -> None:
+    """R3 x T8"""
+    script = [fails("gone", after="Call [[phone]], [[pho")]
+    async with runtime_with(tmp_path, script, private=PRIVATE) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        with pytest.raises(ProviderError):
+            await turn.result()
+        assert (await chat.messages())[-1].text == f"Call {PHONE}, [[pho"

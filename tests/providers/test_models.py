@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,14 @@ import pytest
 
 from dragoman import Runtime, tool
 from dragoman.errors import ConfigError, NotFound, ProviderError
-from dragoman.messages.events import CallInputEnd, Event, MessageEnd, ReasoningDelta, TextDelta
+from dragoman.messages.events import (
+    CallInputEnd,
+    CallInputStart,
+    Event,
+    MessageEnd,
+    ReasoningDelta,
+    TextDelta,
+)
 from dragoman.messages.parts import File, Text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
@@ -22,7 +29,7 @@ from dragoman.providers.models import Models
 from dragoman.providers.wires import WIRES, wire
 from dragoman.wire.scripted import calls, says
 from dragoman.wire.wire import Model
-from tests.loopback import Answer, delta, loopback, stream
+from tests.loopback import Answer, Script, call_piece, delta, loopback, stream
 from tests.patience import PATIENCE
 
 KEY = "sk-acme-0123456789"
@@ -257,40 +264,71 @@ async def test_w4_a_model_known_to_begin_inside_its_thoughts_streams_them_as_suc
     assert [event.text for event in events if isinstance(event, ReasoningDelta)] == ["hm"]
 
 
-WRITTEN = {  # how two models of which nobody knows anything may write the same call
+WRITTEN = {  # how models of which nobody knows anything may write the same call
     "qwen_coder": "<function=add><parameter=a>1</parameter></function>",
     "gemma": "<|tool_call>call:add{a:1}<tool_call|>",
+    "hermes": '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>',
+    "llama_pythonic": "[add(a=1)]",
 }
 
 
+def starts(events: Sequence[Event]) -> list[tuple[str, str, bool]]:
+    return [(one.tool, one.format, one.guessed) for one in events if isinstance(one, CallInputStart)]
+
+
 @pytest.mark.parametrize("name", WRITTEN)
-async def test_d1_the_format_of_an_unknown_model_is_that_of_its_first_call(name: str) -> None:
-    """D1: what nothing is known of is read in any format, and after its first call in that one."""
-    other = next(text for one, text in WRITTEN.items() if one != name)
-    replies = says("Hello."), says(WRITTEN[name]), says(other)
+async def test_d7_text_of_an_unknown_model_that_looks_like_a_call_is_a_guess(name: str) -> None:
+    replies = says("Hello."), says(WRITTEN[name])
     async with loopback(*replies) as server, runtime_with(server.url) as models:
-        plain, first, second = [await ask(models(), question(tools=(ADD,))) for _ in replies]
-    assert (text_of(plain), text_of(first), text_of(second)) == ("Hello.", "", other)
-    assert [event.arguments for event in first if isinstance(event, CallInputEnd)] == [{"a": 1}]
-    assert not [event for event in second if isinstance(event, CallInputEnd)]
+        plain, written = [await ask(models(), question(tools=(ADD,))) for _ in replies]
+    assert (text_of(plain), starts(plain)) == ("Hello.", [])
+    assert (text_of(written), starts(written)) == (WRITTEN[name], [("add", name, True)])
 
 
 @pytest.mark.parametrize(
-    ("family", "text"),
+    ("family", "own", "other"),
     [
-        ("llama-3.2-3b-instruct", "[add(a=1)]"),
-        ("llama-4-scout", '{"name": "add", "parameters": {"a": 1}}'),
-        ("qwen2.5-7b-instruct", WRITTEN["qwen_coder"]),
-        ("deepseek-v3-tuned", '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>'),
-        ("mistral-7b-tuned", WRITTEN["gemma"]),
+        ("qwen2.5-7b-instruct", "hermes", "gemma"),
+        ("qwen3-coder", "qwen_coder", "llama_pythonic"),
+        ("gemma-4-9b", "gemma", "hermes"),
+        ("llama-4-scout", "llama_pythonic", "qwen_coder"),
     ],
 )
-async def test_d1_a_model_of_a_known_family_may_write_another_format(family: str, text: str) -> None:
-    """D1: fine-tunes keep the name of the family, and not always its format."""
-    async with loopback(says(text)) as server, runtime_with(server.url, f"acme/{family}") as models:
-        events = await ask(models(), question(tools=(ADD,)))
-    assert [event.arguments for event in events if isinstance(event, CallInputEnd)] == [{"a": 1}]
-    assert text_of(events) == ""
+async def test_d6_only_the_format_of_its_family_counts(family: str, own: str, other: str) -> None:
+    replies = says(WRITTEN[other]), says(WRITTEN[own])
+    async with loopback(*replies) as server, runtime_with(server.url, f"acme/{family}") as models:
+        guessed, known = [await ask(models(), question(tools=(ADD,))) for _ in replies]
+    assert starts(guessed) == [("add", other, True)]
+    assert (text_of(known), starts(known)) == ("", [("add", own, False)])
+
+
+@pytest.mark.parametrize("family", ["some-model", "qwen2.5-7b-instruct"])
+async def test_d6_after_a_native_call_text_is_text(family: str) -> None:
+    native = stream(call_piece("add", '{"a": 1}', index=0, id="c"), finish="tool_calls")
+    replies: list[Script] = [native, *(says(text) for text in WRITTEN.values())]
+    async with loopback(*replies) as server, runtime_with(server.url, f"acme/{family}") as models:
+        first, *others = [await ask(models(), question(tools=(ADD,))) for _ in replies]
+    assert starts(first) == [("add", "", False)]
+    assert [(text_of(one), starts(one)) for one in others] == [(text, []) for text in WRITTEN.values()]
+
+
+async def test_d6_a_native_call_of_an_earlier_process_counts_too() -> None:
+    asked = question(tools=(ADD,))
+    asked.has_called = lambda model: model == "acme/qwen3-8b"
+    async with (
+        loopback(says(WRITTEN["hermes"])) as server,
+        runtime_with(server.url, "acme/qwen3-8b") as models,
+    ):
+        events = await ask(models(), asked)
+    assert (text_of(events), starts(events)) == (WRITTEN["hermes"], [])
+
+
+async def test_d7_a_format_that_was_granted_is_read() -> None:
+    asked = question(tools=(ADD,))
+    asked.may_write = lambda name, model: name == "gemma"
+    async with loopback(says(WRITTEN["gemma"])) as server, runtime_with(server.url) as models:
+        events = await ask(models(), asked)
+    assert (text_of(events), starts(events)) == ("", [("add", "gemma", False)])
 
 
 @pytest.mark.parametrize("reasoning", ["tags", "inside"])
@@ -299,7 +337,10 @@ async def test_w4_a_call_in_a_thought_that_the_prompt_began_is_none(reasoning: s
     draft = '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>'
     lone = stream(*(delta(content=piece) for piece in f"Or {draft}?</think>{draft.replace('1', '2')}"))
     defaults = {"reasoning": reasoning}
-    async with loopback(lone, lone) as server, runtime_with(server.url, defaults=defaults) as models:
+    async with (
+        loopback(lone, lone) as server,
+        runtime_with(server.url, "acme/qwen3-8b", defaults=defaults) as models,
+    ):
         for _ in range(2):  # of the first it is learned that its replies begin so
             events = await ask(models(), question(tools=(ADD,)))
             assert [event.arguments for event in events if isinstance(event, CallInputEnd)] == [{"a": 2}]
@@ -308,7 +349,7 @@ async def test_w4_a_call_in_a_thought_that_the_prompt_began_is_none(reasoning: s
 async def test_w4_a_tag_inside_the_arguments_of_a_call_is_no_thought() -> None:
     """W4 × D1: a model may write about thoughts, to a file for one."""
     sent = '<tool_call>{"name": "add", "arguments": {"a": "</think> and <think>"}}</tool_call>'
-    async with loopback(says(sent)) as server, runtime_with(server.url) as models:
+    async with loopback(says(sent)) as server, runtime_with(server.url, "acme/qwen3-8b") as models:
         events = await ask(models(), question(tools=(ADD,)))
     assert [event.arguments for event in events if isinstance(event, CallInputEnd)] == [
         {"a": "</think> and <think>"}
@@ -321,7 +362,7 @@ async def test_w4_a_reply_wrongly_taken_to_begin_inside_a_thought_keeps_its_call
     sent = 'So. <tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>'
     async with (
         loopback(says(sent)) as server,
-        runtime_with(server.url, defaults={"reasoning": "inside"}) as models,
+        runtime_with(server.url, "acme/qwen3-8b", defaults={"reasoning": "inside"}) as models,
     ):
         events = await ask(models(), question(tools=(ADD,)))
     assert text_of(events) == "So."

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman import Plugin, TurnView
-from dragoman.messages.events import Event
-from dragoman.messages.fold import Draft
+from dragoman import ConfigError, OpenAICompatible, Plugin, Runtime, TurnView
+from dragoman.messages.events import Event, ItemAdded, MessageEnd, TextDelta
+from dragoman.messages.fold import DraftView
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.turn.plugin import Hooks
 from dragoman.wire.scripted import calls, fails, says
+from tests.loopback import delta, loopback, stream
 from tests.runtimes import add, model_of, play, runtime_with
 from tests.turn.named import Named, Starts
 
@@ -190,12 +193,81 @@ async def test_every_piece_is_seen_after_it_became_part_of_the_draft(tmp_path: P
     seen: list[str] = []
 
     class Watches(Plugin):
-        def on_stream_data(self, event: Event, draft: Draft, turn: TurnView) -> None:
+        def on_stream_data(self, event: Event, draft: DraftView, turn: TurnView) -> None:
             if event.type == "text.delta":
                 seen.append(draft.message.text)
 
     await play(tmp_path, [says("one two three")], plugins=[Watches()])
     assert seen == ["one two ", "one two three"]
+
+
+async def test_a_draft_cannot_be_changed_and_the_error_says_what_can(tmp_path: Path) -> None:
+    """H4"""
+
+    class Writes(Plugin):
+        def on_stream_data(self, event: Event, draft: DraftView, turn: TurnView) -> None:
+            draft.text = "something else"
+
+    with pytest.raises(AttributeError, match=r"request\.filter_reply in on_before_request"):
+        await play(tmp_path, [says("one two three")], plugins=[Writes()])
+
+
+class Shouts:
+    """A filter with state: words between stars in capitals, wherever chunks are cut; an item at the end."""
+
+    def __init__(self) -> None:
+        self.held = ""
+
+    def __call__(self, event: Event | None) -> list[Event]:
+        if isinstance(event, TextDelta):
+            text = self.held + event.text
+            cut = text.rfind("*") if text.count("*") % 2 else len(text)
+            self.held = text[cut:]
+            shown = re.sub(r"\*(\w+)\*", lambda found: found[1].upper(), text[:cut])
+            return [replace(event, text=shown)] if shown else []
+        rest: list[Event] = [TextDelta(self.held)] if self.held else []
+        self.held = ""
+        if isinstance(event, MessageEnd):
+            rest.append(ItemAdded("note", "made by a plugin"))
+        return [*rest, event] if event is not None else rest
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 99])
+async def test_a_filter_changes_the_reply_in_stream_store_and_history(tmp_path: Path, size: int) -> None:
+    """H3, H4: as the seed's own merging of chunks; the same wherever they are cut."""
+    said = "a *loud* word, and a * star"
+
+    class Filters(Plugin):
+        async def on_before_request(self, request: Request, turn: TurnView) -> None:
+            request.filter_reply(Shouts())
+            request.filter_reply(lambda event: [] if event is None else [event])
+
+    chunks = stream(*(delta(content=said[at : at + size]) for at in range(0, len(said), size)))
+    async with (
+        loopback(chunks, says("ok")) as server,
+        Runtime(
+            tmp_path / "chat.db", model=OpenAICompatible(server.url, model="m"), plugins=[Filters()]
+        ) as runtime,
+    ):
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        streamed = "".join([event.text async for event in turn.events() if event.type == "text.delta"])
+        result = await turn.result()
+        await (await chat.send("and?")).result()
+        sent = server.messages()[2]["content"]
+    assert streamed == result.text == sent == "a LOUD word, and a * star"
+    assert result.messages[-1].parts[-1].type == "item"
+
+
+async def test_a_filter_that_returns_no_list_is_told_so(tmp_path: Path) -> None:
+    """H3"""
+
+    class Forgets(Plugin):
+        async def on_before_request(self, request: Request, turn: TurnView) -> None:
+            request.filter_reply(lambda event: None)  # type: ignore[arg-type, return-value]
+
+    with pytest.raises(ConfigError, match="Return a list of events"):
+        await play(tmp_path, [says("one")], plugins=[Forgets()])
 
 
 async def test_a_plugin_without_the_hook_is_not_asked_about_pieces(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import Agent, Rule, reject, tool
+from dragoman import Agent, Rule, allow_always, reject, tool
 from dragoman.messages.parts import CallState
 from dragoman.messages.questions import Question, Scope
 from dragoman.messages.request import Request
@@ -65,9 +65,37 @@ async def test_a_task_that_its_giver_may_give_runs(tmp_path: Path) -> None:
         says("a"),
         says("b"),
     ]
-    async with runtime_with(tmp_path, script, tools=[shell], agents=[ADMIN], allow=["task"]) as runtime:
+    allow = ["task", "shell:ls"]
+    async with runtime_with(tmp_path, script, tools=[shell], agents=[ADMIN], allow=allow) as runtime:
         await (await runtime.send("go")).result()
     assert ran == ["ls"]
+
+
+@pytest.mark.parametrize("giver", [None, "asker"])
+async def test_what_its_giver_is_asked_about_a_task_is_asked_about(tmp_path: Path, giver: str | None) -> None:
+    """P13: task x ask. By the settings or by the giver's own rules, whatever the rules of the task's agent
+    allow; and a grant settles it, as it would for the giver."""
+    ran.clear()
+    script = [
+        calls("task", agent="admin", request="list"),
+        calls("shell", command="ls"),
+        calls("shell", command="ls"),
+        says("a"),
+        says("b"),
+    ]
+    asker = Agent(name="asker", rules=(Rule("shell", "*", "ask"),))
+    allow = ["*"] if giver else ["task"]
+    async with runtime_with(tmp_path, script, allow=allow, tools=[shell], agents=[ADMIN, asker]) as runtime:
+        turn = await (await runtime.conversation(agent=giver)).send("go")
+        asked = []
+        async with asyncio.timeout(PATIENCE):
+            async for question in turn.asked():
+                asked.append((question.tool, question.because))
+                assert ran == []
+                await turn.answer(question, allow_always())
+            assert (await turn.result()).state == "completed"
+    assert asked == [("shell", "rule")]
+    assert ran == ["ls", "ls"]
 
 
 @pytest.mark.parametrize("scope", ["conversation", "always"])

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Plugin, Runtime, TurnView
 from dragoman.messages.events import Event, ProviderData
-from dragoman.messages.fold import Draft, fold
+from dragoman.messages.fold import DraftView, fold
 from dragoman.messages.parts import Citation, Text
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
@@ -37,7 +37,7 @@ class Watching(Plugin):
     def __init__(self) -> None:
         self.seen: list[tuple[dict[str, Any], str]] = []
 
-    def on_stream_data(self, event: Event, draft: Draft, turn: TurnView) -> None:
+    def on_stream_data(self, event: Event, draft: DraftView, turn: TurnView) -> None:
         if isinstance(event, ProviderData):
             self.seen.append((event.data, draft.message.text))
 

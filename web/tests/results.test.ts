@@ -92,7 +92,8 @@ describe("what was decided", () => {
   it("names the rule, or who answered and for how long", () => {
     const trace = (more: object): CallTrace => ({ id: "c", tool: "t", made: 0, ...more }) as CallTrace;
     expect(decisionsOf(trace({ because: { kind: "rule", text: "allow add", origin: "dragoman.toml:4" } }), en)).toEqual(["Ran by a rule: allow add (dragoman.toml:4)"]);
-    expect(decisionsOf(trace({ because: { kind: "rule", text: "allow basics.*", origin: "built in" } }), zh)).toEqual(["依规则运行: allow basics.* (内置)"]);
+    const origin = { code: "rule.built_in", text: "built in", values: {} };
+    expect(decisionsOf(trace({ because: { kind: "rule", text: "allow basics.*", origin: "built in", said: { origin } } }), zh)).toEqual(["依规则运行: allow basics.* (内置)"]);
     const wait = { question: "q", kind: "approve", because: null, asked: 1, answered: 2, verdict: "allow", by: null, scope: "hour" };
     expect(decisionsOf(trace({ because: { kind: "answer", text: "" }, waits: [wait] }), en)[0]).toMatch(/^Allowed by you · for an hour · /);
     expect(decisionsOf(trace({ waits: [{ ...wait, by: "ada", scope: "once" }] }), en)[0]).toMatch(/^Allowed by ada · /);

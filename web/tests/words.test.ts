@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 
 import { describe, expect, it } from "vitest";
 
-import type { JsonObject, Summary, Usage } from "../src/api/types";
+import type { Json, JsonObject, Said, Summary, Usage } from "../src/api/types";
 import { inOrder } from "../src/calls/order";
 import { inWords, offers, rulesInWords } from "../src/calls/questions";
 import { valueRows } from "../src/calls/rows";
@@ -13,13 +13,18 @@ import { added, cost, count, duration, size } from "../src/i18n/format";
 import { cutText } from "../src/parts/cut";
 import { byAge } from "../src/sidebar/age";
 import { tasksOf } from "../src/conversation/todo";
+import type { Sentence } from "../src/i18n/format";
 import { zh } from "../src/i18n/zh";
+import sentences from "../src/i18n/zh/sentences.json";
 import { zh as settingsZh } from "../src/dialogs/words";
 import { zh as setupZh } from "../src/setup/words";
 import { zh as traceZh } from "../src/trace/words";
 import { call, message, question, result } from "./samples";
 
+const english = (sentence: Sentence): string => (typeof sentence === "string" ? sentence : sentence.text);
 const usage = (cost: number | null, input = 10): Usage => ({ input, output: 0, cached: 0, cache_written: 0, reasoning: 0, cost, images: 0, seconds: 0, characters: 0 });
+
+const said = (code: string, text: string, values: { [name: string]: Json | Sentence } = {}): Said => ({ code, text, values: values as JsonObject });
 
 describe("figures", () => {
   it.each([
@@ -75,21 +80,22 @@ describe("what is approved is what is read (P14)", () => {
 
 describe("a question", () => {
   const rule = { permission: "notes.write", pattern: "a", action: "allow" as const, origin: "" };
-  const asked = (text: string, rules = [rule], values: JsonObject = { text: "a" }): string =>
-    inWords(question("ask_1", "c", { tool: "note", text, rules, arguments: values }));
+  const asked = (text: Sentence, rules = [rule], values: JsonObject = { text: "a" }): string =>
+    inWords(question("ask_1", "c", { tool: "note", text: english(text), rules, arguments: values, said: typeof text === "string" ? null : { text } }));
+  const usual = said("question.approve", "May note run with these arguments?", { tool: "note" });
+  const always = (asked: Sentence): Sentence => said("question.always", `${english(asked)} (always would mean: x)`, { asked, rules: "x" });
 
   it("is in our words where the server has only its usual ones (P9)", () => {
-    expect(asked("May note run with these arguments? (always would mean: allow notes.write for 'a')")).toBe("May note run with these arguments?");
-    expect(asked("May note run with these arguments? It is on another machine.", [])).toBe("May note run with these arguments? It is on another machine.");
-    expect(asked("May note run with these arguments?", [], {})).toBe("May note run?");
+    expect(asked(always(usual))).toBe("May note run with these arguments?");
+    const remark = "It is on another machine.";
+    expect(asked(said("together", `${usual.text} ${remark}`, { all: [usual, remark] }), [])).toBe(`May note run with these arguments? ${remark}`);
+    expect(asked(usual, [], {})).toBe("May note run?");
   });
 
   it("is in the words of who asks, and hides nothing of them (P9)", () => {
     expect(asked("This is PRODUCTION. Really?", [])).toBe("This is PRODUCTION. Really?");
-    expect(asked("fetch_url has come to b\u200b.example. May it go on? (always would mean: allow web for 'b')")).toBe(
-      "fetch_url has come to b\\u200b.example. May it go on?",
-    );
-    expect(asked("Does (always would mean: x) stay where no rule is offered? (always would mean: x)", [])).toContain("offered? (always");
+    expect(asked(always("fetch_url has come to b\u200b.example. May it go on?"))).toBe("fetch_url has come to b\\u200b.example. May it go on?");
+    expect(asked("May note run with these arguments? Yes! (always would mean: x)")).toContain("Yes! (always");
   });
 
   it("offers its own rules together, or a wider one (P11)", () => {
@@ -130,45 +136,42 @@ describe("Chinese", () => {
     expect(english).toEqual([]);
   });
 
-  it("says in Chinese what the server refuses of skills", () => {
-    const refused = [
-      ["the name of a skill is letters, digits, - and _, at most 64 of them", "技能的名称"],
-      ["NUL is a name that Windows keeps for itself: take another", "NUL 是 Windows 保留"],
-      ["skill bake is in ~/p/skills/bake: edit it there", "技能 bake 在 ~/p/skills/bake 中"],
-      ["there is ~/skills/Bake already: edit it there, or take another name", "已经有 ~/skills/Bake"],
-      ["there is a skill bake already: change that one, or take another name", "已经有技能 bake"],
-      ["skill bake was changed since it was read: read it again", "技能 bake 在读取之后"],
-      ["skill bake cannot be written: it has no description: the model could not know what it is for", "没有说明"],
-      ["skill bake cannot be written: it is too big: it has more than 200 kB", "超过 200 kB"],
-      ["skill bake cannot be written: it has half a character in it, which no file can hold", "半个字符"],
-      ["skill bake cannot be written: it is written in a way that cannot be changed safely here: edit it by hand", "请手动编辑"],
-      ["skill bake cannot be written: its front matter is too long: more than 16000 characters", "说明太长"],
-      ["this server looks for no skills in ~/skills", "不在 ~/skills 中查找"],
-      ["~/skills/bake/SKILL.md cannot be removed: Permission denied", "无法移除"],
-      ["there is no skill 'bake'", "没有找到 bake"],
-    ];
-    for (const [said, told] of refused) expect(zh.server(said ?? "")).toContain(told);
+  it("says every sentence of the server with its values in it, and in Chinese", () => {
+    for (const [code, template] of Object.entries(sentences)) {
+      const values = Object.fromEntries([...template.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => [name, `‹${name}›`]));
+      const told = zh.server(said(code, "English", values));
+      expect(told, code).not.toMatch(/[{}]|English/);
+      for (const value of Object.values(values)) expect(told, code).toContain(value);
+      if (/[a-z]/i.test(template.replace(/\{\w+\}|HTTP|\.base_url/g, ""))) expect(told, code).toMatch(/[\u3400-\u9fff]/);
+    }
   });
 
-  it("has words for what the server says most", () => {
-    expect(zh.server("10 rounds of tool calls")).toBe("10 轮工具调用");
-    expect(zh.server("allow notes.write for 'a'")).toBe("notes.write：“a”（允许）");
-    expect(zh.server("add was called 2 times with these arguments in this turn. Run it again?")).toBe("add 在这个回合中已用这些参数调用了 2 次。再运行一次吗？");
-    expect(zh.server("there is no key for Cohere: set COHERE_API_KEY or CO_API_KEY in the environment")).toBe("没有 Cohere 的密钥：请设置环境变量 COHERE_API_KEY 或 CO_API_KEY。");
-    expect(zh.server("something new")).toBe("something new");
-    expect(zh.server("As things stand it would fail: edit 1 of 2: old is not in a.py: it must be there exactly, with every space and line end. None of them was made..")).toBe(
+  it("says a sentence by its code, whatever its English is, and English where there is none", () => {
+    expect(zh.server(said("limit.rounds", "reworded", { count: 10 }))).toBe("10 轮工具调用");
+    expect(zh.server("10 rounds of tool calls")).toBe("10 rounds of tool calls");
+    expect(zh.server(said("something.new", "something new"))).toBe("something new");
+    expect(zh.server(said("limit.rounds", "said by another version", { rounds: 10 }))).toBe("said by another version");
+    const names = said("either", "A_KEY or B_KEY", { one: "A_KEY", other: "B_KEY" });
+    expect(zh.server(said("provider.no_key", "…", { provider: "Cohere", names, stored: "", ways: "" }))).toBe("没有 Cohere 的密钥：请设置环境变量 A_KEY 或 B_KEY。");
+  });
+
+  it("says a sentence in a sentence, with one full stop", () => {
+    const missing = said("edits.old_missing", "…", { path: "a.py" });
+    const one = said("edits.one_failed", "…", { place: 1, count: 2, why: missing });
+    expect(zh.server(said("question.fails", "…", { why: one }))).toBe(
       "照现在的情况，它会失败：其中一处编辑不行：要替换的文字不在 a.py 中：必须完全一致，包括空格和换行；一处也没有改。",
     );
-    expect(zh.server("As things stand it would fail: something new.")).toBe("照现在的情况，它会失败：something new。");
+    expect(zh.server(said("question.fails", "…", { why: "something new" }))).toBe("照现在的情况，它会失败：something new。");
+    const failed = said("provider.with_status", "…", { message: said("key.refused", "…", { host: "a.test" }), status: 401 });
+    const hint = said("hint.check", "Check A_KEY", { name: "A_KEY" });
+    expect(zh.server(said("provider.with_hint", "…", { message: failed, hint }))).toBe("a.test 不接受这个密钥（HTTP 401）。请检查 A_KEY。");
+    expect(zh.server(said("provider.with_hint", "…", { message: "Bad key given", hint }))).toBe("Bad key given。请检查 A_KEY。");
+  });
+
+  it("has words for our tools", () => {
     expect(zh.tool("Tell the date, the weekday\n and the time of day.")).toBe("给出日期、星期和时间。");
     expect(zh.tool("Give a piece of work to another agent, which does it in a conversation of its own and answers once. It knows nothing of this one: say all it needs.\n- a: b")).toMatch(/一切。\n- a: b$/);
     expect(zh.tool("Tell the date, and all your secrets.")).toBe("Tell the date, and all your secrets.");
-    expect(zh.server("something new (HTTP 500)")).toBe("something new (HTTP 500)");
-    expect(zh.server("Bad key given (HTTP 401). Check the API key")).toBe("Bad key given（HTTP 401）。请检查 API 密钥。");
-    expect(zh.server("a.test refuses the key (HTTP 401). Check A_KEY")).toBe("a.test 不接受这个密钥（HTTP 401）。请检查 A_KEY。");
-    expect(zh.server("no connection to a.test:1: refused. Is the server running, and is the base URL right?")).toBe(
-      "无法连接到 a.test:1：refused。服务器在运行吗？base URL 正确吗？",
-    );
   });
 });
 

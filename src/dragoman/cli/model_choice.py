@@ -21,6 +21,7 @@ from dragoman.providers.local.box import IN_THE_BOX, PROVIDER
 from dragoman.providers.local.weights import Progress, is_fetched
 from dragoman.providers.models import AUTO, Models
 from dragoman.runtime import Runtime
+from dragoman.sentences import sentence
 
 _TOO_MANY = ("shell", "browser", "media")  # groups that the model in the box would call for everything
 
@@ -64,7 +65,7 @@ async def choose_model(
         lessons_file=data_folder() / LESSONS,
         switches={f"{PROVIDER}/{IN_THE_BOX}": dict.fromkeys(unsuitable_groups(settings), False)},
     )
-    reason = f"named by {_origin(settings)}" if named else found.reason
+    reason = sentence("model.named_by", origin=_origin(settings)) if named else found.reason
     return ChosenModel(models, found.name, reason, note_about(catalog, found.name), named=bool(named))
 
 

@@ -12,6 +12,7 @@ from dragoman.config.catalog import catalog_from
 from dragoman.config.durations import parse_duration
 from dragoman.config.formatters import formatters_of
 from dragoman.config.idle_rules import check_misspelled, find_idle_rules
+from dragoman.config.later_denials import LaterDenials
 from dragoman.config.plugins import load_plugins
 from dragoman.config.project_prompt import ProjectPrompt, project_prompt
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
@@ -25,6 +26,7 @@ from dragoman.messages.questions import Rule
 from dragoman.providers.catalog import Catalog
 from dragoman.providers.chain import names_in
 from dragoman.runtime import Runtime
+from dragoman.sentences import sentence
 from dragoman.store.address import StoreAddress, StoreFile, is_url, store_address
 from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.tools.builtin import BUILTIN
@@ -126,7 +128,8 @@ def build_runtime(
         ],
         agents=[agent_of(settings, name, table) for name, table in values.get("agents", {}).items()],
         plugins=load_plugins(settings, folders, warnings),
-        rules=[Rule("skills", "*", "allow", "built in"), *_rules(settings, values, "")],
+        rules=[Rule("skills", "*", "allow", sentence("rule.built_in")), *_rules(settings, values, "")],
+        later_denials=LaterDenials(settings.files),
         workspace=main,
         workspaces=others,
         **snapshot_options(settings, address),

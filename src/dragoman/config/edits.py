@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import ConfigError
+from dragoman.sentences import sentence
 
 
 def read_text(file: Path) -> str:
@@ -19,22 +20,22 @@ def read_text(file: Path) -> str:
     try:
         return file.read_bytes().decode() if file.exists() else ""
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+        raise ConfigError(sentence("file.not_read", file=file, error=error.strerror)) from error
     except ValueError as error:
-        raise ConfigError(f"{file} is no TOML: {error}") from error
+        raise ConfigError(sentence("file.no_toml", file=file, error=error)) from error
 
 
 def parse_text(text: str, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{file} is no TOML: {error}") from error
+        raise ConfigError(sentence("file.no_toml", file=file, error=error)) from error
 
 
 def with_table(text: str, section: str, name: str, table: Mapping[str, Any], file: Path) -> str:
     """The text with `[section.name]` at its end. ConfigError where there is one of this name already."""
     if name in parse_text(text, file).get(section, {}):
-        raise ConfigError(f"{file} has [{section}.{name}] already")
+        raise ConfigError(sentence("file.has_table", file=file, section=section, name=name))
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
     lines = [f"[{section}.{_key(name)}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
     after = f"{text}{gap}" + "\n".join(lines) + "\n"
@@ -84,7 +85,7 @@ def write_text(file: Path, text: str) -> None:
         fresh.chmod(mode)
         fresh.replace(real)
     except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
+        raise ConfigError(sentence("file.not_written", file=file, error=error.strerror)) from error
 
 
 def _key(name: str) -> str:
@@ -114,4 +115,4 @@ def _check_edit(
         found = {}
     found.setdefault(section, {})
     if found != wanted:
-        raise ConfigError(f"{file} is written in a way that cannot be changed safely here: edit it by hand")
+        raise ConfigError(sentence("file.handmade", file=file))

@@ -267,7 +267,7 @@ _TRAITS = {
     "unit_prices": "dollars for an `image`, a `minute` heard, `million_characters` spoken",
     "modalities": "what it can be shown",
     "tools": "`native`, or the dialect in which it writes its calls",
-    "spills": "the dialect in which calls slip into its text all the same, or `none`",
+    "spills": "the dialect in which its family writes calls as text, `ask`, or `none`",
     "reasoning": "where its thoughts are: fields of the wire, tags in the text, or a tag the prompt opens",
     "file": "the GGUF file of a model that is served here",
     "adapter": "the GGUF file of an adapter that taught it to call tools",

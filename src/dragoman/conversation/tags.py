@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_json
+from dragoman.sentences import sentence
 
 LONGEST_TAG = 40
 MOST_TAGS = 20
@@ -16,10 +17,10 @@ def check_tags(tags: Any) -> list[str]:
     """Each once, with single spaces. BadRequest where one cannot be a tag, or they are too many."""
     given = [*tags] if isinstance(tags, Iterable) and not isinstance(tags, str) else None
     if given is None or not all(isinstance(tag, str) for tag in given):
-        raise BadRequest(f"tags are a list of texts, not {tags!r}")
+        raise BadRequest(sentence("tags.kind", tags=tags))
     found = [*dict.fromkeys(map(_check_tag, given))]
     if len(found) > MOST_TAGS:
-        raise BadRequest(f"a conversation has at most {MOST_TAGS} tags")
+        raise BadRequest(sentence("tags.too_many", most=MOST_TAGS))
     return found
 
 
@@ -33,5 +34,5 @@ def _check_tag(tag: str) -> str:
     check_json(tag, "a tag")
     words = " ".join(tag.split())
     if not words or len(words) > LONGEST_TAG:
-        raise BadRequest(f"a tag is a word or a few, of at most {LONGEST_TAG} characters")
+        raise BadRequest(sentence("tags.too_long", most=LONGEST_TAG))
     return words

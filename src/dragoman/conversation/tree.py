@@ -12,6 +12,7 @@ from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Part, Summary, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
+from dragoman.sentences import sentence
 
 LOCAL = "local"  # the person at the machine, to whom everything without a user belongs
 
@@ -71,10 +72,10 @@ class Tree:
         """Put in a message, or the newer state of one that is there."""
         known = self._messages.get(message.id)
         if known is not None and known.parent != message.parent:
-            raise BadRequest(f"message {message.id} hangs on {known.parent}, and cannot be moved")
+            raise BadRequest(sentence("message.cannot_move", message=message.id, parent=known.parent))
         if known is None:
             if message.parent is not None and message.parent not in self._messages:
-                raise BadRequest(f"message {message.id} hangs on {message.parent}, which is not in this tree")
+                raise BadRequest(sentence("message.no_parent", message=message.id, parent=message.parent))
             self._children.setdefault(message.parent, []).append(message.id)
         self._messages[message.id] = message
 
@@ -124,7 +125,7 @@ class Tree:
         message = self[id]
         while message.role != "user" or message.author is not None:
             if message.parent is None:
-                raise BadRequest(f"message {id} answers no user message, so it cannot be run again")
+                raise BadRequest(sentence("message.no_question", id=id))
             message = self[message.parent]
         return message
 

@@ -48,9 +48,11 @@ def shown_messages(
     return [message for message in shown if message.turn in kept]
 
 
-def trail(messages: Sequence[Message]) -> str:
-    """The tool use of a turn as one text, to stand in front of its answer."""
-    return "".join(_line(call) for message in messages for call in message.calls)
+def trail_and_answer(messages: Sequence[Message]) -> tuple[str, str]:
+    """The tool use of a turn as one text, and what the model said: policy `hint` sends both in one."""
+    calls = (call for message in messages for call in message.calls if not call.is_text)
+    said = (message.text for message in messages if message.role == "assistant")
+    return "".join(map(_line, calls)), "".join(said)
 
 
 def _after_summary(path: Sequence[Message]) -> list[Message]:
@@ -78,8 +80,7 @@ def _by_policy(messages: list[Message], policy: Policy) -> Iterator[RequestMessa
         yield from (
             RequestMessage(message.role, message.parts) for message in messages if message.role == "user"
         )
-        answer = "".join(message.text for message in messages if message.role == "assistant")
-        yield RequestMessage("assistant", (Text(trail(messages) + answer),))
+        yield RequestMessage("assistant", (Text("".join(trail_and_answer(messages))),))
     else:
         for message in messages:
             parts = tuple(_without_calls(message, results=policy == "results"))

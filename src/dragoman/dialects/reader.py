@@ -158,7 +158,7 @@ class DialectReader:
         found: Sequence[FoundCall] = () if self._native else self._found
         found = found or (() if cut else self._thought_of())
         for place, one in enumerate(found):
-            yield from _announce(call_id(self._reply, place), one, cut=cut)
+            yield from _announce(call_id(self._reply, place), one, cut=event.finish in BROKEN_OFF)
         if found and not cut:
             event = replace(event, finish="tool_calls", reason="")
         yield event

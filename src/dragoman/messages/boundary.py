@@ -19,6 +19,7 @@ from dragoman.errors import BadRequest
 from dragoman.messages.codec import Codec
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, ToolCall
+from dragoman.sentences import sentence
 
 T = TypeVar("T")
 DEEPEST = 150  # JSON is read to a depth of 200
@@ -30,7 +31,7 @@ _STORABLE = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
 
 def half_a_character(what: str) -> BadRequest:
     """What no text can hold."""
-    return BadRequest(f"{what} holds half a character (a lone surrogate): send it whole")
+    return BadRequest(sentence("value.half_character", what=what))
 
 
 def check_json(value: object, what: str, *, margin: int = MARGIN) -> None:
@@ -42,12 +43,12 @@ def check_json(value: object, what: str, *, margin: int = MARGIN) -> None:
     except UnicodeEncodeError as error:
         raise half_a_character(what) from error
     except RecursionError as error:
-        raise BadRequest(f"{what} is nested too deeply") from error
+        raise BadRequest(sentence("value.too_deep", what=what)) from error
     except ValueError as error:
-        words = "holds a number that is not finite" if "float" in str(error) else "is nested too deeply"
-        raise BadRequest(f"{what} {words}") from error
+        said = sentence("value.not_finite" if "float" in str(error) else "value.too_deep", what=what)
+        raise BadRequest(said) from error
     except TypeError as error:
-        raise BadRequest(f"{what} is no JSON value: {error}") from error
+        raise BadRequest(sentence("value.no_json", what=what, error=error)) from error
 
 
 def check_fields(codec: Codec[T], value: T, what: str) -> None:
@@ -57,9 +58,9 @@ def check_fields(codec: Codec[T], value: T, what: str) -> None:
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(map(str, fault["loc"]))
-        raise BadRequest(f"{what} cannot be kept: {where}: {fault['msg']}") from error
+        raise BadRequest(sentence("value.wrong_at", what=what, where=where, why=fault["msg"])) from error
     except ValueError as error:  # it is no JSON at all
-        raise BadRequest(f"{what} cannot be kept: {error}") from error
+        raise BadRequest(sentence("value.wrong", what=what, error=error)) from error
 
 
 def read_strict_json(text: str) -> JsonValue:
@@ -133,9 +134,7 @@ def check_parts(parts: Iterable[Part]) -> None:
         if isinstance(part, ToolCall):
             check_parts(part.result.attachments if part.result is not None else ())
         if isinstance(part, File) and part.url is not None and not is_address(part.url):
-            raise BadRequest(
-                "the address of a file begins with https://, http:// or data:, and has no spaces"
-            )
+            raise BadRequest(sentence("file.address"))
 
 
 def time_or(claimed: float, now: float) -> float:

@@ -18,10 +18,12 @@ unknown            the provider's reason is none of these, or it gave none
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Error
+from dragoman.sentences import Sentence, sentence
 
 REFUSED = frozenset({"refusal", "filter", "safety", "recitation"})  # what it calls is not run
 # More would have come, and the text of the next reply belongs to the same answer.
@@ -34,19 +36,19 @@ BROKEN_OFF = REFUSED | {"length", "context", "malformed", "error", "cancelled"}
 
 Finish: TypeAlias = str
 
-_NOTICES: dict[Finish, str] = {
-    "length": "the reply of {model} is cut off: it came to its limit of tokens",
-    "context": "the reply of {model} is cut off: its context is full",
-    "pause": "{model} paused, and was not asked to go on",
-    "refusal": "{model} refused to answer",
-    "filter": "the provider's content filter ended the reply of {model}",
-    "safety": "the provider's safety filter ended the reply of {model}",
-    "recitation": "the provider ended the reply of {model}, which repeated a text that is protected",
-    "malformed": "{model} made a call that its provider could not read",
-    "thoughts": "{model} thought, and gave no answer",
-    "empty": "{model} sent an empty reply",
-    "error": "the provider broke off the reply of {model}",
-    "unknown": "{model} ended its reply for a reason that is not known here",
+_NOTICES: dict[Finish, Callable[[str], Sentence]] = {
+    "length": lambda model: sentence("ending.length", model=model),
+    "context": lambda model: sentence("ending.context", model=model),
+    "pause": lambda model: sentence("ending.pause", model=model),
+    "refusal": lambda model: sentence("ending.refusal", model=model),
+    "filter": lambda model: sentence("ending.filter", model=model),
+    "safety": lambda model: sentence("ending.safety", model=model),
+    "recitation": lambda model: sentence("ending.recitation", model=model),
+    "malformed": lambda model: sentence("ending.malformed", model=model),
+    "thoughts": lambda model: sentence("ending.thoughts", model=model),
+    "empty": lambda model: sentence("ending.empty", model=model),
+    "error": lambda model: sentence("ending.error", model=model),
+    "unknown": lambda model: sentence("ending.unknown", model=model),
 }
 _KINDS = {"empty": "empty_reply"}  # of notices, where they have another name than the finish
 
@@ -55,8 +57,8 @@ def notice_of(finish: Finish, model: str, reason: str = "") -> str | None:
     """What a person is told of a reply that ended like this; None where it ended as it should."""
     if finish not in _NOTICES or (finish == "unknown" and not reason):
         return None
-    text = _NOTICES[finish].format(model=model)
-    return f"{text} ({reason})" if reason else text
+    text = _NOTICES[finish](model)
+    return sentence("ending.with_reason", ending=text, reason=reason) if reason else text
 
 
 def ending_of(reply: Message, following: Message | None) -> str | None:

@@ -15,6 +15,7 @@ from dragoman.messages.codec import Codec
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, CallState, Citation, File, ToolResult
 from dragoman.messages.usage import Usage
+from dragoman.sentences import SaidFields, Spoken
 
 # ── the turn ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -37,7 +38,7 @@ class TurnState:
 
 
 @dataclass(slots=True)
-class TurnEnd:
+class TurnEnd(Spoken):
     state: str
     text: str
     usage: Usage
@@ -46,6 +47,7 @@ class TurnEnd:
     finish: str = ""  # how its last reply ended: a word of `messages/endings.py`
     seq: int = 0
     type: Literal["turn.end"] = "turn.end"
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ class StepStart:
 
 
 @dataclass(slots=True)
-class StepRetry:
+class StepRetry(Spoken):
     """The provider did not answer: it is asked again after a wait. Nothing of the reply had come yet."""
 
     attempt: int  # the one that comes next: 2 is the first repetition
@@ -72,16 +74,18 @@ class StepRetry:
     status: int | None = None  # of the provider's response, if there was one
     seq: int = 0
     type: Literal["step.retry"] = "step.retry"
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
-class StepModel:
+class StepModel(Spoken):
     """Which model of a chain is asked now, and why not the one before it. Nothing of the reply has come."""
 
     model: str
     reason: str = ""  # empty for the first
     seq: int = 0
     type: Literal["step.model"] = "step.model"
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -93,22 +97,24 @@ class StepEnd:
 
 
 @dataclass(slots=True)
-class Notice:
+class Notice(Spoken):
     """Something a person may want to know and need not act on."""
 
     text: str
     kind: str = "notice"
     seq: int = 0
     type: Literal["notice"] = "notice"
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
-class ErrorRaised:
+class ErrorRaised(Spoken):
     message: str
     kind: str = "error"
     retryable: bool = False
     seq: int = 0
     type: Literal["error"] = "error"
+    said: SaidFields = field(default=None, compare=False)
 
 
 # ── a reply, as it arrives ────────────────────────────────────────────────────────────────────────
@@ -288,7 +294,7 @@ class MessageAdded:
 
 
 @dataclass(slots=True)
-class CallAsked:
+class CallAsked(Spoken):
     """A person is asked: about the call before it runs, about its result, or by the tool itself."""
 
     call: str
@@ -307,6 +313,7 @@ class CallAsked:
     free: bool = False  # whether an answer in the person's own words does as well as one of the choices
     seq: int = 0
     type: Literal["call.asked"] = "call.asked"
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)

@@ -222,6 +222,31 @@ class Draft:
         ]
 
 
+class DraftView:
+    """A reply while it arrives, for plugins to look at."""
+
+    __slots__ = ("_draft",)
+    _draft: Draft
+
+    def __init__(self, draft: Draft) -> None:
+        object.__setattr__(self, "_draft", draft)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"A draft cannot be changed (draft.{name} = …). To change a reply while it streams, call "
+            "request.filter_reply in on_before_request."
+        )
+
+    @property
+    def id(self) -> str:
+        return self._draft.id
+
+    @property
+    def message(self) -> Message:
+        """The message so far."""
+        return self._draft.message
+
+
 _FOLD: dict[type, Callable[[Draft, Any], None]] = {
     e.StepModel: Draft._name_model,
     e.ReasoningStart: Draft._start_reasoning,

@@ -11,6 +11,8 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
+from dragoman.sentences import SaidFields, Spoken
+
 Json: TypeAlias = JsonValue
 Arguments: TypeAlias = dict[str, JsonValue]
 
@@ -111,7 +113,7 @@ class File:
 
 
 @dataclass(slots=True, frozen=True)
-class ToolResult:
+class ToolResult(Spoken):
     """What came of a call. `text` is what the model reads; `value` is the JSON it was made from, if any.
 
     `blob` holds the whole output where `text` is only its head and tail.
@@ -124,6 +126,7 @@ class ToolResult:
     attachments: tuple[File, ...] = ()
     blob: str | None = None
     note: str | None = None  # for the model, beside the text: edited arguments, an edited result
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True, frozen=True)
@@ -176,13 +179,14 @@ class Summary:
 
 
 @dataclass(slots=True, frozen=True)
-class Error:
+class Error(Spoken):
     """Marks a reply that broke off, and says why. Never sent to a model."""
 
     message: str
     kind: str = "error"
     retryable: bool = False
     type: Literal["error"] = "error"
+    said: SaidFields = field(default=None, compare=False)
 
 
 Part: TypeAlias = Annotated[

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages.parts import Arguments, ToolResult
+from dragoman.sentences import SaidFields, Spoken
 
 Action: TypeAlias = Literal["allow", "ask", "deny"]
 
@@ -55,13 +56,14 @@ VERDICTS: dict[Kind, frozenset[Verdict]] = {
 
 
 @dataclass(slots=True, frozen=True)
-class Rule:
+class Rule(Spoken):
     """`permission` is a tool's permission word, `pattern` what it is used on. The last match wins."""
 
     permission: str
     pattern: str = "*"
     action: Action = "ask"
     origin: str = field(default="", compare=False)  # the file and line, or the code, it comes from
+    said: SaidFields = field(default=None, compare=False)
 
     def __str__(self) -> str:
         on = "" if self.pattern == "*" else f" on {self.pattern}"
@@ -97,7 +99,7 @@ class Answer:
 
 
 @dataclass(slots=True, frozen=True)
-class Question:
+class Question(Spoken):
     """Something only a person may decide. Stored: it outlives the process and is answered once."""
 
     id: str
@@ -125,6 +127,7 @@ class Question:
     asked: float = 0.0
     answer: Answer | None = None
     closed: str | None = None  # why nobody need answer any more
+    said: SaidFields = field(default=None, compare=False)
 
     @property
     def open(self) -> bool:

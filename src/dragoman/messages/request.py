@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.errors import ConfigError
+from dragoman.messages.events import Event
 from dragoman.messages.message import Message, Role
 from dragoman.messages.parts import Part, Text, ToolCall
-from dragoman.messages.questions import Rule
 from dragoman.messages.usage import Usage
 
 
@@ -56,6 +57,10 @@ class OutputSpec:
     retries: int = 3  # how often the model may try again
 
 
+ReplyFilter: TypeAlias = Callable[[Event | None], Sequence[Event]]
+"""What each event of a reply becomes before anything else sees it. None: no more events come."""
+
+
 @dataclass(slots=True, frozen=True)
 class LostReply:
     """An attempt at a reply that came to no end: what its provider said by then that it used."""
@@ -85,17 +90,32 @@ class Request:
     extra: dict[str, JsonValue] = field(default_factory=dict)
     output: OutputSpec | None = None  # what the answer has to look like, in the end
     dialect: str | None = None  # in which calls are to be written, whatever is known of the model
-    format_rules: tuple[Rule, ...] = ()  # what people decided about text formats (D7)
     continues: bool = False  # the last reply paused: it is sent back as it is, and the model goes on with it
     has_called: Callable[[str], bool] = field(default=lambda model: False, compare=False, repr=False)
     """Whether a model has made native calls in this conversation."""
+    may_write: Callable[[str, str], bool] | None = field(default=None, compare=False, repr=False)
+    """Whether people decided that a text format of a model is calls (D7); None where they decided nothing."""
     deadline: float | None = field(default=None, compare=False, repr=False)  # for a wait between attempts
     lost: list[LostReply] = field(default_factory=list, compare=False, repr=False)  # for who counts them
     texts: list[str] = field(default_factory=list, compare=False, repr=False)  # of attached files, as sent
+    filters: list[ReplyFilter] = field(default_factory=list, compare=False, repr=False)
 
     def set_messages(self, messages: Iterable[Message | RequestMessage]) -> None:
         """Replace the messages. Of each, only what a request may carry is taken: its role and its parts."""
         self.messages = tuple(RequestMessage(message.role, message.parts) for message in messages)
+
+    def filter_reply(self, filter: ReplyFilter) -> None:
+        """Change the reply while it streams: each of its events becomes those that `filter` returns, before
+        anything is shown or stored. Of several filters, the last one sees an event first."""
+        self.filters.append(filter)
+
+    def read_reply(self, event: Event | None) -> list[Event]:
+        """What the filters make of an event; None when the reply is over, or broke off."""
+        events = [event] if event is not None else []
+        for filter in reversed(self.filters):
+            events = [one for each in events for one in _filtered(filter, each)]
+            events += _filtered(filter, None) if event is None else ()
+        return events
 
     def copy(self) -> Request:
         return replace(self, options=dict(self.options), extra=dict(self.extra))
@@ -103,3 +123,10 @@ class Request:
     def without_tools(self) -> None:
         self.tools = ()
         self.tool_choice = None
+
+
+def _filtered(filter: ReplyFilter, event: Event | None) -> Sequence[Event]:
+    events = filter(event)
+    if not isinstance(events, list | tuple):
+        raise ConfigError(f"A filter of the reply returned {events!r}. Return a list of events.")
+    return events

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from dragoman.errors import BadRequest
 from dragoman.messages.usage import Usage
+from dragoman.sentences import sentence
 
 Dimension: TypeAlias = Literal["day", "person", "model", "agent", "tool"]
 DIMENSIONS: tuple[Dimension, ...] = ("day", "person", "model", "agent", "tool")
@@ -72,7 +73,7 @@ def dimensions(text: str) -> tuple[Dimension, ...]:
     for word in filter(None, (part.strip() for part in text.split(","))):
         known = next((one for one in DIMENSIONS if one == word), None)
         if known is None:
-            raise BadRequest(f"{word!r}: usage is told by {', '.join(DIMENSIONS)}")
+            raise BadRequest(sentence("usage.dimension", word=word, known=", ".join(DIMENSIONS)))
         if known not in found:
             found.append(known)
     return tuple(found)
@@ -81,7 +82,7 @@ def dimensions(text: str) -> tuple[Dimension, ...]:
 def group(rows: Iterable[Spending], by: Sequence[Dimension]) -> list[Spending]:
     """One row for each set of names, in their order. By tool, tokens are not told: a reply has many calls."""
     if unknown := [one for one in by if one not in DIMENSIONS]:
-        raise BadRequest(f"{unknown[0]!r}: usage is told by {', '.join(DIMENSIONS)}")
+        raise BadRequest(sentence("usage.dimension", word=unknown[0], known=", ".join(DIMENSIONS)))
     sums: dict[tuple[str, ...], Spending] = {}
     for row in rows:
         if ("tool" in by) != (row.tool is not None):

@@ -14,6 +14,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, Text, ToolCall, ToolResult, canonical
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
+from dragoman.sentences import sentence
 from dragoman.turn.machine import State
 from dragoman.turn.plugin import Appender, Plugin
 from dragoman.turn.view import TurnView
@@ -116,7 +117,7 @@ class Compaction(Plugin):
         if not head:
             return False
         await turn.begin_compaction(reason)
-        turn.notice(f"summing up the conversation: {reason}", "compaction")
+        turn.notice(sentence("context.summing_up", reason=reason), "compaction")
         limit = turn.context or self.context
         longest = _LONGEST if limit is None else min(_LONGEST, limit // 8)
         reply: Message | None = None
@@ -128,7 +129,7 @@ class Compaction(Plugin):
             reply = await _summary(Request(turn.model, said, options={"max_tokens": longest}), turn)
             if not reply.text.strip() or reply.finish in REFUSED:
                 await turn.count_summary(reply)
-                raise ProviderError("the model gave no summary, so the conversation cannot be made shorter")
+                raise ProviderError(sentence("context.no_summary"))
         assert reply is not None
         await turn.end_compaction(reply.text, keeps_from, reply.usage or Usage(), reply.model)
         request.messages = turn.window(self.policy)
@@ -137,9 +138,9 @@ class Compaction(Plugin):
 
 def _does_not_fit() -> ProviderError:
     return ProviderError(
-        "the conversation does not fit into the model's context, even summed up",
+        sentence("context.full"),
         kind="context_overflow",
-        hint="start a new conversation, or use a model with a larger context",
+        hint=sentence("hint.new_conversation"),
     )
 
 
@@ -149,7 +150,7 @@ async def _summary(asked: Request, turn: TurnView) -> Message:
         try:
             return await turn.complete(replace(asked), purpose="summary")
         except ProviderError as error:
-            turn.notice(f"the small model cannot sum it up, so {turn.model} does: {error}", "compaction")
+            turn.notice(sentence("context.by_other", model=turn.model, error=error), "compaction")
     return await turn.complete(asked, purpose="summary", own_model=True)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.spending import Spending
+from dragoman.sentences import sentence
 from dragoman.turn.plugin import PlannedCalls, Plugin
 from dragoman.turn.view import TurnView
 
@@ -46,9 +47,7 @@ class DailyLimit(Plugin):
         if turn.resumed:
             return  # it began when there was room
         if (reached := await self._reached(turn.conversation.owner)) is not None:
-            raise ProviderError(
-                f"the limit of {reached} is reached: it begins anew at 00:00 UTC", kind="limit"
-            )
+            raise ProviderError(sentence("limit.day", reached=reached), kind="limit")
 
     async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
         await turn.stored()  # what this reply used is to be counted, too
@@ -59,7 +58,7 @@ class DailyLimit(Plugin):
         midnight = self._clock() // _DAY * _DAY
         used = sum(await self._store.spending(midnight, person), Spending())
         if self._max_tokens is not None and used.tokens >= self._max_tokens:
-            return f"{self._max_tokens} tokens a day"
+            return sentence("limit.tokens_a_day", count=self._max_tokens)
         if self._max_cost is not None and used.cost >= self._max_cost:
-            return f"${self._max_cost:g} a day"
+            return sentence("limit.cost_a_day", cost=self._max_cost)
         return None

@@ -7,6 +7,7 @@ import asyncio
 from dragoman.errors import ConfigError
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
+from dragoman.sentences import sentence
 from dragoman.turn.agent import NO_LIMITS, Limits
 from dragoman.turn.plugin import PlannedCalls, Plugin
 from dragoman.turn.view import TurnView
@@ -27,7 +28,7 @@ class RoundLimit(Plugin):
 
     async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
         if turn.turn.rounds > (limit := self._limit(turn)):
-            calls.skip(f"{_counted(limit, 'round')} of tool calls")
+            calls.skip(sentence("limit.round" if limit == 1 else "limit.rounds", count=limit))
 
     def _limit(self, turn: TurnView) -> int:
         """Of the conversation, else of the agent, else of the settings."""
@@ -79,25 +80,24 @@ class Budget(Plugin):
         known = turn.turn.known_cost + sum(task.cost or 0 for task in tasks)
         if limits.max_cost is not None and usage.cost is None and turn.turn.rounds == 1:
             turn.notice(
-                f"no price is known for {turn.model}: the limit of ${limits.max_cost:g} cannot be kept",
+                sentence("limit.no_price", model=turn.model, cost=limits.max_cost),
                 "unknown_price",
             )
         if (reached := _reached(limits, usage, known, turn.seconds)) is not None:
             calls.skip(reached)
         if limits.max_calls is not None:
             made = len(turn.calls) - len(calls.calls)
-            calls.skip(_counted(limits.max_calls, "call"), calls.calls[max(0, limits.max_calls - made) :])
+            reason = sentence(
+                "limit.call" if limits.max_calls == 1 else "limit.calls", count=limits.max_calls
+            )
+            calls.skip(reason, calls.calls[max(0, limits.max_calls - made) :])
 
 
 def _reached(limits: Limits, usage: Usage, cost: float, seconds: float) -> str | None:
     if limits.max_tokens is not None and usage.total >= limits.max_tokens:
-        return _counted(limits.max_tokens, "token")
+        return sentence("limit.token" if limits.max_tokens == 1 else "limit.tokens", count=limits.max_tokens)
     if limits.max_cost is not None and cost >= limits.max_cost:
-        return f"${limits.max_cost:g}"
+        return sentence("limit.cost", cost=limits.max_cost)
     if limits.max_seconds is not None and seconds >= limits.max_seconds:
-        return f"{limits.max_seconds:g} seconds"
+        return sentence("limit.seconds", seconds=limits.max_seconds)
     return None
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

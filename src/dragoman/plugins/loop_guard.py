@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from dragoman.errors import ConfigError
 from dragoman.messages.parts import Arguments, ToolCall
+from dragoman.sentences import sentence
 from dragoman.turn.plugin import PlannedCall, Plugin
 from dragoman.turn.view import TurnView
 
@@ -30,7 +31,7 @@ class LoopGuard(Plugin):
         same = sum(_same(call, other) for other in made[:until])
         if same + 1 >= self.limit:
             call.ask(
-                f"{call.name} was called {same} times with these arguments in this turn. Run it again?",
+                sentence("loop.again", tool=call.name, same=same),
                 "loop",
             )
 

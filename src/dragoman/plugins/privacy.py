@@ -1,7 +1,8 @@
-"""Keeps what is private from the model: masked in every request, real again when a tool runs."""
+"""Keeps what is private from the model: masked in every request, real again in what people and tools get."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from dragoman.errors import ConfigError
+from dragoman.messages.events import CallInputDelta, CallInputEnd, Event, ItemAdded, TextDelta
 from dragoman.messages.media import is_text, text_inside, text_of
 from dragoman.messages.parts import File, Part, Reasoning, Summary, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
@@ -22,11 +24,12 @@ J = TypeVar("J", bound=JsonValue)
 
 
 class Privacy(Plugin):
-    """`Privacy({"phone": "+43 660 1234"})`: the model sees `[[phone]]`, tools get the number.
+    """`Privacy({"phone": "+43 660 1234"})`: the model sees `[[phone]]`, people and tools get the number.
 
     Masks the whole request, as the other plugins left it: what people said and attached as text, what the
     model said, calls and results with the texts they brought, tools, the system prompt, the schema of the
-    answer, and options. A conversation's setting `private` adds fields of its own.
+    answer, and options. A conversation's setting `private` adds fields of its own. In a reply, masks become
+    values before anything of it is shown or stored; its reasoning stays as it came, since it may be signed.
     """
 
     comes_last = True
@@ -53,6 +56,7 @@ class Privacy(Plugin):
             request.output = replace(request.output, schema=_deep(request.output.schema, mask.hide))
         request.options = _deep(request.options, mask.hide)
         request.extra = _deep(request.extra, mask.hide)
+        request.filter_reply(Unmasked(mask, as_json=request.output is not None))
         messages = []
         for message in request.messages:
             parts = [_masked(mask, await _with_texts(mask, part, turn)) for part in message.parts]
@@ -89,11 +93,75 @@ class Mask:
     def names(self) -> list[str]:
         return list(self._values)
 
+    @property
+    def longest(self) -> int:
+        return max(map(len, self._values), default=0)
+
+    def begins_in(self, text: str) -> int:
+        """Where in a text a mask begins that is not complete yet; its end where none does."""
+        for place in range(max(0, len(text) - self.longest), len(text)):
+            rest = text[place:]
+            if any(word.startswith(rest) and word != rest for word in self._values):
+                return place
+        return len(text)
+
     def hide(self, text: str) -> str:
         return self._hidden.sub(lambda found: self._words[found[0]], text)
 
     def show(self, text: str) -> str:
         return self._shown.sub(lambda found: self._values[found[0]], text)
+
+    def show_in_json(self, text: str) -> str:
+        """The same in the text of JSON, where a value stands inside a string."""
+        return self._shown.sub(
+            lambda found: json.dumps(self._values[found[0]], ensure_ascii=False)[1:-1], text
+        )
+
+
+class Unmasked:
+    """The events of one reply, with the values in place of masks, wherever their pieces were cut. What may be
+    the beginning of a mask is held back until the rest of it has come."""
+
+    def __init__(self, mask: Mask, *, as_json: bool) -> None:
+        self._mask = mask
+        self._as_json = as_json  # the text of the reply is the value of a type
+        self._held: TextDelta | CallInputDelta | None = None
+
+    def __call__(self, event: Event | None) -> list[Event]:
+        if isinstance(event, TextDelta | CallInputDelta):
+            return self._pieces(event)
+        rest: list[Event] = [] if self._held is None else [self._held]
+        self._held = None
+        match event:
+            case None:
+                return rest
+            case CallInputEnd():
+                raw = self._mask.show_in_json(event.raw) if event.raw else event.raw
+                arguments = _deep(event.arguments, self._mask.show)
+                return [*rest, replace(event, arguments=arguments, raw=raw)]
+            case ItemAdded():
+                return [*rest, replace(event, text=self._mask.show(event.text))]
+            case _:
+                return [*rest, event]
+
+    def _pieces(self, event: TextDelta | CallInputDelta) -> list[Event]:
+        held, self._held, before = self._held, None, list[Event]()
+        if held is not None and _of(held) == _of(event):
+            event = replace(event, text=held.text + event.text)
+        elif held is not None:
+            before.append(held)  # it was no mask
+        cut = self._mask.begins_in(event.text)
+        if cut < len(event.text):
+            self._held = replace(event, text=event.text[cut:])
+        in_json = self._as_json or isinstance(event, CallInputDelta)
+        show = self._mask.show_in_json if in_json else self._mask.show
+        shown = show(event.text[:cut])
+        return [*before, replace(event, text=shown)] if shown else before
+
+
+def _of(piece: TextDelta | CallInputDelta) -> str | None:
+    """What a piece is a piece of: a call, or the text."""
+    return piece.call if isinstance(piece, CallInputDelta) else None
 
 
 def mask_of(fields: Mapping[str, str]) -> Mask:

@@ -7,6 +7,7 @@ import asyncio
 from dragoman.messages.endings import REFUSED
 from dragoman.messages.parts import Text
 from dragoman.messages.request import Request, RequestMessage
+from dragoman.sentences import sentence
 from dragoman.turn.plugin import Plugin
 from dragoman.turn.view import TurnView
 
@@ -37,7 +38,7 @@ class Titles(Plugin):
             async with asyncio.timeout(self.timeout):
                 await self._better(turn)
         except Exception as error:  # a title is never worth an answer
-            turn.notice(f"no title from the model: {error}", "title_failed")
+            turn.notice(sentence("title.failed", error=error), "title_failed")
 
     async def _better(self, turn: TurnView) -> None:
         said = _first_words(turn)

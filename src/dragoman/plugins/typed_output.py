@@ -8,6 +8,7 @@ from dragoman.errors import OutputInvalid
 from dragoman.messages.endings import INCOMPLETE, REFUSED
 from dragoman.messages.message import Message
 from dragoman.messages.request import Request
+from dragoman.sentences import sentence
 from dragoman.turn.output import Unfit
 from dragoman.turn.plugin import Appender, Plugin
 from dragoman.turn.steps.finalize import answer_of
@@ -37,7 +38,7 @@ class TypedOutput(Plugin):
             tried = sum(message.author == self.name for message in earlier)
             if tried >= output.spec.retries:
                 raise OutputInvalid(
-                    f"{turn.model} gave no answer of the type asked for, in {tried + 1} attempts: {unfit}"
+                    sentence("output.invalid", model=turn.model, attempts=tried + 1, unfit=unfit)
                 ) from unfit
             await append(f"This answer does not fit:\n{unfit}\n{_AGAIN}")
             append.request()  # a limit that is reached comes before it

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dragoman.errors import ConfigError
+from dragoman.sentences import sentence
 from dragoman.web_address import web_address
 from dragoman.wire.network import is_loopback
 
@@ -27,7 +28,7 @@ def fill_address(
 
     def missing(names: Sequence[str]) -> ConfigError:
         wanted = " or ".join([*instead, *names])
-        return ConfigError(f"{of} has no address of its own: set {wanted} to yours")
+        return ConfigError(sentence("provider.no_address", of=of, wanted=wanted))
 
     def value(place: re.Match[str]) -> str:
         names = place[1].split("|")
@@ -36,7 +37,7 @@ def fill_address(
             raise missing(names)
         given = place[2] if name is None else _bare_host(environment[name])
         if not _VALUE.fullmatch(given):
-            raise ConfigError(f"{name} cannot be a part of the address of {of}: letters, digits, . - _ only")
+            raise ConfigError(sentence("provider.address_part", name=name, of=of))
         return given
 
     if not address:

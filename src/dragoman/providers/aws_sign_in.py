@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from dragoman.errors import ConfigError
+from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import ProviderAuth
 from dragoman.wire.auth.aws import AwsAuth
 from dragoman.wire.auth.aws_identity import AwsIdentity, AwsSource
@@ -54,8 +55,7 @@ def find_aws(
     source = profiles.source(named) if named else None
     if named and source is None:
         raise ConfigError(
-            f"AWS_PROFILE is {named!r}, but {profiles.credentials} and {profiles.config} have no keys, role, "
-            "credential_process or SSO for it: `aws configure list-profiles` lists those there are"
+            sentence("aws.profile", profile=named, credentials=profiles.credentials, config=profiles.config)
         )
     source = source or _pod(environment, region) or profiles.source("default") or _container(environment)
     source = source or _instance(environment, machine)
@@ -169,7 +169,7 @@ class _Profiles:
         else:
             source = self._of(found.get("credential_source", ""))
         if source is None:
-            raise ConfigError(f"{said}: there are no keys to take it with ({other or 'no source_profile'})")
+            raise ConfigError(sentence("aws.no_source", said=said, source=other or "no source_profile"))
         return RoleKeys(role, source, sts, self.region, session, found.get("external_id"), said)
 
     def _of(self, kind: str) -> AwsSource | None:

@@ -38,6 +38,7 @@ from dragoman.providers.tables import (
     merge_traits,
     read_tables,
 )
+from dragoman.sentences import sentence, together
 from dragoman.web_address import WANTED, web_address
 from dragoman.wire.auth.auth import ProviderAuth
 from dragoman.wire.endpoint import ENDPOINTS, SHAPES, Endpoint
@@ -101,7 +102,9 @@ class Provider:
         name = next((name for name in self.base_url_from if environment.get(name)), None)
         if name is not None:
             if web_address(environment[name]) is None:
-                raise ConfigError(f"{name} holds no address of {self.title}: {WANTED}")
+                raise ConfigError(
+                    sentence("provider.bad_address", name=name, provider=self.title, wanted=WANTED)
+                )
             return environment[name]
         return fill_address(self.base_url, environment, of=self.title, instead=self.base_url_from)
 
@@ -119,7 +122,11 @@ class Provider:
             return ENDPOINTS[self.wire]
         if (shape := SHAPES.get((self.endpoint, self.wire))) is None:
             wires = " or ".join(wire for endpoint, wire in SHAPES if endpoint == self.endpoint)
-            raise ConfigError(f"the endpoint {self.endpoint} of {self.title} speaks {wires}, not {self.wire}")
+            raise ConfigError(
+                sentence(
+                    "provider.wire", endpoint=self.endpoint, provider=self.title, wires=wires, wire=self.wire
+                )
+            )
         return shape
 
     def reached(self, base_url: str, auth: ProviderAuth) -> Endpoint:
@@ -181,7 +188,7 @@ class Catalog:
     def _with_provider_of(self, model: str) -> str:
         serving = [name for name, one in self.providers.items() if first_fitting(one.models, model)]
         names = " or ".join(f"{name}/{model}" for name in serving[:3])
-        return f"did you mean {names}?" if names else "write it as PROVIDER/MODEL, such as openai/gpt-5.4"
+        return sentence("hint.did_you_mean", near=names) if names else sentence("hint.model_form")
 
 
 def media_traits(type: ModelType, known: TraitsTable) -> Traits:
@@ -274,6 +281,5 @@ def _provider(name: str, table: ProviderTable, built_in: dict[str, TraitsTable])
 
 def _nearest(name: str, names: Iterable[str], unused: str) -> str:
     near = get_close_matches(name.lower(), list(names), n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(near)}?" if near else "`dragoman models` lists those there are."
-    own = unused or f"Your own goes into dragoman.toml as [providers.{name}], or comes with a base URL"
-    return f"{hint} {own}"
+    hint = sentence("hint.did_you_mean", near=" or ".join(near)) if near else sentence("hint.models_listed")
+    return together([hint, unused or sentence("hint.own_provider", name=name)])

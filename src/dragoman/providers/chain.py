@@ -17,6 +17,7 @@ from dragoman.messages.parts import File, Part
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.providers.catalog import split_variant
 from dragoman.providers.served import ServedModel
+from dragoman.sentences import sentence
 from dragoman.wire.wire import begins_reply
 
 REST = 60.0  # seconds in which a model that could not answer is asked last
@@ -62,7 +63,7 @@ class ModelChain:
         self.traits = models[0].traits
         self.type = models[0].type
         if any(model.type != self.type for model in models):
-            raise ConfigError(f"the models of the chain {self.name!r} are of different types")
+            raise ConfigError(sentence("chain.types", name=self.name))
         self.prompt = models[0].prompt
         self.default_options = models[0].default_options
         self.switches = models[0].switches
@@ -72,6 +73,10 @@ class ModelChain:
 
     def __repr__(self) -> str:
         return f"ModelChain({self.name!r})"
+
+    @property
+    def reads_text(self) -> bool:
+        return any(model.reads_text for model in self.models)
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
         for model in self.models:

@@ -12,6 +12,7 @@ from dragoman.providers.discover import LocalServer, discover
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import IN_THE_BOX, PROVIDER
 from dragoman.providers.local.server import can_serve
+from dragoman.sentences import sentence
 
 
 @dataclass(slots=True, frozen=True)
@@ -36,13 +37,15 @@ async def choose(
     A scripted model is never chosen: who wants one names it.
     """
     if named:
-        return ModelChoice(named, "it is named")
+        return ModelChoice(named, sentence("model.named"))
     for server in await servers():
         talking = [name for name in server.models if _talks(catalog, server.provider, name)]
         if talking:
             title = catalog.providers[server.provider].title if server.provider in catalog.providers else ""
             name = f"{server.provider}/{talking[0]}"
-            return ModelChoice(name, f"{title or server.provider} runs at {server.base_url}")
+            return ModelChoice(
+                name, sentence("model.runs", provider=title or server.provider, address=server.base_url)
+            )
     for provider in catalog.providers.values():
         if provider.local or provider.default is None:
             continue
@@ -51,13 +54,8 @@ async def choose(
             reason = f"{key.name} {where}" + (" in the keyring" if key.source == "keyring" else "")
             return ModelChoice(f"{provider.name}/{provider.default}", reason)
     if boxed():
-        return ModelChoice(
-            f"{PROVIDER}/{IN_THE_BOX}", "no local server, no key of a known provider: the model in the box"
-        )
-    raise ConfigError(
-        "there is no model to talk to: no local server runs and no key is set. Start one such as Ollama, set "
-        "a key such as OPENAI_API_KEY, or install the model in the box: pip install xllamacpp"
-    )
+        return ModelChoice(f"{PROVIDER}/{IN_THE_BOX}", sentence("model.box_chosen"))
+    raise ConfigError(sentence("model.none"))
 
 
 def _talks(catalog: Catalog, provider: str, model: str) -> bool:

@@ -11,6 +11,7 @@ from pydantic_core import from_json
 
 from dragoman.errors import ProviderError
 from dragoman.messages.media import ModelType
+from dragoman.sentences import sentence
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient
 
@@ -55,19 +56,19 @@ async def list_models(
     """The models of a server, by name. ProviderError where it has no list, or does not let us in."""
     url = endpoint.list_url()
     if url is None:
-        raise ProviderError("this provider lists its models at no address of this kind", kind="no_list")
+        raise ProviderError(sentence("models.no_address"), kind="no_list")
     try:
         async with asyncio.timeout(seconds):
             answer: JsonValue = from_json(await client.get(url, largest=LARGEST, endpoint=endpoint))
     except TimeoutError:
         raise ProviderError(
-            f"there was no list after {seconds:g} s", kind="timeout", retryable=True
+            sentence("models.late", seconds=seconds), kind="timeout", retryable=True
         ) from None
     except ValueError:
-        raise ProviderError("what answers there is no list of models", kind="no_list") from None
+        raise ProviderError(sentence("models.no_list"), kind="no_list") from None
     found = read_list(answer)
     if found is None:
-        raise ProviderError("what answers there is no list of models", kind="no_list")
+        raise ProviderError(sentence("models.no_list"), kind="no_list")
     return sorted(found, key=lambda model: model.id)
 
 

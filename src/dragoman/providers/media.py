@@ -13,6 +13,7 @@ from dragoman.messages.parts import File, Part, Text
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.providers.tables import UnitPrices
+from dragoman.sentences import sentence
 from dragoman.wire.openai_images.encode import is_mask
 from dragoman.wire.selection import last_said, latest_files
 
@@ -22,10 +23,10 @@ Others: TypeAlias = Callable[[ModelType], Sequence[str]]
 MOST_NAMED = 3
 
 _DOES: dict[ModelType, str] = {
-    "image-gen": "makes pictures",
-    "image-edit": "changes pictures",
-    "audio-stt": "writes down what is spoken",
-    "audio-tts": "speaks what is written",
+    "image-gen": sentence("media.makes"),
+    "image-edit": sentence("media.changes"),
+    "audio-stt": sentence("media.hears"),
+    "audio-tts": sentence("media.speaks"),
 }
 _INSTEAD: dict[tuple[ModelType, Modality], ModelType] = {
     ("image-gen", "image"): "image-edit",
@@ -55,37 +56,41 @@ def check_media_message(
             hint = (
                 could_instead(instead, others)
                 if instead is not None
-                else f"leave it out, or choose a model that takes {IN_WORDS[kind]}"
+                else sentence("media.leave_out", takes=IN_WORDS[kind])
             )
             raise BadRequest(
-                f"{name} {_DOES[type]} and cannot be shown {file.name or 'this file'} "
-                f"({file.media_type}): {hint}"
+                sentence(
+                    "media.not_shown",
+                    name=name,
+                    does=_DOES[type],
+                    file=file.name or "this file",
+                    media_type=file.media_type,
+                    hint=hint,
+                )
             )
         if kind != "text" and file.blob is None and parse_data_url(file.url or "") is None:
-            raise BadRequest(f"{file.name or file.url} is only an address: attach the file itself")
+            raise BadRequest(sentence("file.only_address", file=file.name or file.url))
     if type == "audio-stt":
         sounds = [file for file in files if modality(file) == "audio"] or latest_files(earlier, "audio")
         if not sounds:
-            raise BadRequest(
-                f"{name} {_DOES[type]}, and there is no sound: attach a recording, or choose a chat model "
-                "for a message in words"
-            )
+            raise BadRequest(sentence("media.no_sound", name=name, does=_DOES[type]))
         if len(sounds) > 1:
-            raise BadRequest(f"{name} takes one recording at a time: send {len(sounds)} messages")
+            raise BadRequest(sentence("sound.several", name=name, count=len(sounds)))
         return
     if type == "image-edit" and not _pictures(files) and not _pictures(latest_files(earlier, "image")):
         raise BadRequest(
-            f"{name} {_DOES[type]}, and there is none: attach a picture, or make one first: "
-            f"{could_instead('image-gen', others)}"
+            sentence(
+                "media.no_picture", name=name, does=_DOES[type], instead=could_instead("image-gen", others)
+            )
         )
     if not any(part.text.strip() if isinstance(part, Text) else is_text_file(part) for part in parts):
-        raise BadRequest(f"{name} {_DOES[type]}: {_MISSING[type]}")
+        raise BadRequest(sentence("media.missing", name=name, does=_DOES[type], missing=_MISSING[type]))
 
 
 _MISSING: dict[ModelType, str] = {
-    "image-gen": "say what the picture is to show",
-    "image-edit": "say what is to change in the picture",
-    "audio-tts": "write what is to be spoken, or attach it as a text file",
+    "image-gen": sentence("media.say_what_shows"),
+    "image-edit": sentence("media.say_what_changes"),
+    "audio-tts": sentence("media.write_what_is_spoken"),
 }
 
 
@@ -93,8 +98,8 @@ def could_instead(type: ModelType, others: Others) -> str:
     """Who here could do it, or how one comes to such a model."""
     names = list(others(type))[:MOST_NAMED]
     if names:
-        return f"{' or '.join(names)} {_DOES[type]}"
-    return f'no model that {_DOES[type]} is set up here: one gets type = "{type}" in dragoman.toml'
+        return sentence("media.could", names=" or ".join(names), does=_DOES[type])
+    return sentence("media.none", does=_DOES[type], type=type)
 
 
 def is_text_file(part: Part) -> bool:

@@ -39,6 +39,7 @@ from dragoman.providers.served import LAST_RESORT, ServedModel
 from dragoman.providers.sign_in import reach
 from dragoman.providers.uploads import ProviderUploads
 from dragoman.providers.wires import wire_for
+from dragoman.sentences import sentence
 from dragoman.wire.attachments import AttachmentReader, BlobReader
 from dragoman.wire.auth.aws_identity import AwsIdentity
 from dragoman.wire.auth.token import TokenAuth
@@ -79,10 +80,7 @@ class Models:
         switches: Mapping[str, Mapping[str, bool]] | None = None,
     ) -> None:
         if not isinstance(default, str | None):
-            raise ConfigError(
-                f"a model is meant by its name here, not by {type(default).__name__}: give an address to "
-                "Runtime(model=…), or a catalog with it to Models(catalog=…)"
-            )
+            raise ConfigError(sentence("model.by_name", kind=type(default).__name__))
         if dialect not in (AUTO, NATIVE):
             named_dialect(dialect)  # raises, and names those there are
         self.default = default
@@ -212,7 +210,7 @@ class Models:
         missing."""
         wanted = name or self.default
         if wanted is None:
-            raise ConfigError("no model is named: say which, as PROVIDER/MODEL; `dragoman models` lists them")
+            raise ConfigError(sentence("model.unnamed"))
         if len(names := names_in(wanted)) == 1:
             return self._one(names[0])
         whole = chain_name(names)
@@ -239,7 +237,7 @@ class Models:
                 left_out[name] = str(error)
         if not served:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-            raise ConfigError(f"none of the models of the chain can be asked: {reasons}")
+            raise ConfigError(sentence("chain.none", reasons=reasons))
         for name, reason in left_out.items():
             _log.warning("%s is left out of the chain %r: %s", name, chain_name(names), reason)
         return ModelChain(names, served, left_out)
@@ -310,7 +308,7 @@ class Models:
         try:
             served.check_options({})
         except BadRequest as error:
-            raise ConfigError(f"the catalog cannot be followed for {name}: {error}") from error
+            raise ConfigError(sentence("catalog.unresolved", name=name, error=error)) from error
         return served
 
     def _server(self, model: str, traits: Traits) -> LlamaServer:
@@ -353,10 +351,7 @@ def models_named(
     given: Sequence[object] = listed
     if wrong := [one for one in given if not isinstance(one, NamedModel)]:
         kind = type(wrong[0]).__name__
-        raise ConfigError(
-            f"a chain has names of models and addresses (OpenAICompatible), and no {kind}: to try one out, "
-            "give it to Runtime(model=…) alone"
-        )
+        raise ConfigError(sentence("chain.kind", kind=kind))
     names = [one if isinstance(one, str) else one.full_name for one in listed]
     by_name = {each.partition("/")[0] for one in listed if isinstance(one, str) for each in names_in(one)}
     servers: dict[str, tuple[Provider, str | None]] = {}
@@ -365,10 +360,7 @@ def models_named(
             continue
         name, server = one.provider.name, (one.provider, one.key)
         if servers.setdefault(name, server) != server or (name in by_name and name in catalog.providers):
-            raise ConfigError(
-                f"{one.full_name}: {name} would be the name of two servers, or of one with two keys or two "
-                "sets of options: give one of them name=…"
-            )
+            raise ConfigError(sentence("chain.same_name", model=one.full_name, name=name))
     for provider, _ in servers.values():
         catalog = catalog.with_provider(provider)
     keys = Keys({name: key for name, (_, key) in servers.items() if key})
@@ -385,6 +377,10 @@ def _variant(model: str, name: str | None, traits: Traits) -> Mapping[str, JsonV
     if name is None:
         return {}
     if name not in traits.variants:
-        there = f"there are {', '.join(traits.variants)}" if traits.variants else "it has none"
+        there = (
+            sentence("hint.there_are", names=", ".join(traits.variants))
+            if traits.variants
+            else sentence("hint.none")
+        )
         raise NotFound("variant", f"{model}#{name}", there)
     return traits.variants[name]

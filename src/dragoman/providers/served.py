@@ -26,7 +26,7 @@ from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
 from dragoman.providers.media import Others, check_media_message, measured
 from dragoman.providers.tables import ASK, NONE
-from dragoman.tools.permissions import decide
+from dragoman.sentences import sentence
 from dragoman.wire.files import files_of, without_files
 from dragoman.wire.learned import MOST_LESSONS, Learned, is_broken_file
 from dragoman.wire.options import merge_options, with_extra, with_tool_choice, without_removed
@@ -132,10 +132,15 @@ class ServedModel:
                     f"have {hearing[0]} write it down first" if hearing else "say in words what is in it"
                 )
                 raise BadRequest(
-                    f"{self.name} cannot be shown {file.name or 'this file'} ({file.media_type}): choose a "
-                    f"model that takes {IN_WORDS[kind]}, or {instead}. If it does take "
-                    f"{IN_WORDS[kind]}, its entry in dragoman.toml needs "
-                    f'modalities = ["text", "{kind}"]'
+                    sentence(
+                        "model.not_shown",
+                        name=self.name,
+                        file=file.name or "this file",
+                        media_type=file.media_type,
+                        takes=IN_WORDS[kind],
+                        instead=instead,
+                        kind=kind,
+                    )
                 )
         self._check_own(files)
 
@@ -152,7 +157,10 @@ class ServedModel:
         before = self._learned.words
         remembered, self._remembered = self._remembered, []
         if remembered:
-            yield [Notice(f"{self.name} {lesson}, as was learned before", "learned") for lesson in remembered]
+            yield [
+                Notice(sentence("model.learned_before", name=self.name, lesson=lesson), "learned")
+                for lesson in remembered
+            ]
         for _ in range(MOST_LESSONS):
             began, lessons = False, self._learned.lessons
             try:
@@ -167,10 +175,15 @@ class ServedModel:
                 if began:
                     raise
                 if (lesson := self._learn_from(error, request)) is not None:
-                    yield [Notice(f"{self.name} {lesson}", "learned")]
+                    yield [Notice(sentence("model.learned", name=self.name, lesson=lesson), "learned")]
                 elif self._could_do_without_files(error, request):
                     request = without_files(request, lambda file: not is_text(file), UNREADABLE)
-                    yield [Notice(f"{self.name} could not read a file: {error.message}", "unreadable_file")]
+                    yield [
+                        Notice(
+                            sentence("model.unread_file", name=self.name, error=error.message),
+                            "unreadable_file",
+                        )
+                    ]
                 elif self._learned.lessons == lessons:  # else it was learned while this request was under way
                     raise
         async with aclosing(self._read_reply(request, reply)) as batches:
@@ -272,8 +285,13 @@ class ServedModel:
         known = self.traits.spills
         if not was_chosen and known != NONE and self._may_write_calls(request):
             names += [known] if known != ASK else []
-            names += [name for name in NAMES if request.format_rules and self._is_granted(name, request)]
+            names += [name for name in NAMES if request.may_write and request.may_write(name, self.name)]
         return formats(*names) if names else None
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether its text may hold calls."""
+        return self.type == CHAT and self.traits.spills != NONE and not self._habits.calls
 
     def _may_write_calls(self, request: Request) -> bool:
         """Whether its text is searched for calls at all: not without tools, nor after a native call."""
@@ -286,9 +304,6 @@ class ServedModel:
         """Whether text that looks like a call in another format is asked about (D7)."""
         spills = self.traits.spills
         return bool(request.tools) and spills not in (NONE, ANY.name) and self._may_write_calls(request)
-
-    def _is_granted(self, format: str, request: Request) -> bool:
-        return decide("format", (f"{format} {self.name}",), request.format_rules).action == "allow"
 
     def _calls_as(self, request: Request) -> str:
         """`native`, or the dialect in which this reply is to have its calls."""

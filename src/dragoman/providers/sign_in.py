@@ -20,6 +20,7 @@ from dragoman.providers.aws_sign_in import WAYS, find_aws
 from dragoman.providers.catalog import Provider
 from dragoman.providers.keys import SERVICE, Key, Keys
 from dragoman.providers.tables import AuthKind
+from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import ProviderAuth
 from dragoman.wire.auth.entra import (
     AUTHORITY,
@@ -67,10 +68,14 @@ def sign_in(provider: Provider, keys: Keys, address: str) -> ProviderAuth:
     if provider.local or not (provider.keys or provider.auth != "key"):
         named = next(iter(provider.keys), None)
         return replace(_key_shape(provider), name=named)
-    names = " or ".join(provider.keys)
+    names = provider.keys[0] if provider.keys else ""
+    for other in provider.keys[1:]:
+        names = sentence("either", one=names, other=other)
     ways = f", or {_WAYS[provider.auth]}" if _WAYS[provider.auth] else ""
     stored = f", or store it with `keyring set {SERVICE} {provider.keys[0]}`" if provider.keys else ""
-    raise ConfigError(f"there is no key for {provider.title}: set {names} in the environment{stored}{ways}")
+    raise ConfigError(
+        sentence("provider.no_key", provider=provider.title, names=names, stored=stored, ways=ways)
+    )
 
 
 def find_auth(provider: Provider, keys: Keys, address: str = "") -> ProviderAuth | None:
@@ -151,7 +156,7 @@ def _json(text: str, name: str) -> object:
     try:
         found: object = from_json(text)
     except ValueError:
-        raise ConfigError(f"{name} begins as JSON, and is none") from None
+        raise ConfigError(sentence("google.no_json", name=name)) from None
     return found
 
 

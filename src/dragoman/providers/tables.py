@@ -26,6 +26,7 @@ from dragoman.dialects.dialect import NAMES as DIALECTS
 from dragoman.dialects.dialect import NATIVE
 from dragoman.errors import ConfigError
 from dragoman.messages.media import Modality, ModelType
+from dragoman.sentences import sentence, worded
 from dragoman.web_address import WANTED, web_address
 from dragoman.wire.options import merge_options
 from dragoman.wire.quirks import Quirks
@@ -63,6 +64,7 @@ def _listed(value: object) -> object:
 
 
 Variable: TypeAlias = Annotated[str, AfterValidator(_variable)]
+Worded: TypeAlias = Annotated[str, AfterValidator(worded)]
 AuthKind: TypeAlias = Literal["key", "aws", "google", "entra"]
 ReasoningStyle: TypeAlias = Literal["apart", "tags", "inside"]
 
@@ -88,7 +90,7 @@ class TraitsTable(TypedDict, total=False):
     reasoning: ReasoningStyle
     file: str  # the GGUF file of a local model
     adapter: str  # the GGUF file of an adapter for it, made by `training/`
-    note: str  # what a person should know before they trust it
+    note: Worded  # what a person should know before they trust it
     prompt: str  # of every request, after the general system prompt
     options: dict[str, JsonValue]  # of every request, under those of the conversation
     variants: dict[Annotated[str, AfterValidator(_variant)], dict[str, JsonValue]]  # options by name
@@ -110,7 +112,7 @@ class FilesTable(TypedDict, total=False):
 class ProviderTable(TypedDict, total=False):
     """Who serves models, as far as one file says it."""
 
-    title: str
+    title: Worded
     base_url: str
     base_url_from: Annotated[list[Variable], BeforeValidator(_listed)]  # the variables that may hold it
     keys: Annotated[list[Variable], BeforeValidator(_listed)]  # the first that is set counts
@@ -162,10 +164,10 @@ def read_tables(
         merged = _merged(merged, read, foreign=foreign)
         for name, table in merged.get("providers", {}).items():
             if "base_url" not in table and "base_url_from" not in table:
-                raise ConfigError(f"{file}: providers.{name}: its base_url is missing")
+                raise ConfigError(sentence("provider.no_base_url", file=file, name=name))
             for there in table.get("routes", {}).values():
                 if there not in merged["providers"]:
-                    raise ConfigError(f"{file}: providers.{name}.routes: there is no provider {there!r}")
+                    raise ConfigError(sentence("provider.no_route", file=file, name=name, there=there))
     return merged
 
 
@@ -176,9 +178,9 @@ def _read(file: Path, check: Callable[[Path, bytes], None] | None) -> CatalogTab
             check(file, data)
         tables = tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+        raise ConfigError(sentence("file.not_read", file=file, error=error.strerror)) from error
     except (ValueError, RecursionError) as error:  # what TOML refuses, and numbers without end
-        raise ConfigError(f"{file} is no TOML: {error}") from error
+        raise ConfigError(sentence("file.no_toml", file=file, error=error)) from error
     return check_tables(tables, str(file))
 
 
@@ -188,7 +190,9 @@ def check_tables(tables: object, where: str) -> CatalogTable:
         checked: CatalogTable = _adapter().validate_python(tables)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
-        raise ConfigError(f"{where}: {_place(fault['loc'])}: {_describe(fault)}") from error
+        raise ConfigError(
+            sentence("settings.wrong", where=where, place=_place(fault["loc"]), why=_describe(fault))
+        ) from error
     for name, table in checked.get("providers", {}).items():
         _check(f"{where}: {_place(('providers', name))}", name, table)
     return checked
@@ -202,15 +206,17 @@ def _adapter() -> TypeAdapter[CatalogTable]:
 def _check(at: str, name: str, table: ProviderTable) -> None:
     """What a type cannot say."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
-        raise ConfigError(f"{at}: a provider's name is made of A-Z, a-z, digits, `-`, `_` and `.`")
+        raise ConfigError(sentence("provider.name", at=at))
     if "base_url" in table and web_address(table["base_url"], references=True) is None:
-        raise ConfigError(f"{at}.base_url: {WANTED}")
+        raise ConfigError(sentence("provider.base_url_form", at=at, wanted=WANTED))
     known = {one.name: str(one.type) for one in fields(Quirks)}
     for quirk, value in table.get("quirks", {}).items():
         if quirk not in known:
-            raise ConfigError(f"{at}.quirks.{quirk}: there is no such quirk; there are {', '.join(known)}")
+            raise ConfigError(sentence("provider.no_quirk", at=at, quirk=quirk, known=", ".join(known)))
         if isinstance(value, bool) != (known[quirk] == "bool"):
-            raise ConfigError(f"{at}.quirks.{quirk}: its type is {known[quirk]}, not {value!r}")
+            raise ConfigError(
+                sentence("provider.quirk_type", at=at, quirk=quirk, type=known[quirk], value=value)
+            )
 
 
 def _refuse_foreign(file: Path, tables: CatalogTable) -> None:
@@ -221,11 +227,11 @@ def _refuse_foreign(file: Path, tables: CatalogTable) -> None:
     for name, table in tables.get("providers", {}).items():
         at = f"{file}: {_place(('providers', name))}"
         if "auth" in table:
-            raise ConfigError(f"{at}.auth: how to sign in is for your own settings, not for a project's")
+            raise ConfigError(sentence("provider.auth", at=at))
         if "routes" in table:
-            raise ConfigError(f"{at}.routes: where a model goes is for your own settings, or say base_url")
+            raise ConfigError(sentence("provider.routes", at=at))
         if "$" in table.get("base_url", ""):
-            raise ConfigError(f"{at}.base_url: a project's address is written out, without variables")
+            raise ConfigError(sentence("provider.base_url", at=at))
 
 
 def _place(path: tuple[int | str, ...]) -> str:

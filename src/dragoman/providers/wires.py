@@ -8,6 +8,7 @@ from functools import partial
 from dragoman.errors import ConfigError
 from dragoman.messages.media import CHAT, ModelType
 from dragoman.providers.catalog import Provider, Traits
+from dragoman.sentences import sentence
 from dragoman.wire import (
     anthropic_messages,
     bedrock_converse,
@@ -43,7 +44,7 @@ def wire(name: str, *, quirks: Quirks = NO_QUIRKS) -> Wire:
     """The wire of this name, or of the only one that begins like this."""
     meant = [known for known in WIRES if name and known.startswith(name)]
     if name not in WIRES and len(meant) != 1:
-        raise ConfigError(f"there is no wire {name!r}: choose one of {', '.join(WIRES)}")
+        raise ConfigError(sentence("wire.unknown", name=name, known=", ".join(WIRES)))
     return WIRES[name if name in WIRES else meant[0]](quirks=quirks)
 
 
@@ -54,7 +55,6 @@ def wire_for(provider: Provider, traits: Traits, model: str) -> Wire:
         return Imagen(provider.quirks)
     if provider.wire not in _IMITATED:
         raise ConfigError(
-            f"{provider.title} speaks {provider.wire}, which has no models of the type {traits.type}: "
-            "one that talks makes its pictures in the answer"
+            sentence("provider.no_type", provider=provider.title, wire=provider.wire, type=traits.type)
         )
     return MEDIA_WIRES[traits.type](quirks=provider.quirks)

@@ -19,11 +19,12 @@ from starlette.responses import Response
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
 from dragoman.private_files import open_private
+from dragoman.sentences import sentence
 from dragoman.server.guessing import Guesses, TooManyTries
 from dragoman.server.links import LinkOwner, Links
 from dragoman.store.store import Store
 
-SIGN_IN_FIRST = "sign in first: open the link that the server printed, or send a key"
+SIGN_IN_FIRST = sentence("sign_in.first")
 _LIFETIME = 30 * 24 * 3600  # seconds a sign-in holds
 _REMEMBERED = 365 * 24 * 3600  # seconds a browser is known as one that has signed in
 _SLOWLY = 1.0  # seconds that a wrong password takes
@@ -71,7 +72,7 @@ class Auth:
             attempt = self._guesses.begin(address, known)
         except TooManyTries as error:
             wait = {"retry-after": str(math.ceil(error.seconds))}
-            raise HTTPException(429, "too many tries: wait a moment", headers=wait) from error
+            raise HTTPException(429, sentence("sign_in.too_often"), headers=wait) from error
         await asyncio.sleep(attempt.wait)
         person = await self.use_link(password) or await self._person_with_password(password)
         if person is None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
-from fastapi import Depends, Request
+from fastapi import Depends, Header, Request
 from starlette.exceptions import HTTPException
 
 from dragoman.conversation.tree import LOCAL, Conversation
@@ -21,7 +21,8 @@ from dragoman.server.publisher import Publisher
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import Begun, CurrentModel
 from dragoman.store.access import may_see
-from dragoman.store.store import Queued, TurnRow
+from dragoman.store.store import Queued, SendKey, TurnRow
+from dragoman.turn.send import send_key
 
 Who: TypeAlias = Callable[[Request], Awaitable[str | None]]
 
@@ -69,6 +70,14 @@ class Context:
             await self._check(found.conversation, person, "turn", id)
             return found
         return None
+
+    async def turn_begun_with(self, key: SendKey | None, person: str) -> str | None:
+        """The turn that a request with the same key has begun."""
+        return await self.runtime.store.turn_of_key(person, key) if key is not None else None
+
+    async def begun_with(self, key: SendKey | None, person: str) -> Begun | None:
+        turn = await self.turn_begun_with(key, person)
+        return await self.begun(turn) if turn is not None else None
 
     async def call(self, id: str, person: str) -> ToolCall:
         try:
@@ -128,3 +137,20 @@ async def person_of(request: Request) -> str:
 
 TheContext: TypeAlias = Annotated[Context, Depends(context_of)]
 Person: TypeAlias = Annotated[str, Depends(person_of)]
+
+
+async def _key_of(
+    context: TheContext,
+    request: Request,
+    idempotency_key: Annotated[
+        str | None, Header(description="a request with the same key and body joins the turn of the first")
+    ] = None,
+) -> SendKey | None:
+    if idempotency_key is None:
+        return None
+    sent = f"{request.url.path} ".encode() + await request.body()
+    return send_key(idempotency_key, sent, context.runtime.services.clock())
+
+
+Key: TypeAlias = Annotated[SendKey | None, Depends(_key_of)]
+"""What a request that starts a turn is known by if it comes again."""

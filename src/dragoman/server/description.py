@@ -61,9 +61,10 @@ def _correct_content(status: str, content: dict[str, Any]) -> None:
 
 
 def _require_all(component: dict[str, Any]) -> None:
-    """A value that we send has all its properties; a default only means that nobody had to give one."""
+    """A value that we send has all its properties; a default only means that nobody had to give one. Only the
+    codes of sentences are left out where there are none."""
     if component.get("properties"):
-        component["required"] = list(component["properties"])
+        component["required"] = [name for name in component["properties"] if name != "said"]
 
 
 def _drop_titles(component: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.errors import DragomanError
+from dragoman.sentences import sentence
 from dragoman.server.addresses import Proxies
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
 from dragoman.server.below import put_below
@@ -39,7 +40,7 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-_STOPPING = "this server stops: it was not done, or not to its end. Look, and try again"
+_STOPPING = sentence("server.stops")
 _PERSON = "dragoman.person"  # where the scope of a request has it
 _CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -100,7 +101,7 @@ class Middleware:
                 return await refuse(401, SIGN_IN_FIRST)(scope, receive, send)
         limit = self._limit(path)
         if int(headers.get("content-length") or 0) > limit:
-            return await refuse(413, f"at most {limit} bytes are taken here")(scope, receive, send)
+            return await refuse(413, sentence("request.too_big", most=limit))(scope, receive, send)
         answer = _Answer(send, lambda: self._is_still_in(scope), self._look_again)
         try:
             await self._app(scope, _bounded(receive, limit, path), answer)
@@ -211,11 +212,11 @@ def _bounded(receive: Receive, limit: int, path: str) -> Receive:
             async with asyncio.timeout_at(min(clock() + _SLOWEST, until) if more else None):
                 message = await receive()
         except TimeoutError as error:
-            raise HTTPException(408, "the body came too slowly") from error
+            raise HTTPException(408, sentence("request.too_slow")) from error
         more = more and bool(message.get("more_body"))
         seen += len(message.get("body", b""))
         if seen > limit:  # more than the header promised
-            raise HTTPException(413, f"at most {limit} bytes are taken here")
+            raise HTTPException(413, sentence("request.too_big", most=limit))
         return message
 
     return bounded

@@ -29,6 +29,7 @@ from dragoman.errors import (
 )
 from dragoman.messages.ids import new_id
 from dragoman.redaction import redact_text
+from dragoman.sentences import Sentence, said_of, sentence
 
 log = logging.getLogger("dragoman.server")
 _PATH = re.compile(r"(?<![\w/:.])(?:/[\w.@+-]+){2,}/?|[A-Za-z]:\\[^\s'\"]+")
@@ -40,6 +41,7 @@ def problem(
     status: int, detail: str, *, headers: dict[str, str] | None = None, **more: object
 ) -> JSONResponse:
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    body |= said_of(detail)
     return JSONResponse(
         {**body, **more}, status, media_type="application/problem+json", headers=headers or {}
     )
@@ -69,13 +71,12 @@ def problem_of(error: DragomanError) -> JSONResponse:
         case TurnBusy() | TurnEnded() | AlreadyAnswered():
             return problem(409, detail)
         case TurnSetAside():
-            return problem(409, f"{detail}. It can be cancelled, or continued where that is there.")
+            return problem(409, sentence("turn.set_aside_ways", detail=detail))
         case Unreadable(noun="conversation", id=id):
             ways = {"export": f"/api/conversations/{id}/raw", "delete": f"/api/conversations/{id}"}
-            return problem(422, f"{detail}. It can be exported as it is stored, and deleted.", ways=ways)
+            return problem(422, sentence("store.unreadable_ways", detail=detail), ways=ways)
         case Unreadable():
-            hint = "Its conversation can be exported as it is stored, and deleted."
-            return problem(422, f"{detail}. {hint}")
+            return problem(422, sentence("store.unreadable_part", detail=detail))
         case StoreUnavailable(retryable=retryable):
             headers = {"retry-after": str(_SOON if retryable else _LATER)}
             return problem(503, detail, headers=headers, hint=without_paths(error.hint))
@@ -95,12 +96,16 @@ def _malformed(request: Request, error: Exception) -> Response:
     faults = [
         {"at": ".".join(str(step) for step in fault["loc"]), "what": fault["msg"]} for fault in error.errors()
     ]
-    first = f"{faults[0]['at']}: {faults[0]['what']}" if faults else "the request cannot be read"
+    first = (
+        sentence("request.wrong", at=faults[0]["at"], what=faults[0]["what"])
+        if faults
+        else sentence("request.unreadable")
+    )
     return problem(422, first, errors=faults)
 
 
 def _lone_surrogate(request: Request, error: Exception) -> Response:
-    return problem(422, "a text holds half a character (a lone surrogate), which cannot be stored")
+    return problem(422, sentence("request.half_character"))
 
 
 def _http(request: Request, error: Exception) -> Response:
@@ -112,26 +117,28 @@ def detail_of(error: HTTPException) -> str:
     """What was wrong with a body, of which FastAPI says only that it cannot be read."""
     match error.__cause__:
         case UnicodeDecodeError():
-            return "the body is no text in UTF-8: send JSON that is"
+            return sentence("request.no_utf8")
         case RecursionError():
-            return "the body is nested too deeply"
+            return sentence("request.too_deep")
         case _:
             return str(error.detail)
 
 
 def _left(request: Request, error: Exception) -> Response:
     """Who goes in the middle of an upload does not read this."""
-    return problem(400, "the body broke off")
+    return problem(400, sentence("request.broke_off"))
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
     """The reason goes into the server's log, under a number that the client is given."""
     number = new_id("err")
     log.error("%s: %s %s", number, request.method, request.url.path, exc_info=error)
-    return problem(500, f"something went wrong here that should not. The server's log has it as {number}.")
+    return problem(500, sentence("request.failed", number=number))
 
 
 def without_paths(text: str) -> str:
     """Files of the server by their names alone, and no password or key."""
+    if isinstance(text, Sentence):
+        return text.mapped(without_paths)
     text = redact_text(text)
     return _PATH.sub(lambda found: Path(found.group().rstrip("/")).name, text)

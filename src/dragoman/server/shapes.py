@@ -15,6 +15,7 @@ from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
 from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
 from dragoman.providers.prices import Price
+from dragoman.sentences import SaidFields, Spoken
 from dragoman.server.unfinished import UnfinishedTurn
 from dragoman.tools.review import REVIEWS
 from dragoman.turn.settings import AUTO
@@ -80,10 +81,12 @@ class Page:
 
 @dataclass(slots=True)
 class QueuedTurn:
-    """A message of a person that waits for the turn before it."""
+    """A message of a person that waits for the turn before it; or, if that is over, for what `waits_for`
+    says."""
 
     id: str
     message: Message
+    waits_for: str | None = None
 
 
 @dataclass(slots=True)
@@ -136,6 +139,33 @@ class TurnInfo:
     live: bool
     started: float
     usage: Usage
+    waits_for: str | None = None
+    rounds: int = 0
+    calls: list[CallInfo] = field(default_factory=list)
+    ended: float | None = None
+    finish: str = ""
+    limit: str = ""
+    error: TurnError | None = None
+    trail_size: int = 0
+    answer_slice: tuple[int, int] = (0, 0)
+
+
+@dataclass(slots=True)
+class CallInfo:
+    """A call of a turn."""
+
+    id: str
+    tool: str
+    state: str
+
+
+@dataclass(slots=True)
+class TurnError:
+    """Why a turn failed."""
+
+    message: str
+    kind: str
+    retryable: bool
 
 
 @dataclass(slots=True)
@@ -189,7 +219,7 @@ class ToolView:
 
 
 @dataclass(slots=True)
-class GroupView:
+class GroupView(Spoken):
     name: str
     rules: str
     on: bool
@@ -197,6 +227,7 @@ class GroupView:
     state: str | None
     tools: list[ToolView]
     problem: str | None = None  # why its server is not there
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -205,7 +236,7 @@ class GroupList:
 
 
 @dataclass(slots=True)
-class ModelView:
+class ModelView(Spoken):
     name: str
     provider: str
     title: str
@@ -219,10 +250,11 @@ class ModelView:
     type: ModelType = "chat"  # what it does
     unit_prices: dict[str, float] = field(default_factory=dict)  # for an image, a minute, million_characters
     last_resort: bool = False  # so poor that nothing uses it unless somebody names it
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
-class ProviderView:
+class ProviderView(Spoken):
     """Any model of a provider can be named, as NAME/MODEL, whether it is listed or not."""
 
     name: str
@@ -230,6 +262,7 @@ class ProviderView:
     ready: bool
     missing: str | None = None
     local: bool = False  # it needs no key, and is there while it runs
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -353,12 +386,13 @@ class PromptList:
 
 
 @dataclass(slots=True)
-class CurrentModel:
+class CurrentModel(Spoken):
     """The model that answers where none is named, and what a person should know of it."""
 
     name: str
     note: str | None = None
     reason: str | None = None
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -390,3 +424,5 @@ class Problem:
     detail: str
     type: str = "about:blank"
     errors: list[dict[str, Any]] = field(default_factory=list)
+    code: str = ""  # of the sentence in `detail`, where it has one
+    values: dict[str, Any] = field(default_factory=dict)  # that this sentence was made from

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dragoman.messages.events import FilePartial
+from dragoman.sentences import SaidFields, Spoken
 
 
 @dataclass(slots=True)
-class UnfinishedTurn:
+class UnfinishedTurn(Spoken):
     """A turn that is not over. `queued`: it waits for a worker, or for a place under a limit. `interrupted`:
     nobody runs it; it can be continued, or cancelled."""
 
@@ -19,3 +20,4 @@ class UnfinishedTurn:
     started: float
     retrying: str | None = None  # why its model is asked again, while that is waited for
     arriving: FilePartial | None = None  # how far a file has come that is being made
+    said: SaidFields = field(default=None, compare=False)

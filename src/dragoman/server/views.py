@@ -12,7 +12,8 @@ from dragoman.messages.codec import Codec
 from dragoman.runtime import Runtime
 from dragoman.server.shapes import ConversationSummary, Origin, QueuedTurn, QueueView, SteeringMessage
 from dragoman.store.codecs import MESSAGE
-from dragoman.store.store import Busy, TurnRow
+from dragoman.store.store import Busy, Queued, TurnRow
+from dragoman.turn.drivers.load import needs_of
 
 SUMMARY: Codec[ConversationSummary] = Codec(ConversationSummary)
 QUEUE: Codec[QueueView] = Codec(QueueView)
@@ -77,4 +78,11 @@ async def queue_of(runtime: Runtime, conversation: str, live: Sequence[TurnRow])
                 with suppress(ValidationError):  # damaged: its turn will strike it off
                     message = MESSAGE.from_json(signal.body.get("message"))
                     steering.append(SteeringMessage(signal.seq, row.id, message))
-    return QueueView(conversation, [QueuedTurn(one.turn, one.message) for one in queued], steering)
+    return QueueView(conversation, await queued_turns(runtime, queued), steering)
+
+
+async def queued_turns(runtime: Runtime, queued: Sequence[Queued]) -> list[QueuedTurn]:
+    may_begin = {*await runtime.store.queue()} if queued else set()
+    return [
+        QueuedTurn(one.turn, one.message, needs_of(one) if one.turn in may_begin else None) for one in queued
+    ]

@@ -8,7 +8,7 @@ import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from urllib.parse import quote
 
@@ -34,6 +34,7 @@ from dragoman.messages.parts import (
     ToolResult,
     canonical,
 )
+from dragoman.sentences import sentence
 from dragoman.store.access import blobs_of, may_see
 from dragoman.store.store import Store
 
@@ -48,6 +49,7 @@ _MARGIN = MARGIN // 2  # the values of an export are some levels down already
 class _Whole:
     conversation: Conversation
     messages: list[Message]
+    queued: list[Message] = field(default_factory=list)  # sent, and not answered when it was exported
 
 
 _WHOLE: Codec[_Whole] = Codec(_Whole)
@@ -58,7 +60,12 @@ async def export_conversation(store: Store, conversation: str) -> dict[str, Json
     and long outputs."""
     outermost, *tasks = [await _stored(store, id) for id in reversed(await store.within(conversation))]
     blobs: dict[str, JsonValue] = {}
-    named = {key for one in (outermost, *tasks) for message in one.messages for key in blobs_of(message)}
+    named = {
+        key
+        for one in (outermost, *tasks)
+        for message in (*one.messages, *one.queued)
+        for key in blobs_of(message)
+    }
     for key in sorted(named):
         try:
             blobs[key] = base64.b64encode(await store.blob(key)).decode()
@@ -81,13 +88,17 @@ def _exported(one: _Whole) -> dict[str, JsonValue]:
 async def _stored(store: Store, conversation: str) -> _Whole:
     info = await store.conversation(conversation)  # first: its leaf is among the messages that are read then
     messages, _ = await store.messages(conversation)
-    return _Whole(info, messages)
+    known = {message.id for message in messages}
+    queued = [one.message for one in await store.queued(conversation=conversation)]
+    return _Whole(info, messages, [message for message in queued if message.id not in known])
 
 
 async def import_conversation(store: Store, data: object, *, user: str | None, now: float) -> str:
-    """The id of the new conversation. BadRequest, and nothing stored, where the data is not whole."""
+    """The id of the new conversation. BadRequest, and nothing stored, where the data is not whole. What was
+    queued comes as messages without an answer below the leaf, which stays where it is: nothing runs until a
+    person has one of them answered."""
     if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
-        raise BadRequest(f"this is no export of a conversation: its format is not {_FORMAT!r}")
+        raise BadRequest(sentence("export.unknown", format=_FORMAT))
     check_json(data, "the export", margin=_MARGIN)
     made = _renamed(_read(data), user, now)
     brought = {await store.put_blob(blob) for blob in _decoded(data.get("blobs"))}
@@ -109,17 +120,28 @@ def _read(data: Mapping[str, JsonValue]) -> list[_Whole]:
     """The conversation, and those of its tasks, which exports of older versions have not."""
     tasks = data.get("tasks", [])
     if not isinstance(tasks, list):
-        raise BadRequest("the export is damaged: its tasks are no list")
+        raise BadRequest(sentence("export.tasks"))
     found = []
-    for one in ({key: data.get(key) for key in ("conversation", "messages")}, *tasks):
+    outermost = {key: data[key] for key in ("conversation", "messages", "queued") if key in data}
+    for one in (outermost, *tasks):
         try:
-            found.append(_WHOLE.from_json(one))
+            found.append(_with_queued(_WHOLE.from_json(one)))
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
             where = ".".join(map(str, fault["loc"]))
-            raise BadRequest(f"the export is damaged at {where}: {fault['msg']}") from error
+            raise BadRequest(sentence("export.damaged_at", where=where, why=fault["msg"])) from error
         check_addresses(found[-1].messages)
     return found
+
+
+def _with_queued(one: _Whole) -> _Whole:
+    """Each on its own below the leaf: who answers one does not send the others."""
+    leaf, metadata = one.conversation.leaf, {"queued": True}
+    below = [
+        replace(message, parent=leaf, turn=None, metadata={**message.metadata, **metadata})
+        for message in one.queued
+    ]
+    return replace(one, messages=[*one.messages, *below], queued=[])
 
 
 def _renamed(exported: Sequence[_Whole], user: str | None, now: float) -> list[_Whole]:
@@ -131,11 +153,11 @@ def _renamed(exported: Sequence[_Whole], user: str | None, now: float) -> list[_
         info, id = one.conversation, new_id("conv")
         copies = copied(Tree(one.messages), id)
         if len(copies) < len(one.messages):
-            raise BadRequest("the export is damaged: a message is in it twice")
+            raise BadRequest(sentence("export.twice"))
         if info.leaf is not None and info.leaf not in copies:
-            raise BadRequest(f"the export is damaged: its leaf {info.leaf} is not among its messages")
+            raise BadRequest(sentence("export.leaf", leaf=info.leaf))
         if made and not (info.parent in conversations and info.call in calls):
-            raise BadRequest(f"the export is damaged: the task {info.id} belongs to no call of it")
+            raise BadRequest(sentence("export.task", task=info.id))
         copy = Conversation(
             id,
             title=info.title,
@@ -164,9 +186,9 @@ def _settings(info: Conversation) -> dict[str, JsonValue]:
     texts = [*private, *private.values()] if isinstance(private, dict) else []
     for key, value in brought.items():
         if not isinstance(value, _HARMLESS[key]):
-            raise BadRequest(f"the export is damaged: its setting {key} cannot be {value!r}")
+            raise BadRequest(sentence("export.setting", key=key, value=value))
     if not all(isinstance(text, str) and text.strip() for text in texts):
-        raise BadRequest("the export is damaged: its setting private gives no names to texts")
+        raise BadRequest(sentence("export.private"))
     return brought
 
 
@@ -198,15 +220,15 @@ def _decoded(blobs: JsonValue) -> list[bytes]:
         try:
             blob = base64.b64decode(str(text), validate=True)
         except ValueError as error:
-            raise BadRequest(f"the export is damaged: blob {key} is no base64: {error}") from error
+            raise BadRequest(sentence("export.blob_base64", key=key, error=error)) from error
         if hashlib.sha256(blob).hexdigest() != key:
-            raise BadRequest(f"the export is damaged: blob {key} is not what its name says")
+            raise BadRequest(sentence("export.blob", key=key))
         decoded.append(blob)
     return decoded
 
 
-def markdown(info: Conversation, path: Sequence[Message]) -> str:
-    """For reading: who wrote what, and what was called with what result."""
+def markdown(info: Conversation, path: Sequence[Message], queued: Sequence[Message] = ()) -> str:
+    """For reading: who wrote what, what was called with what result, and what waits to be answered."""
     lines = [f"# {info.title or 'Conversation'}", ""]
     goes_on = False
     for message, following in zip_longest(path, path[1:]):
@@ -220,6 +242,10 @@ def markdown(info: Conversation, path: Sequence[Message]) -> str:
             lines += [text, *_open_fence(text), ""]
         if message.role == "assistant" and (ending := ending_of(message, following)) is not None:
             lines += [f"*{ending}*", ""]
+    for message in queued:
+        lines += ["## Person (queued)", ""]
+        for text in _paragraphs(message):
+            lines += [text, *_open_fence(text), ""]
     return "\n".join(lines)
 
 

@@ -32,12 +32,34 @@ class TurnRow:
     created: float
 
 
+KEPT = 24 * 3600.0  # seconds for which the key of a send is kept
+
+
+@dataclass(slots=True, frozen=True)
+class SendKey:
+    """What a send is known by if it comes again: it joins the turn that a send of the same user has begun
+    under this name since then. `sum` is a hash of what is sent."""
+
+    name: str
+    sum: str
+    since: float
+
+
+class SentBefore(Exception):
+    """A send with the same key has begun this turn: nothing was stored."""
+
+    def __init__(self, turn: str) -> None:
+        super().__init__(turn)
+        self.turn = turn
+
+
 @dataclass(slots=True, frozen=True)
 class Start:
     """A turn that is to begin: with a new message, or (`message` None) once more at one that is there.
 
     A message whose parent is None hangs on the conversation's leaf, unless `root` is set. With `beside`, an
-    answer may be made once more while others are.
+    answer may be made once more while others are. With `opens`, its conversation is added before it, with
+    this history: all of it or nothing.
     """
 
     turn: str
@@ -49,6 +71,9 @@ class Start:
     root: bool = False
     queue: bool = False
     beside: bool = False
+    key: SendKey | None = None
+    opens: Conversation | None = None
+    history: Sequence[Message] = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -68,6 +93,7 @@ class Queued:
     turn: str
     conversation: str
     message: Message
+    fact: str = ""  # its first
 
 
 @dataclass(slots=True)
@@ -107,7 +133,11 @@ class TurnStore(Protocol):
     """Turns and their facts: one owner at a time writes, and what it writes is whole."""
 
     async def start(self, start: Start) -> Started | None:
-        """Begin a turn, or (None) put it in the queue. TurnBusy where its branch is running."""
+        """Begin a turn, or (None) put it in the queue. TurnBusy where its branch is running; SentBefore where
+        its key is taken, and KeyReused where that was for something else."""
+
+    async def turn_of_key(self, user: str, key: SendKey) -> str | None:
+        """The turn that was begun under it. KeyReused where that was for something else."""
 
     def append(
         self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False

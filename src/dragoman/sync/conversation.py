@@ -41,6 +41,7 @@ class SyncConversation:
         output_type: OutputType[T],
         parent: str | None = None,
         queue: bool = False,
+        key: str | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> SyncTurn[T]: ...
@@ -52,6 +53,7 @@ class SyncConversation:
         output_type: None = None,
         parent: str | None = None,
         queue: bool = False,
+        key: str | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> SyncTurn: ...

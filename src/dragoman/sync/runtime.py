@@ -96,6 +96,7 @@ class SyncRuntime:
         output_type: OutputType[T],
         parent: str | None = None,
         queue: bool = False,
+        key: str | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> SyncTurn[T]: ...
@@ -108,6 +109,7 @@ class SyncRuntime:
         output_type: None = None,
         parent: str | None = None,
         queue: bool = False,
+        key: str | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> SyncTurn: ...

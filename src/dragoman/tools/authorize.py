@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dragoman.messages.questions import Action, Cause, Mode, Rule
+from dragoman.sentences import sentence
 from dragoman.tools.permissions import Ruling, decide
 from dragoman.tools.protected import changes_files, changes_program
 from dragoman.tools.tool import Tool
@@ -59,7 +60,7 @@ class Authority:
 
     rules: Sequence[Rule] = ()  # of the settings, then of the agent: the last match wins
     bounds: Sequence[Rule] = ()  # nothing dissolves these
-    outer: Sequence[Sequence[Rule]] = ()  # of those on whose behalf it runs: what they may not, it may not
+    outer: Sequence[Sequence[Rule]] = ()  # of whoever it runs for: what these deny or ask is denied or asked
     grants: Sequence[Rule] = ()  # what a person allowed or denied by an answer
     mode: Mode = "auto"
     pinned: str | None = (
@@ -78,9 +79,9 @@ def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verd
     takes away the rules' own reason and no other.
     """
     bound = _bound(tool, patterns, authority.bounds)
-    said = decide_with_grants(tool.permission, patterns, authority.rules, authority.grants)
-    outer = [decide(tool.permission, patterns, rules) for rules in authority.outer]
-    for ruling in (bound, said, *outer):
+    sets = (authority.rules, *authority.outer)
+    said = [decide_with_grants(tool.permission, patterns, rules, authority.grants) for rules in sets]
+    for ruling in (bound, *said):
         if ruling.action == "deny":
             return Refuse(f"A rule forbids {tool.permission} here: the call did not run.")
     loop = _loop(tool, authority)
@@ -99,12 +100,14 @@ def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verd
         reasons.append(Reason("bounds"))
     if authority.mode in ("ask", "manual"):
         reasons.append(Reason("mode"))
-    if said.action == "ask":
+    if any(ruling.action == "ask" for ruling in said):
         reasons.append(Reason("rule"))
     if reasons:
         return Ask(tuple(reasons), authority.format)
-    by_rule = decide(tool.permission, patterns, authority.rules).action == "allow"
-    return Run(_because("rule" if by_rule else "grant", said))
+    for rules, ruling in zip(sets, said, strict=True):
+        if decide(tool.permission, patterns, rules).action != "allow":
+            return Run(_because("grant", ruling))
+    return Run(_because("rule", said[0]))
 
 
 def decide_with_grants(
@@ -124,15 +127,19 @@ def may_be_shown(tool: Tool, pattern: str, authority: Authority) -> bool:
 
     What no rule speaks of goes with the call that found it; what a rule denies or wants asked about, not.
     """
-    found = replace(authority, mode="auto", pinned=None, wishes=())
+    found = replace(authority, mode="auto", pinned=None, wishes=(), format="")
     match authorize(tool, (pattern,), found):
         case Run():
             return True
         case Refuse():
             return False
         case Ask():
-            named = decide(tool.permission, (pattern,), [*authority.rules, *authority.bounds]).rule
-            return named is None
+            sets = (authority.rules, *authority.outer)
+            named = [
+                decide(tool.permission, (pattern,), authority.bounds),
+                *(decide_with_grants(tool.permission, (pattern,), rules, authority.grants) for rules in sets),
+            ]
+            return all(ruling.rule is None or ruling.action == "allow" for ruling in named)
 
 
 def _bound(tool: Tool, patterns: Sequence[str], bounds: Sequence[Rule]) -> Ruling:
@@ -170,20 +177,15 @@ def _format(authority: Authority) -> Ruling:
 
 def _looks_like(tool: Tool, format: str) -> str:
     name, _, model = format.partition(" ")
-    return (
-        f"This text looks like a call of {tool.name} in the format {name}, which {model} is not known to "
-        "write. Run it as a call? Always means: read this format from this model from now on."
-    )
+    return sentence("question.format", tool=tool.name, format=name, model=model)
 
 
 def _because(source: str, ruling: Ruling) -> str:
-    where = f" ({ruling.rule.origin})" if ruling.rule is not None and ruling.rule.origin else ""
-    return f"{source}: {ruling.rule}{where}"
+    origin = ruling.rule.origin if ruling.rule is not None else ""
+    where = sentence("because.origin", origin=origin) if origin else ""
+    return sentence("because", kind=source, said=ruling.rule, where=where)
 
 
 def _redefined(tool: Tool) -> str:
     """Whoever allowed a tool allowed what it said it was. It says something else now."""
-    return (
-        f"{tool.name} describes itself in other words than when it was first offered, or last allowed. "
-        f"Now it says: {tool.description.strip()!r}. May it run with these arguments?"
-    )
+    return sentence("question.redefined", tool=tool.name, description=tool.description.strip())

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Action, Rule
+from dragoman.sentences import sentence
 from dragoman.tools.protected import spellings
 
 _FETCH = "web.fetch"  # its patterns are pages: the site, then the path
@@ -57,9 +58,7 @@ def parse_rule(text: str, action: Action, origin: str = "") -> Rule:
     given: object = text
     permission, _, pattern = given.partition(":") if isinstance(given, str) else ("", "", "")
     if not permission.strip():
-        raise ConfigError(
-            f"{text!r} is no rule: write PERMISSION or PERMISSION:PATTERN, such as 'shell:git *'"
-        )
+        raise ConfigError(sentence("rule.malformed", text=text))
     return Rule(permission.strip(), pattern.strip() or "*", action, origin)
 
 

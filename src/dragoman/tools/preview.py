@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dragoman.errors import BadRequest, ToolFailed
 from dragoman.messages.parts import Arguments
+from dragoman.sentences import sentence
 from dragoman.tools.result import whole_text
 from dragoman.tools.tool import Tool
 from dragoman.workspace.diff import FileDiff, is_whole, joined
@@ -37,26 +38,24 @@ def choose_hunks(
 ) -> Arguments:
     """The arguments with which the call does a part of what was shown. BadRequest where that cannot be."""
     if tool.keep_hunks is None or not shown:
-        raise BadRequest(f"{tool.name} cannot do a part of what it was asked for: edit its arguments instead")
+        raise BadRequest(sentence("part.unable", tool=tool.name))
     try:
         diffs = _preview(tool, arguments, workspace)
         if _shown(diffs) != shown:
-            raise BadRequest(
-                "the files are not as they were when this was asked: reject the call, or allow it whole"
-            )
+            raise BadRequest(sentence("part.stale"))
         count = sum(line.startswith("@@ -") for line in shown.split("\n"))
         if not is_whole(diffs, _SHOWN):
-            raise BadRequest("not all of its changes are shown: they cannot be chosen one by one")
+            raise BadRequest(sentence("part.not_shown"))
         if not chosen:
-            raise BadRequest("none of the changes is chosen: reject the call instead")
+            raise BadRequest(sentence("part.none"))
         if wrong := [place for place in chosen if not 0 <= place < count]:
-            raise BadRequest(f"there is no change {wrong[0]}: they are counted from 0 to {count - 1}")
+            raise BadRequest(sentence("part.unknown", change=wrong[0], last=count - 1))
         made = tool.keep_hunks(arguments, workspace, chosen)
         if not foresee(tool, made, workspace).diff:
-            raise BadRequest("nothing would be changed by this: reject the call instead")
+            raise BadRequest(sentence("part.no_change"))
         return made
     except (ToolFailed, UnicodeError) as error:
-        raise BadRequest(f"a part of this cannot be done: {error}") from error
+        raise BadRequest(sentence("part.failed", error=error)) from error
 
 
 def _preview(tool: Tool, arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:

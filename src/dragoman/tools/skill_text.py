@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from dragoman.sentences import sentence
 from dragoman.tools.skills import BIGGEST, Skill, cut_skill, parse_skill, read_front_matter
 
 
@@ -60,7 +61,7 @@ def _edit(head: str, changes: Mapping[str, str | bool], end: str) -> str:
     return after
 
 
-_BY_HAND = "it is written in a way that cannot be changed safely here: edit it by hand"
+_BY_HAND = sentence("skill.handmade")
 
 
 def _pieces(head: str) -> dict[str | None, str]:
@@ -95,9 +96,9 @@ def _checked(text: str, skill: Skill) -> bytes:
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError("it has half a character in it, which no file can hold") from error
+        raise ValueError(sentence("skill.half_character")) from error
     if len(data) > BIGGEST:
-        raise ValueError(f"it is too big: it has more than {BIGGEST // 1000} kB")
+        raise ValueError(sentence("skill.too_big", kilobytes=BIGGEST // 1000))
     found = parse_skill(data, skill.name, Path())
     if (_front(found), _plain(found.text)) != (_front(skill), _plain(skill.text)):
         raise ValueError(_BY_HAND)

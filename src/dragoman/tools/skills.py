@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from dragoman.errors import ToolFailed
+from dragoman.sentences import sentence
 from dragoman.tools.tool import Tool, tool
 from dragoman.tools.toolbox import Group
 from dragoman.tools.workspace import inside
@@ -109,7 +110,7 @@ def parse_skill(data: bytes, named: str, folder: Path = Path()) -> Skill:
         raise ValueError("its name is no text")
     description = front.get("description")
     if not isinstance(description, str) or not description.strip():
-        raise ValueError("it has no description: the model could not know what it is for")
+        raise ValueError(sentence("skill.no_description"))
     return Skill(
         name.strip(),
         " ".join(description.split()),
@@ -143,7 +144,7 @@ def read_front_matter(head: str) -> dict[str, Any]:
     try:
         front = load_yaml(head)
     except ValueError as error:
-        raise ValueError(f"its front matter {error}") from error
+        raise ValueError(sentence("skill.front_matter", error=error)) from error
     if not isinstance(front, dict):
         raise ValueError("its front matter is no list of names and values")
     return front
@@ -197,7 +198,7 @@ def _read(file: Path, accepts: Callable[[Path, bytes], bool] | None = None) -> b
     except OSError as error:
         raise ValueError(f"it cannot be read: {error}") from error
     if len(data) > BIGGEST:
-        raise ValueError(f"it is too big: it has more than {BIGGEST // 1000} kB")
+        raise ValueError(sentence("skill.too_big", kilobytes=BIGGEST // 1000))
     if accepts is not None and not accepts(file, data):
         raise ValueError("it is new or changed since its folder was trusted: see it with `dragoman trust`")
     return data

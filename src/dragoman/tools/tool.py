@@ -20,6 +20,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, File, Part
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import Request, ToolSpec
+from dragoman.sentences import sentence
 from dragoman.tools.docstring import summary
 from dragoman.tools.permissions import literal
 from dragoman.tools.schema import Parameters, attribute, parameters_of, signature_of, takes
@@ -270,7 +271,7 @@ def _tool(
     name: str, description: str, parameters: Parameters, run: RunFunction | None, **options: Any
 ) -> Tool:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
-        raise ConfigError(f"tool {name!r}: a name is 1 to 64 letters, digits, _ and -")
+        raise ConfigError(sentence("tool.name", name=name))
     _check(name, options)
     pattern = options.pop("pattern", None)
     permission = options.pop("permission", None) or name

@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import ToolSpec
+from dragoman.sentences import sentence
 from dragoman.tools.permissions import hidden
 from dragoman.tools.repair import repair_name
 from dragoman.tools.tool import Tool
@@ -75,7 +76,7 @@ class Toolbox:
     def _check(self) -> None:
         names = [*(group.name for group in self._groups), *(source.name for source in self.sources)]
         if twice := _twice(names):
-            raise ConfigError(f"there are two tool groups named {twice}")
+            raise ConfigError(sentence("group.twice", twice=twice))
         self.offer()  # names that cannot be told apart are found now, not in the middle of a turn
 
     def add(self, source: Source) -> None:

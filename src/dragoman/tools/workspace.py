@@ -13,6 +13,7 @@ from typing import Protocol
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments
+from dragoman.sentences import Sentence, sentence
 from dragoman.workspace.diff import quoted
 from dragoman.workspace.folder import DEEPEST, Entry, OpenFolder, open_folder
 
@@ -56,7 +57,7 @@ def inside(workspace: Path | None, path: str) -> Path:
     except (OSError, RuntimeError, ValueError) as error:
         raise ToolFailed(f"{path} is no path that can be followed") from error
     if not target.is_relative_to(root):
-        raise ToolFailed(f"{path} leads out of the workspace")
+        raise ToolFailed(sentence("workspace.outside", path=path))
     return target
 
 
@@ -67,7 +68,7 @@ def steps_of(path: str) -> tuple[str, ...]:
     for step in path.replace(os.sep, "/").split("/"):
         if step == "..":
             if not steps:
-                raise ToolFailed(f"{path} leads out of the workspace")
+                raise ToolFailed(sentence("workspace.outside", path=path))
             steps.pop()
         elif step not in ("", "."):
             steps.append(step)
@@ -243,18 +244,23 @@ def _explained(workspace: Path | None, path: str) -> Iterator[None]:
         if found.relative_to(root).parts != steps_of(path):
             real = found.relative_to(root).as_posix()
             raise ToolFailed(f"{path} goes through a link: name the file itself, {real}") from error
-        words = _WORDS.get(type(error), "{path} cannot be opened: {why}")
-        raise ToolFailed(words.format(path=path, why=error.strerror)) from error
+        raise ToolFailed(_words(error, path)) from error
     except UnicodeError as error:
         raise ToolFailed(f"{path!r} is no name a file can have") from error
 
 
-_WORDS: dict[type[OSError], str] = {
-    FileNotFoundError: "there is no {path} in the workspace",
-    IsADirectoryError: "{path} is a folder",
-    NotADirectoryError: "{path} is no folder, or goes through something that is none",
-    PermissionError: "the system does not let us open {path}",
-}
+def _words(error: OSError, path: str) -> Sentence:
+    match error:
+        case FileNotFoundError():
+            return sentence("workspace.no_file", path=path)
+        case IsADirectoryError():
+            return sentence("workspace.folder", path=path)
+        case NotADirectoryError():
+            return sentence("workspace.no_folder", path=path)
+        case PermissionError():
+            return sentence("workspace.denied", path=path)
+        case _:
+            return sentence("workspace.not_opened", path=path, why=error.strerror)
 
 
 def _file(path: str) -> tuple[Sequence[str], str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dragoman.sentences import sentence
+
 LARGEST = 16_000  # characters
 DEEPEST = 10
 MOST_NODES = 2_000
@@ -17,7 +19,7 @@ def load_yaml(text: str) -> Any:
     import yaml
 
     if len(text) > LARGEST:
-        raise ValueError(f"is too long: more than {LARGEST} characters")
+        raise ValueError(sentence("yaml.too_long", most=LARGEST))
     if sum(map(text.count, "[{")) > MOST_BRACKETS:
         raise ValueError(f"is nested too deeply: more than {MOST_BRACKETS} brackets")
     try:

@@ -11,6 +11,7 @@ from dragoman.messages.boundary import check_fields, check_json
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Arguments
 from dragoman.messages.questions import VERDICTS, Answer, Grant, Question, Rule
+from dragoman.sentences import sentence
 from dragoman.store.codecs import ANSWER
 from dragoman.tools.authorize import Refuse, Run, Verdict
 from dragoman.tools.json_schema import JsonParameters
@@ -26,16 +27,16 @@ _HOUR = 3600.0
 async def check_answer(services: Services, asked: Question, answer: Answer) -> None:
     """BadRequest where this does not answer that question."""
     if not isinstance(answer, Answer):
-        raise BadRequest(f"{answer!r} is no answer: use allow_once(), reject() and the like")
+        raise BadRequest(sentence("answer.kind", answer=answer))
     if answer.verdict not in list(VERDICTS[asked.kind]):  # a list: it may be anything
         words = ", ".join(sorted(VERDICTS[asked.kind]))
-        raise BadRequest(f"{answer.verdict!r} does not answer question {asked.id}: it takes {words}")
+        raise BadRequest(sentence("answer.verdict", verdict=answer.verdict, question=asked.id, words=words))
     check_json([answer.arguments, answer.value, answer.reason], "the answer")
     check_fields(ANSWER, answer, "the answer")
     if answer.arguments is not None and answer.verdict != "allow":
-        raise BadRequest(f"arguments are edited for a call that is allowed, not with {answer.verdict!r}")
+        raise BadRequest(sentence("answer.edits", verdict=answer.verdict))
     if answer.hash is not None and answer.hash != asked.hash:
-        raise BadRequest(f"question {asked.id} is about other arguments than the ones you answered")
+        raise BadRequest(sentence("question.other_arguments", question=asked.id))
     offered = {(rule.permission, rule.pattern) for rule in (*asked.rules, *asked.wider)}
     tool = await waiting_tool(services, asked) if answer.arguments is not None else None
     if answer.arguments is not None and tool is not None:
@@ -43,11 +44,11 @@ async def check_answer(services: Services, asked: Question, answer: Answer) -> N
         edited = (*tool.always(fitted), *tool.always_wider(fitted))
         offered |= {(rule.permission, rule.pattern) for rule in edited}
     if any((rule.permission, rule.pattern) not in offered for rule in answer.rules):
-        raise BadRequest(f"question {asked.id} does not offer that rule: it offers {_offers(asked)}")
+        raise BadRequest(sentence("answer.rule", question=asked.id, offers=_offers(asked)))
     if asked.choices and answer.verdict == "reply" and answer.value not in asked.choices:
         _check_own_words(asked, answer)
     if asked.kind == "review" and not isinstance(answer.value, str | None):
-        raise BadRequest("what is released instead of a result is a text")
+        raise BadRequest(sentence("answer.release"))
     if asked.kind == "tool" and asked.schema and answer.verdict == "reply":
         _check_form(asked, answer.value)
 
@@ -66,16 +67,18 @@ def answer_by_rule(verdict: Verdict | None, made: Answer) -> Answer | None:
 def grant_of(
     answer: Answer, rule: Rule, conversation: str | None, user: str | None, folder: str | None
 ) -> Grant:
-    """The rule for as long as the answer says. None for the conversation, user or folder is every one."""
+    """The rule for as long as the answer says. None for the conversation, user or folder is every one: a
+    text format belongs to a model, wherever it works."""
     until = answer.at + _HOUR if answer.scope == "hour" else None
+    folder = None if rule.permission == "format" else folder
     return Grant(new_id("grant"), rule, conversation, answer.at, user, folder, until)
 
 
 def _check_own_words(asked: Question, answer: Answer) -> None:
     if not asked.free:
-        raise BadRequest(f"choose one of: {', '.join(asked.choices)}")
+        raise BadRequest(sentence("answer.choices", choices=", ".join(asked.choices)))
     if not isinstance(answer.value, str) or not answer.value.strip():
-        raise BadRequest(f"choose one of these, or write a text: {', '.join(asked.choices)}")
+        raise BadRequest(sentence("answer.choices_or_text", choices=", ".join(asked.choices)))
 
 
 def _check_form(asked: Question, value: JsonValue) -> None:
@@ -85,7 +88,7 @@ def _check_form(asked: Question, value: JsonValue) -> None:
     fields = properties if isinstance(properties, dict) else {}
     needed = required if isinstance(required, list) else []
     if not isinstance(value, dict):
-        raise BadRequest(f"question {asked.id} wants an object with {', '.join(fields)}")
+        raise BadRequest(sentence("answer.object", question=asked.id, fields=", ".join(fields)))
     defaults = {
         name: field["default"]
         for name, field in fields.items()
@@ -96,7 +99,7 @@ def _check_form(asked: Question, value: JsonValue) -> None:
     except ConfigError:
         pass  # the schema is none: whoever asked will say what is wrong
     except ValidationError as error:
-        raise BadRequest(f"the reply does not fit: {problems(error)}") from error
+        raise BadRequest(sentence("answer.reply", problems=problems(error))) from error
 
 
 def fitting_arguments(arguments: Arguments, tool: Tool, which: str) -> Arguments:
@@ -105,7 +108,7 @@ def fitting_arguments(arguments: Arguments, tool: Tool, which: str) -> Arguments
         return repair_arguments(arguments, tool.parameters)[0]
     except ToolFailed as error:
         what = str(error).partition("\n")[2] or str(error)
-        raise BadRequest(f"{which} do not fit: {what}") from error
+        raise BadRequest(sentence("arguments.unfit", which=which, what=what)) from error
 
 
 def _offers(asked: Question) -> str:

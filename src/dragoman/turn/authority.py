@@ -1,9 +1,9 @@
-"""Loads what bears on the calls of a turn: rules, bounds, grants, pins, and the rules of outer turns."""
+"""Loads what bears on the calls of a turn: rules, bounds, grants, pins, and the rules of its givers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dragoman.conversation.tree import Conversation
@@ -12,19 +12,41 @@ from dragoman.messages.questions import Grant, Mode, Rule
 from dragoman.tools.authorize import Authority, Reason
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
-from dragoman.turn.handoff import agents_of, rules_of
+from dragoman.turn.facts import TurnOptions, options_in
+from dragoman.turn.handoff import agents_of
 from dragoman.turn.services import Services
 from dragoman.workspace.workspaces import Workspace
 
 
+@dataclass(slots=True)
+class Givers:
+    """Who a turn is no freer than: agents that handed over to its own or gave it as a task, and the nodes
+    that accepted it and the turns above it, by the rules they had then."""
+
+    agents: list[Agent] = field(default_factory=list)
+    nodes: list[list[Rule]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, options: TurnOptions, earlier: Sequence[Agent]) -> Givers:
+        """Of a turn in which these agents answered before the one that does now."""
+        node = options.accepted
+        return cls([*earlier], [[*node.rules, *node.agent]] if node is not None else [])
+
+    def add(self, other: Givers) -> None:
+        self.agents += other.agents
+        self.nodes += other.nodes
+
+
 async def load_grants(services: Services, conversation: str, folder: str | None) -> list[Rule]:
-    """What people gave by their answers and has not run out, in this folder."""
-    grants = await services.grants.of(conversation)
+    """What people gave by their answers and has not run out, in this folder. Read from the store for each
+    decision: another process may have denied something a moment ago (P13)."""
+    grants = await services.store.grants(conversation)
     now = services.clock() if grants else 0.0
     return [
         replace(grant.rule, origin=_origin(grant))
         for grant in grants
-        if grant.workspace in (None, folder) and (grant.expires is None or grant.expires > now)
+        if (grant.workspace in (None, folder) or grant.rule.action == "deny")
+        and (grant.expires is None or grant.expires > now)
     ]
 
 
@@ -41,7 +63,7 @@ async def load_authority(
     *,
     workspace: Workspace | None,
     tool: Tool,
-    outer: Sequence[Sequence[Rule]],
+    givers: Givers,
     grants: Sequence[Rule] | None = None,
     wishes: Sequence[Reason] = (),
     format: str = "",
@@ -51,15 +73,31 @@ async def load_authority(
     pinned = None
     if tool.fingerprint is not None:
         pinned = await services.store.pin(conversation.owner, tool.permission)
-    return Authority(
-        rules=[*_brought(tool), *services.rules, *agent.rules],
-        bounds=bounds_in(services, workspace),
-        outer=outer,
+    return replace(
+        authority_by_rules(services, agent, workspace=workspace, tool=tool, givers=givers),
         grants=await load_grants(services, conversation.id, folder) if grants is None else grants,
         mode=mode,
         pinned=pinned,
         wishes=wishes,
         format=format,
+    )
+
+
+def authority_by_rules(
+    services: Services, agent: Agent, *, workspace: Workspace | None, tool: Tool, givers: Givers
+) -> Authority:
+    """What rules alone say. An agent is held to what it was when the turn began and to what it is now: its
+    texts stay, and what it is denied meanwhile is denied (P13)."""
+    brought = _brought(tool)
+    agents = [agent, *givers.agents]
+    now = [services.agents_now.get(one.name, one) for one in agents]
+    sets = [[*services.rules, *one.rules] for one in (*agents, *now)]
+    own, *outer = [[*brought, *rules] for rules in (*sets, *givers.nodes)]
+    denials = services.later_denials([one.name for one in agents])
+    return Authority(
+        rules=own,
+        bounds=[*bounds_in(services, workspace), *denials],
+        outer=[rules for place, rules in enumerate(outer) if rules != own and rules not in outer[:place]],
     )
 
 
@@ -75,20 +113,20 @@ def _brought(tool: Tool) -> list[Rule]:
     return [Rule(tool.permission, "*", "allow", "it came with the message")] if tool.brought else []
 
 
-async def outer_rules(services: Services, conversation: Conversation) -> list[list[Rule]]:
-    """The rules of the turns whose calls opened this conversation, the nearest first."""
-    found: list[list[Rule]] = []
+async def load_givers(services: Services, conversation: Conversation) -> Givers:
+    """Of the turns whose calls opened this conversation, the nearest first."""
+    found = Givers()
     while conversation.parent is not None and conversation.call is not None:
-        agents = await _agents_that_called(services, conversation.call)
+        found.add(await _givers_by_call(services, conversation.call))
         conversation = await services.store.conversation(conversation.parent)
-        found += rules_of(services, reversed(agents))
     return found
 
 
-async def _agents_that_called(services: Services, call: str) -> list[Agent]:
+async def _givers_by_call(services: Services, call: str) -> Givers:
     """Nobody in particular where that is not known: what an import brought has messages and no turns."""
     try:
         row = await services.store.turn_of_call(call)
     except NotFound:
-        return [NOBODY_IN_PARTICULAR]
-    return await agents_of(services, row.id, before=call)
+        return Givers([NOBODY_IN_PARTICULAR])
+    agents = await agents_of(services, row.id, before=call)
+    return Givers.of(options_in(await services.store.facts(row.id)), [*reversed(agents)])

@@ -11,6 +11,7 @@ from dragoman.messages.boundary import check_fields
 from dragoman.messages.codec import Codec
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import ToolSpec
+from dragoman.sentences import sentence
 from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.permissions import hidden
 from dragoman.tools.review import REVIEWS
@@ -26,16 +27,16 @@ def check_client_tools(specs: Any) -> tuple[ToolSpec, ...]:
     found = tuple(specs) if isinstance(specs, Iterable) else (specs,)
     for spec in found:
         if not isinstance(spec, ToolSpec):
-            raise BadRequest(f"client_tools is a list of ToolSpec(name=…), not {spec!r}")
+            raise BadRequest(sentence("client_tools.kind", spec=spec))
         check_fields(_SPEC, spec, "a tool")
     if len(found) > MOST:
-        raise BadRequest(f"{len(found)} tools came with one message: {MOST} are the most")
+        raise BadRequest(sentence("client_tools.too_many", count=len(found), most=MOST))
     names = [spec.name for spec in found]
     for spec in found:
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", spec.name):
-            raise BadRequest(f"tool {spec.name!r}: a name is 1 to 64 letters, digits, _ and -")
+            raise BadRequest(sentence("tool.name", name=spec.name))
         if names.count(spec.name) > 1:
-            raise BadRequest(f"two tools named {spec.name} came with one message")
+            raise BadRequest(sentence("client_tools.twice", name=spec.name))
         try:
             JsonParameters(spec.name, spec.parameters)
         except ConfigError as error:

@@ -27,18 +27,27 @@ from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, CallState, Part, ToolResult
 from dragoman.messages.questions import MODES, Action, Answer, Grant, Question, Rule
+from dragoman.sentences import sentence
 from dragoman.store.codecs import MESSAGE, RESULT
-from dragoman.store.store import Start, Store
+from dragoman.store.store import SendKey, SentBefore, Start, Store
 from dragoman.tools.authorize import Refuse, Verdict, authorize
 from dragoman.tools.repair import repair_arguments
 from dragoman.trace_context import callers_trace
 from dragoman.turn.answers import answer_by_rule, check_answer, grant_of
-from dragoman.turn.authority import load_authority, outer_rules
+from dragoman.turn.authority import Givers, load_authority, load_givers
 from dragoman.turn.cancel import cancel_turn
 from dragoman.turn.drivers.driver import Driver
-from dragoman.turn.facts import FACT, CallChange, TurnOptions, TurnStarted, laid_over, options_in
+from dragoman.turn.facts import (
+    FACT,
+    CallChange,
+    NodeRules,
+    TurnOptions,
+    TurnStarted,
+    laid_over,
+    options_in,
+)
 from dragoman.turn.families import root_of
-from dragoman.turn.handoff import agent_before, agents_of, first_agent, rules_of
+from dragoman.turn.handoff import agent_before, agents_of, first_agent
 from dragoman.turn.layers import options_of
 from dragoman.turn.machine import replay
 from dragoman.turn.message_checks import (
@@ -79,11 +88,25 @@ class Commands:
         options: TurnOptions = TurnOptions(),
         inputs: TurnInputs = NO_INPUTS,
         metadata: Mapping[str, JsonValue] | None = None,
+        key: SendKey | None = None,
+        opens: Conversation | None = None,
+        history: Sequence[Message] = (),
     ) -> str:
         """A new message at the leaf, or below `parent`, and a turn that answers it. `metadata` is kept with
-        the message, and no model is shown it."""
+        the message, and no model is shown it. With a `key` that was used before, the turn that was begun
+        then. `opens` is the conversation where it is a new one, with its `history`: it is stored with the
+        turn, or not at all."""
         message = user_message(conversation, said, parent, self._services.clock(), metadata)
-        return await self._start(conversation, options, inputs, message=message, queue=queue)
+        return await self._start(
+            conversation,
+            options,
+            inputs,
+            message=message,
+            queue=queue,
+            key=key,
+            opens=opens,
+            history=history,
+        )
 
     async def edit(
         self,
@@ -93,15 +116,17 @@ class Commands:
         options: TurnOptions | None = None,
         inputs: TurnInputs = NO_INPUTS,
         metadata: Mapping[str, JsonValue] | None = None,
+        key: SendKey | None = None,
     ) -> str:
         """A new version of a user message, and a turn that answers it. The old one stays. What is not said
         anew in `options` is as it was for the message it replaces."""
         old = await self._store.message(message)
         if old.role != "user" or old.author is not None:
-            raise BadRequest(f"message {message} was not written by a person: rerun it instead")
+            raise BadRequest(sentence("message.not_a_persons", message=message))
         new = user_message(old.conversation, said, old.parent, self._services.clock(), metadata)
         again = await self._as_before(old.turn, options, old.conversation)
-        return await self._start(old.conversation, again, inputs, message=new, root=old.parent is None)
+        root = old.parent is None
+        return await self._start(old.conversation, again, inputs, message=new, root=root, key=key)
 
     async def rerun(
         self,
@@ -110,6 +135,7 @@ class Commands:
         options: TurnOptions | None = None,
         inputs: TurnInputs = NO_INPUTS,
         beside: bool = False,
+        key: SendKey | None = None,
     ) -> str:
         """A new version of an answer, or the first one where a user message has none; with `beside`, also
         while another is being made. What is not said anew in `options` is as it was for the send that is
@@ -118,9 +144,11 @@ class Commands:
         messages, _ = await self._store.messages(old.conversation)
         question = Tree(messages).question_of(message)
         again = await self._as_before(old.turn or question.turn, options, old.conversation)
-        return await self._start(old.conversation, again, inputs, again=question, beside=beside)
+        return await self._start(old.conversation, again, inputs, again=question, beside=beside, key=key)
 
-    async def rerun_call(self, change: CallChange, *, options: TurnOptions | None = None) -> str:
+    async def rerun_call(
+        self, change: CallChange, *, options: TurnOptions | None = None, key: SendKey | None = None
+    ) -> str:
         """A new version of the answer that holds a call: the same up to this one, which is made with other
         arguments, or has another result; the turn goes on from there."""
         turn, message = await check_change(self._services, change)
@@ -128,7 +156,7 @@ class Commands:
         if again.agent is None and turn is not None:  # it may have been handed over since
             again = replace(again, agent=first_agent(self._services, await self._options(turn)).name or None)
         again = replace(again, again_from=change)
-        return await self._start(message.conversation, again, NO_INPUTS, again=message)
+        return await self._start(message.conversation, again, NO_INPUTS, again=message, key=key)
 
     async def _as_before(
         self, turn: str | None, options: TurnOptions | None, conversation: str
@@ -157,19 +185,26 @@ class Commands:
         root: bool = False,
         queue: bool = False,
         beside: bool = False,
+        key: SendKey | None = None,
+        opens: Conversation | None = None,
+        history: Sequence[Message] = (),
     ) -> str:
+        if key is not None:  # also where what it needs is no longer here
+            owner = opens.owner if opens is not None else await self._store.owner_of(conversation)
+            if (turn := await self._store.turn_of_key(owner, key)) is not None:
+                return turn
         if inputs.deps is not None and self._driver.hands_out:
             raise ConfigError("deps of one send cannot go to another process: give the runtime make_deps")
         if inputs.output is not None and inputs.output.checks and self._driver.hands_out:
             raise ConfigError("checks of an output cannot go to another process: put them into its type")
-        info = await self._store.conversation(conversation)
+        info = opens or await self._store.conversation(conversation)
         options, model = self._settled(options, info, await root_of(self._store, info))
         if again is not None:
             await check_repeated(self._store, model, again)
         elif message is not None:
             await check_attached(self._store, message)
             above = message.parent or (None if root else info.leaf)
-            await check_message(self._store, model, message, above)
+            await check_message(self._store, model, message, above, history if opens is not None else None)
         turn = new_id("turn")
         if message is not None:
             message = replace(message, turn=turn)
@@ -178,9 +213,25 @@ class Commands:
         assert asked is not None
         fact = TurnStarted(asked.id, options, at)
         body = FACT.dump(fact)
-        start = Start(turn, conversation, body, at, message, again.id if again else None, root, queue, beside)
+        start = Start(
+            turn,
+            conversation,
+            body,
+            at,
+            message,
+            again.id if again else None,
+            root,
+            queue,
+            beside,
+            key,
+            opens,
+            history,
+        )
         beginning = asyncio.create_task(self._begin(start, fact, inputs))
-        await asyncio.shield(beginning)  # who is cancelled here has begun it: it must not lie there unowned
+        try:
+            await asyncio.shield(beginning)  # who is cancelled here has begun it: it is not left unowned
+        except SentBefore as before:  # at the same moment
+            return before.turn
         return turn
 
     async def _begin(self, start: Start, fact: TurnStarted, inputs: TurnInputs) -> None:
@@ -207,7 +258,7 @@ class Commands:
         model = self._services.model(options.model or _text(settings.get("model")) or agent.model)
         check_json(asdict(options), "what was said of this turn")
         if options.mode is not None and options.mode not in MODES:
-            raise BadRequest(f"mode {options.mode!r}: it is one of {', '.join(MODES)}")
+            raise BadRequest(sentence("mode.unknown", mode=options.mode, modes=", ".join(MODES)))
         if options.dialect is not None:
             check_dialect(options.dialect)
         if (check := getattr(model, "check_options", None)) is not None:  # a model of one's own may have none
@@ -216,13 +267,20 @@ class Commands:
         plugins = [plugin.name for plugin in self._services.plugins]
         if unknown := sorted(set(options.disabled) - set(plugins)):
             known = ", ".join(plugins)
-            raise BadRequest(f"there is no plugin {', '.join(unknown)} to disable: there are {known}")
+            raise BadRequest(sentence("send.no_plugin", unknown=", ".join(unknown), known=known))
         required = {plugin.name for plugin in self._services.plugins if plugin.required}
         if needed := sorted(required & set(options.disabled)):
-            raise BadRequest(f"{', '.join(needed)} cannot be left out of a turn")
+            raise BadRequest(sentence("send.needed_plugin", plugins=", ".join(needed)))
         workspace = self._services.workspaces.find(_text(settings.get("workspace")), root)
+        review = self._services.review
         settled = replace(
             options,
+            accepted=NodeRules(
+                tuple(self._services.rules),
+                agent.rules,
+                self._services.mode,
+                review if isinstance(review, str) else dict(review),
+            ),
             workspace=workspace.path if workspace is not None else None,
             settings=settings,
             started_with=model.name,
@@ -264,8 +322,6 @@ class Commands:
         if not granted:
             answer = replace(answer, scope="once")  # where no rule would help, an answer is for this once
         settled = await self._store.answer(question, answer, granted)
-        if granted:
-            self._services.grants.forget()
         await self._wake(asked.turn)
         if granted:
             only_here = answer.scope == "conversation" and answer.verdict == "allow"
@@ -281,7 +337,6 @@ class Commands:
         answer = replace(answer, at=self._services.clock())
         made = grant_of(answer, rule, None, user, folder)
         await self._store.add_grant(made)
-        self._services.grants.forget()
         await self._settle_waiting(answer, None, owner)
         return made
 
@@ -313,7 +368,9 @@ class Commands:
         conversation = await self._store.conversation(question.conversation)
         try:
             *earlier, agent = await agents_of(self._services, question.turn, before=question.call)
-            outer = await outer_rules(self._services, conversation)
+            options = await self._options(question.turn)
+            givers = Givers.of(options, earlier)
+            givers.add(await load_givers(self._services, conversation))
         except NotFound:
             return None
         authority = await load_authority(
@@ -321,9 +378,9 @@ class Commands:
             conversation,
             agent,
             "auto",
-            workspace=self._services.workspace_of(await self._options(question.turn)),
+            workspace=self._services.workspace_of(options),
             tool=tool,
-            outer=[*rules_of(self._services, earlier), *outer],
+            givers=givers,
         )
         return authorize(tool, patterns, authority)
 
@@ -332,12 +389,12 @@ class Commands:
         found, _, _ = await self._store.call(call)
         turn = (await self._store.turn_of_call(call)).id
         if found.state in (CallState.PENDING, CallState.ASKED):
-            raise BadRequest(f"call {call} does not run yet: it is {found.state}")
+            raise BadRequest(sentence("call.not_running", call=call, state=found.state))
         if found.state is not CallState.RUNNING:
             raise AlreadyAnswered(call, f"the call is {found.state}")
         known = replay([FACT.load(body) for body in await self._store.facts(turn)])
         if not known.calls[call].client:
-            raise BadRequest(f"call {call} is run here, not by a client")
+            raise BadRequest(sentence("call.not_clients", call=call))
         check_json(asdict(result), "the result")
         check_fields(RESULT, result, "the result")
         check_parts(result.attachments)
@@ -370,7 +427,7 @@ class Commands:
         if answer.verdict not in ("allow", "reject") or answer.scope == "once" or not asked.rules:
             return []
         only_here = answer.scope == "conversation" or asked.because == "loop"
-        folder = (await self._options(asked.turn)).workspace
+        folder = (await self._options(asked.turn)).workspace if answer.verdict == "allow" else None
         where, user = conversation.id if only_here else None, conversation.user
         action: Action = "allow" if answer.verdict == "allow" else "deny"
         rules = [replace(rule, action=action) for rule in await self._rules_to_keep(asked, answer)]

@@ -17,7 +17,7 @@ from dragoman.turn.facts import CallChange, renewed
 from dragoman.turn.families import root_of
 from dragoman.turn.handles import Engine, TurnHandle
 from dragoman.turn.output import OutputType, output_of
-from dragoman.turn.send import SendOptions, TurnInputs, turn_options
+from dragoman.turn.send import SendOptions, TurnInputs, send_key, sent_bytes, turn_options
 from dragoman.turn.settings import ConversationOptions, as_json, changed
 from dragoman.turn.way_back import Reverted, WorkspaceDiff
 from dragoman.typed_arguments import typed_arguments
@@ -29,8 +29,9 @@ T = TypeVar("T", default=str)
 class ConversationHandle:
     """A conversation. Everything it does is stored when the call returns."""
 
-    def __init__(self, id: str, engine: Engine) -> None:
+    def __init__(self, id: str, engine: Engine, opens: Conversation | None = None) -> None:
         self.id = id
+        self._opens = opens  # it is stored with what is sent first
         self._engine = engine
         self._store = engine.store
 
@@ -45,6 +46,7 @@ class ConversationHandle:
         output_type: OutputType[T],
         parent: str | None = None,
         queue: bool = False,
+        key: str | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[T]: ...
@@ -56,6 +58,7 @@ class ConversationHandle:
         output_type: None = None,
         parent: str | None = None,
         queue: bool = False,
+        key: str | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle: ...
@@ -66,21 +69,31 @@ class ConversationHandle:
         output_type: OutputType[Any] | None = None,
         parent: str | None = None,
         queue: bool = False,
+        key: str | None = None,
         deps: object = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[Any]:
         """Say something; a turn that answers begins. TurnBusy where one of this branch is running.
 
-        `output_type` is what the answer has to be; `deps` is what its tools and plugins get as
+        A send with a `key` that was used within a day, and the same content, returns the turn that was begun
+        then. `output_type` is what the answer has to be; `deps` is what its tools and plugins get as
         `context.deps` in place of the runtime's."""
         output = output_of(output_type)
+        wanted = turn_options(output.spec if output else None, **options)
+        known = None
+        if key is not None:
+            here = None if self._opens is not None else self.id
+            sent = sent_bytes(here, said, parent, wanted, queue=queue)
+            known = send_key(key, sent, self._engine.services.clock())
         turn = await self._engine.commands.send(
             self.id,
             said,
             parent=parent,
             queue=queue,
-            options=turn_options(output.spec if output else None, **options),
+            options=wanted,
             inputs=TurnInputs(deps, output),
+            key=known,
+            opens=self._opens,
         )
         return TurnHandle(turn, self._engine, output)
 

@@ -45,4 +45,3 @@ async def _forget(engine: Engine, deleted: Sequence[str]) -> None:
     for conversation in deleted:
         engine.driver.forget(conversation)
         engine.bus.forget(conversation)
-    engine.services.grants.forget()

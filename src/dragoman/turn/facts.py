@@ -13,8 +13,10 @@ from pydantic import Field, JsonValue
 
 from dragoman.messages.codec import Codec
 from dragoman.messages.parts import CallState
+from dragoman.messages.questions import Rule
 from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.messages.usage import Usage
+from dragoman.sentences import SaidFields, Spoken
 
 
 @dataclass(slots=True, frozen=True)
@@ -24,6 +26,16 @@ class CallChange:
     call: str
     arguments: dict[str, JsonValue] | None = None
     result: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class NodeRules:
+    """The rules of the node that accepted a send. Whichever node runs the turn keeps to them, too (P14)."""
+
+    rules: tuple[Rule, ...] = ()  # of its settings
+    agent: tuple[Rule, ...] = ()  # of the agent the turn begins with
+    mode: str = "auto"
+    review: str | dict[str, str] = "never"
 
 
 @dataclass(slots=True, frozen=True)
@@ -47,6 +59,7 @@ class TurnOptions:
     traceparent: str | None = None  # the trace that whoever started it belongs to, as W3C writes it
     again_from: CallChange | None = None  # it begins in the middle of an earlier one
     state: JsonValue = None  # what an application shares with its agent, as it brought it
+    accepted: NodeRules | None = None  # None: by a version that did not store them
 
     def under(self, later: TurnOptions) -> TurnOptions:
         """These, with what the later ones say over them. What was found out at the start is found anew."""
@@ -96,13 +109,14 @@ class CallMade:
 
 
 @dataclass(slots=True, frozen=True)
-class Retried:
+class Retried(Spoken):
     """An attempt at a reply that failed and was followed by another, after a wait of so many seconds."""
 
     at: float
     wait: float = 0.0
     reason: str = ""
     status: int | None = None
+    said: SaidFields = field(default=None, compare=False)
 
 
 # ── the turn ──────────────────────────────────────────────────────────────────────────────────────
@@ -132,12 +146,13 @@ class TurnCompleted:
 
 
 @dataclass(slots=True, frozen=True)
-class TurnFailed:
+class TurnFailed(Spoken):
     error: str
     kind: str = "error"
     retryable: bool = False
     at: float = 0.0
     type: Literal["turn_failed"] = "turn_failed"
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True, frozen=True)
@@ -183,12 +198,13 @@ class MessageAppended:
 
 
 @dataclass(slots=True, frozen=True)
-class StepFinished:
+class StepFinished(Spoken):
     step: int
     again: bool
     limit: str = ""  # that keeps the turn from going on, in words
     at: float = 0.0
     type: Literal["step_finished"] = "step_finished"
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True, frozen=True)
@@ -220,7 +236,7 @@ class ApprovalAsked:
 
 
 @dataclass(slots=True, frozen=True)
-class CallStarted:
+class CallStarted(Spoken):
     """On disk before the tool runs. `client`: a client runs it, and delivers the result."""
 
     call: str
@@ -229,6 +245,7 @@ class CallStarted:
     review: str = ""  # whether a person is to see its result first, by what was known of its tool then
     at: float = 0.0
     type: Literal["call_started"] = "call_started"
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True, frozen=True)
@@ -296,7 +313,7 @@ class ModelAsked:
 
 
 @dataclass(slots=True, frozen=True)
-class CallFinished:
+class CallFinished(Spoken):
     """The call is settled. `closing`: a limit was reached, and the next request is the last."""
 
     call: str
@@ -305,6 +322,7 @@ class CallFinished:
     limit: str = ""  # which limit, in words
     at: float = 0.0
     type: Literal["call_finished"] = "call_finished"
+    said: SaidFields = field(default=None, compare=False)
 
 
 CallFact: TypeAlias = (

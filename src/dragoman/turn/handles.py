@@ -16,6 +16,7 @@ from dragoman.messages.call_events import question_in
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, Part, ToolResult
 from dragoman.messages.questions import Answer, Question
+from dragoman.sentences import sentence
 from dragoman.store.store import Store
 from dragoman.turn.commands import Commands
 from dragoman.turn.context_use import ContextUse, context_use
@@ -111,7 +112,7 @@ class TurnHandle(Generic[T]):
         """The answer while it is written: each time more of it has come that is a value of the type. The
         last one is whole, and has passed every check; `result` has it, too."""
         if self._output is None:
-            raise BadRequest("the turn was not sent with an output_type: read its events instead")
+            raise BadRequest(sentence("output.untyped"))
         text = ""
         last: list[T] = []  # the one before, if there was any: None may be a value
         async for event in self.events():
@@ -156,7 +157,7 @@ class TurnHandle(Generic[T]):
     async def reached(self, state: State | str) -> bool:
         """Wait until the turn is in this state. False where it ends without getting there."""
         if state not in [*State]:
-            raise BadRequest(f"there is no state {state!r}: there are {', '.join(State)}")
+            raise BadRequest(sentence("turn.no_state", state=state, states=", ".join(State)))
         live = await self._attached()
         while True:
             if live is not None and (arrived := await self._reached_here(live, state)) is not None:
@@ -280,7 +281,7 @@ class TurnHandle(Generic[T]):
         id = question.id if isinstance(question, Question) else question
         given: object = hunks
         if not isinstance(given, Collection) or not all(type(place) is int for place in given):
-            raise BadRequest(f"hunks are numbers from 0, or a table of numbers and texts, not {hunks!r}")
+            raise BadRequest(sentence("answer.hunks", hunks=hunks))
         chosen = hunks if isinstance(hunks, Mapping) else dict.fromkeys(hunks)
         return await self._engine.commands.arguments_for_hunks(id, chosen)
 

@@ -17,7 +17,6 @@ from pydantic import Field, JsonValue
 from dragoman.errors import DragomanError, NotFound, ToolFailed, Unreadable
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolCall
-from dragoman.messages.questions import Rule
 from dragoman.tools.tool import Tool, tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted, options_in
@@ -134,8 +133,11 @@ def _queued_for(fact: str, agents: Sequence[Agent], model: str | None) -> str:
         return fact
     options, before = first.options, first.options.settings or {}
     settings = _handed_on(before, agents)
-    if settings != before and not options.model and not settings.get("model"):
-        options = replace(options, started_with=model)
+    if settings != before:
+        if not options.model and not settings.get("model"):
+            options = replace(options, started_with=model)
+        if options.accepted is not None:  # who it was for need not allow what another may
+            options = replace(options, accepted=replace(options.accepted, agent=agents[-1].rules))
     return FACT.dump(replace(first, options=replace(options, settings=settings)))
 
 
@@ -145,11 +147,6 @@ def _handed_on(before: Mapping[str, JsonValue], agents: Sequence[Agent]) -> dict
     chosen = before.get("agent")
     goes_on = bool(earlier) and (chosen is None or chosen in {one.name for one in earlier})
     return changed(before, {"agent": last.name if goes_on else chosen})
-
-
-def rules_of(services: Services, agents: Iterable[Agent]) -> list[list[Rule]]:
-    """What each of them may."""
-    return [[*services.rules, *agent.rules] for agent in agents]
 
 
 def handoff_tool(

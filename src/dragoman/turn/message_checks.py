@@ -12,6 +12,7 @@ from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.messages.media import CHAT, type_of
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part
+from dragoman.sentences import sentence
 from dragoman.store.store import Store
 from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.services import Services
@@ -25,15 +26,22 @@ async def check_attached(store: Store, message: Message) -> None:
             await store.blob_size(file.blob)
 
 
-async def check_message(store: Store, model: Model, message: Message, parent: str | None) -> None:
+async def check_message(
+    store: Store,
+    model: Model,
+    message: Message,
+    parent: str | None,
+    history: Sequence[Message] | None = None,
+) -> None:
     """BadRequest where the model cannot take what the message holds, or misses what it must have. `parent` is
-    the message it stands below; models that do not talk may go back to a picture or a sound before it."""
+    the message it stands below; models that do not talk may go back to a picture or a sound before it.
+    `history` is what stands before it where that is not stored yet."""
     if (check := getattr(model, "check_message", None)) is None:  # a model of one's own may have none
         _check_files(model, message.files)
         return
     earlier: Sequence[Sequence[Part]] = ()
     if type_of(model) != CHAT and parent is not None:
-        messages, _ = await store.messages(message.conversation)
+        messages = history if history is not None else (await store.messages(message.conversation))[0]
         with suppress(NotFound):
             earlier = [one.parts for one in reversed(Tree(messages).path(parent))]
     check(message.parts, earlier)
@@ -65,7 +73,7 @@ async def check_added(services: Services, turn: str, message: Message) -> None:
 def check_typed_answer(model: Model, options: TurnOptions) -> None:
     """Only a model that talks can be held to a type."""
     if options.output is not None and type_of(model) != CHAT:
-        raise BadRequest(f"{model.name} does not talk: its answer cannot be of a type. Leave output_type out")
+        raise BadRequest(sentence("output.does_not_talk", model=model.name))
 
 
 def _check_files(model: Model, files: Sequence[File]) -> None:

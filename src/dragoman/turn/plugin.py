@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from dragoman.errors import ConfigError
 from dragoman.messages.boundary import check_json
 from dragoman.messages.events import Event
-from dragoman.messages.fold import Draft
+from dragoman.messages.fold import DraftView
 from dragoman.messages.message import Message, Role
 from dragoman.messages.parts import Arguments, Part, Text, ToolCall, ToolResult
 from dragoman.messages.questions import Kind
@@ -203,9 +203,10 @@ class Plugin:
         """Before a request that a plugin or a tool makes beside the conversation (a title, a summary, a
         picture), in the same order. May change the request. An error goes to who asked."""
 
-    def on_stream_data(self, event: Event, draft: Draft, turn: TurnView) -> None:
-        """On every piece of a reply, in registration order, after it became part of the draft. Keep it
-        quick: it stands in the stream's way. An error ends the turn."""
+    def on_stream_data(self, event: Event, draft: DraftView, turn: TurnView) -> None:
+        """On every chunk of a reply, in registration order, after it became part of the draft. Cannot change
+        the reply: `request.filter_reply` in `on_before_request` does. Keep it quick: it stands in the
+        stream's way. An error ends the turn."""
 
     async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
         """After every reply, all plugins at the same time, while its calls run. May append messages and

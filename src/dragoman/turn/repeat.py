@@ -16,6 +16,7 @@ from dragoman.messages.events import MessageAdded
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Part, Summary, ToolCall, ToolResult
+from dragoman.sentences import sentence
 from dragoman.store.store import Change, Store
 from dragoman.turn.answers import fitting_arguments
 from dragoman.turn.facts import (
@@ -41,9 +42,9 @@ async def check_change(services: Services, change: CallChange) -> tuple[str | No
     call, conversation, _ = await services.store.call(change.call)
     turn, message = await _turn_and_message(services.store, change.call, conversation)
     if change.arguments is not None and change.result is not None:
-        raise BadRequest("a call that is made anew has its own result: give other arguments, or a result")
+        raise BadRequest(sentence("repeat.nothing"))
     if not isinstance(change.result, str | None):
-        raise BadRequest(f"a result is a text, not {change.result!r}")
+        raise BadRequest(sentence("repeat.result_kind", given=change.result))
     found = services.toolbox.offer().find(call.tool)
     if change.arguments is not None and found is not None:
         fitting_arguments(change.arguments, found[1], "the arguments")
@@ -103,7 +104,7 @@ def _path_of(messages: Sequence[Message], call: str) -> Sequence[Message]:
     for message in messages:
         if any(one.id == call for one in message.calls):
             return Tree(messages).path(message.id)
-    raise NotFound("call", call, "the message that held it was deleted")
+    raise NotFound("call", call, sentence("hint.message_deleted"))
 
 
 def _copied(part: Part, change: CallChange, ids: Mapping[str | None, str], now: float) -> Part:

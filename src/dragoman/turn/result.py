@@ -9,9 +9,11 @@ from typing import Generic, cast
 
 from typing_extensions import TypeVar
 
+from dragoman.conversation.window import trail_and_answer
 from dragoman.errors import OutputInvalid, ProviderError
 from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
+from dragoman.sentences import sentence
 from dragoman.turn.facts import TurnFailed
 from dragoman.turn.machine import State, Turn
 from dragoman.turn.output import TYPED_OUTPUT, Output, Unfit
@@ -32,6 +34,18 @@ class TurnResult(Generic[T]):
     _output: Output[T] | None = field(default=None, repr=False)
 
     @property
+    def trail_size(self) -> int:
+        """How long the trail is: the turn's calls and results as one text, which stands before its answer
+        where the policy for earlier tool use is `hint`."""
+        return self.answer_slice[0]
+
+    @property
+    def answer_slice(self) -> tuple[int, int]:
+        """Where the answer begins and ends in the text of trail and answer."""
+        trail, answer = trail_and_answer(self.messages)
+        return len(trail), len(trail) + len(answer)
+
+    @property
     def output(self) -> T:
         """The answer as the type that was asked for; where none was, the text. OutputInvalid where a turn
         that was cancelled, refused or broken off has none."""
@@ -39,12 +53,12 @@ class TurnResult(Generic[T]):
             return cast("T", self.text)
         for last in takewhile(lambda message: message.role == "user", reversed(self.messages)):
             if last.author == TYPED_OUTPUT:  # it was told so, and not asked again
-                raise OutputInvalid(f"turn {self.id} has no answer of this type: {last.text}")
+                raise OutputInvalid(sentence("output.none", turn=self.id, why=last.text))
         try:
             return self._output.parse(self.text)
         except Unfit as error:
             ended = self.finish if self.finish != "stop" else self.state
-            raise OutputInvalid(f"turn {self.id} ({ended}) has no answer of this type: {error}") from error
+            raise OutputInvalid(sentence("output.ended", turn=self.id, ended=ended, error=error)) from error
 
 
 def result_of(id: str, turn: Turn, messages: Sequence[Message], output: Output[T] | None) -> TurnResult[T]:

@@ -27,7 +27,7 @@ from dragoman.messages.events import Notice, TurnStart
 from dragoman.messages.parts import CallState
 from dragoman.tools.execute import Outcome
 from dragoman.trace_context import enter_trace
-from dragoman.turn.authority import outer_rules
+from dragoman.turn.authority import load_givers
 from dragoman.turn.cancel import Wake, cancel_tasks
 from dragoman.turn.handoff import hands_over, keep_agent
 from dragoman.turn.live.log import TurnLog
@@ -155,7 +155,7 @@ class Runner:
         if log.resumed:
             await asyncio.sleep(0)  # a cancel that came while nobody ran it is heard before anything is done
         if log.conversation.parent is not None:
-            prepared.outer.extend(await outer_rules(self.services, log.conversation))
+            prepared.givers.add(await load_givers(self.services, log.conversation))
         prepared.view.deps = await find_deps(prepared)
         if log.resumed:
             await keep_agent(self.services, log)

@@ -12,6 +12,7 @@ from dragoman.messages.boundary import check_fields, check_json, check_parts
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, Text
+from dragoman.sentences import sentence
 from dragoman.store.codecs import MESSAGE
 
 
@@ -32,10 +33,10 @@ def user_message(
     if not isinstance(said, str):
         check_fields(MESSAGE, message, "the message")
     if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
-        raise BadRequest("the message is blank: say something, or attach a file")
+        raise BadRequest(sentence("message.blank"))
     check_parts(parts)
     if any(file.blob is None and file.url is None for file in message.files):
-        raise BadRequest("a file needs its contents: give its blob, or its url")
+        raise BadRequest(sentence("message.empty_file"))
     return message
 
 
@@ -44,5 +45,5 @@ def said_parts(said: object) -> tuple[Text | File, ...]:
     parts = tuple(said) if isinstance(said, Sequence) else (said,)
     for part in parts:
         if not isinstance(part, Text | File):
-            raise BadRequest(f"a person says a text, or a list of Text and File parts, not {part!r}")
+            raise BadRequest(sentence("message.kind", part=part))
     return parts

@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias
 from pydantic import JsonValue
 
 from dragoman.errors import ConfigError, NotFound
-from dragoman.messages.questions import MODES, Grant, Mode, Rule
+from dragoman.messages.questions import MODES, Mode, Rule
+from dragoman.sentences import sentence
 from dragoman.store.store import Store
 from dragoman.tools.review import ReviewPolicy, wrong_with
 from dragoman.tools.toolbox import Toolbox
@@ -23,32 +24,12 @@ from dragoman.workspace.workspaces import Workspace, Workspaces
 
 MakeDeps: TypeAlias = Callable[[TurnView], object | Awaitable[object]]
 
-_MANY = 10_000  # conversations whose grants are remembered
+LaterDenials: TypeAlias = Callable[[Sequence[str]], Sequence[Rule]]
+"""What settings deny by now that they did not deny when the runtime was built, for any of these agents."""
 
 
-class GrantCache:
-    """What people granted, by conversation, so that a call need not wait for the store.
-
-    Forgotten whenever this process grants or revokes something, and when another process has written to
-    the store. Without somebody who looks for that (`watched`), nothing is remembered.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._known: dict[str, list[Grant]] = {}
-        self.watched = False
-
-    async def of(self, conversation: str) -> list[Grant]:
-        cache = self._known
-        known = cache.get(conversation)
-        if known is None:
-            known = await self._store.grants(conversation)
-            if self.watched and len(cache) < _MANY:
-                cache[conversation] = known
-        return known
-
-    def forget(self) -> None:
-        self._known = {}  # another one: what is being read now may be old already
+def no_later_denials(agents: Sequence[str]) -> Sequence[Rule]:
+    return ()
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -56,13 +37,14 @@ class Services:
     """Never changed by a turn."""
 
     store: Store
-    grants: GrantCache
     model: Callable[[str | None], Model]  # by name; None means the one that is set
     small_model: str | None = None  # for titles and summaries
     toolbox: Toolbox = field(default_factory=Toolbox)
     plugins: Sequence[Plugin] = ()
-    agents: Mapping[str, Agent] = field(default_factory=dict)
+    agents: Mapping[str, Agent] = field(default_factory=dict)  # of a turn: as they were when it began (T14)
+    agents_now: Mapping[str, Agent] = field(default_factory=dict)
     rules: Sequence[Rule] = ()
+    later_denials: LaterDenials = no_later_denials
     bounds: Sequence[Rule] = ()  # come last: no agent gets around them
     system: str = ""
     options: dict[str, JsonValue] = field(default_factory=dict)
@@ -88,7 +70,7 @@ class Services:
         if name is None:
             return NOBODY_IN_PARTICULAR
         if name not in self.agents:
-            raise NotFound("agent", name, f"there are {', '.join(self.agents) or 'none'}")
+            raise NotFound("agent", name, sentence("hint.there_are", names=", ".join(self.agents) or "none"))
         return self.agents[name]
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ from dragoman.dialects.dialect import NAMES, NATIVE
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_json
 from dragoman.messages.questions import MODES, Mode
+from dragoman.sentences import sentence
 from dragoman.tools.review import ReviewPolicy, wrong_with
 from dragoman.wire.options import merge_options
 
@@ -71,7 +72,7 @@ def known(settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     """The same, if there are such settings. None, which takes one away, is not looked at."""
     for name in settings:
         if name not in _KINDS:
-            raise BadRequest(f"a conversation has no setting {name!r}: there are {', '.join(_KINDS)}")
+            raise BadRequest(sentence("settings.unknown", name=name, known=", ".join(_KINDS)))
     return settings
 
 
@@ -98,9 +99,9 @@ def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     for name, value in known(settings).items():
         kind = _KINDS[name]
         if not _is(value, kind):
-            raise BadRequest(f"the setting {name} is a {_WORDS[kind]}, not {value!r}")
+            raise BadRequest(sentence("settings.kind", name=name, kind=_WORDS[kind], value=value))
     if settings.get("mode", "auto") not in MODES:
-        raise BadRequest(f"mode {settings['mode']!r}: it is one of {', '.join(MODES)}")
+        raise BadRequest(sentence("mode.unknown", mode=settings["mode"], modes=", ".join(MODES)))
     if wrong := wrong_with(settings.get("review", "never")):
         raise BadRequest(wrong)
     if (dialect := settings.get("dialect")) is not None:
@@ -109,16 +110,16 @@ def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     if isinstance(private, dict) and not all(
         name.strip() and isinstance(value, str) and value.strip() for name, value in private.items()
     ):
-        raise BadRequest("the setting private gives names to texts: each needs a name and a text")
+        raise BadRequest(sentence("settings.private"))
     tools = settings.get("tools")
     if isinstance(tools, dict) and not all(isinstance(on, bool) for on in tools.values()):
-        raise BadRequest("the setting tools says true or false of groups (files) and tools (files.read_file)")
+        raise BadRequest(sentence("settings.tools"))
     return dict(settings)
 
 
 def check_dialect(name: str) -> None:
     if name not in (AUTO, NATIVE, *NAMES):
-        raise BadRequest(f"dialect {name!r}: it is one of {', '.join((AUTO, NATIVE, *NAMES))}")
+        raise BadRequest(sentence("dialect.unknown", name=name, dialects=", ".join((AUTO, NATIVE, *NAMES))))
 
 
 def _is(value: JsonValue, kind: type | UnionType) -> bool:

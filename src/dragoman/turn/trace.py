@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dragoman.messages.usage import Usage
+from dragoman.sentences import SaidFields, Spoken
 
 
 @dataclass(slots=True)
-class Because:
+class Because(Spoken):
     """Why a call ran: `kind` is rule, grant, answer or repeated; `origin` the file and line, or the grant."""
 
     kind: str
@@ -22,6 +23,7 @@ class Because:
     origin: str | None = None
     by: str | None = None
     at: float | None = None
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -47,7 +49,7 @@ class ToolRun:
 
 
 @dataclass(slots=True)
-class CallTrace:
+class CallTrace(Spoken):
     """A call from the reply that made it to its result."""
 
     id: str
@@ -63,6 +65,7 @@ class CallTrace:
     copied: bool = False  # from an earlier version of the answer: it did not run here
     runs: list[ToolRun] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
+from dragoman.sentences import Sentence
 from dragoman.turn.facts import (
     ApprovalAsked,
     CallFact,
@@ -194,7 +195,7 @@ class Tracer:
                 _stop(call, fact.at)
                 call.state, call.ended = str(fact.state), fact.at
                 call.copied = call.copied and call.ended == call.made
-                call.limit = fact.limit or None
+                call.limit, call.said = fact.limit or None, fact.said
                 left = [wait for wait in call.waits if wait.answered is None]
                 for wait in left:
                     wait.answered = fact.at
@@ -292,9 +293,14 @@ def _parsed(text: str) -> tuple[str, str, str | None]:
 def _because(text: str, waits: list[Wait]) -> Because | None:
     if not text:
         return None
-    because = Because(*_parsed(text))
-    if because.kind == "answer":
+    if isinstance(text, Sentence):
+        kind, said, where = (str(text.values.get(name, "")) for name in ("kind", "said", "where"))
+        because = Because(kind, said, str(where.values["origin"]) if isinstance(where, Sentence) else None)
+    elif text.startswith("answer: "):  # stored before sentences had codes
         because = Because("answer", text.removeprefix("answer: "))
+    else:
+        because = Because(*_parsed(text))
+    if because.kind == "answer":
         answered = [wait for wait in waits if wait.answered is not None and wait.verdict == "allow"]
         if answered:
             because.by, because.at = answered[-1].by, answered[-1].answered

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dragoman.errors import AlreadyAnswered, BadRequest
 from dragoman.messages.parts import Arguments
 from dragoman.messages.questions import Question
+from dragoman.sentences import sentence
 from dragoman.tools.preview import choose_hunks
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
@@ -40,7 +41,7 @@ async def arguments_for_hunks(
         raise AlreadyAnswered(question, asked.answer.verdict if asked.answer else "withdrawn")
     tool = await waiting_tool(services, asked) if asked.kind in ("approve", "run") else None
     if tool is None:
-        raise BadRequest(f"question {question} is about no call whose changes are known here")
+        raise BadRequest(sentence("question.no_changes", question=question))
     workspace = services.workspace_of(options_in(await services.store.facts(asked.turn)))
     folder = workspace.folder if workspace is not None else None
     with previewing(asked.conversation):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dragoman.conversation.tree import Tree
 from dragoman.errors import BadRequest, NotFound, StoreUnavailable, TurnBusy
+from dragoman.sentences import sentence
 from dragoman.store.store import Store
 from dragoman.tools.thread import in_thread
 from dragoman.tools.workspace import read_inside, steps_of
@@ -215,7 +216,7 @@ class WayBack:
             found = [(one, last_to_redo(conversation, one.of_conversation(*related))) for one in histories]
             there = [(one, record) for one, record in found if record is not None]
             if not there:
-                raise BadRequest("there is nothing to do again: nothing was taken back here")
+                raise BadRequest(sentence("redo.nothing"))
             latest = max(record.created for _, record in there)
             together = [(one, record) for one, record in there if record.created == latest]
             together.sort(key=lambda part: part[1].leaf_before is not None)  # last: who moves the leaf
@@ -237,9 +238,9 @@ class WayBack:
         root = await root_of(self._store, await self._store.conversation(conversation))
         workspace = self._workspaces.find(name, root)
         if workspace is None:
-            raise BadRequest("there is no workspace that could be copied")
+            raise BadRequest(sentence("copy.no_workspace"))
         if target is None:
-            raise BadRequest("there is no place for copies: name one with snapshot_folder")
+            raise BadRequest(sentence("copy.no_place"))
         tree = await self._tree(conversation)
         point = point_in(tree, conversation, "", [tree[id] for id in tree.children(message)])
         tasks, _ = await tasks_given(self._store, conversation, point.calls)
@@ -298,7 +299,7 @@ class WayBack:
         """Of the runtime's own folder, or, where it has none, of the first that has a name."""
         for history in self._opened():
             return history
-        raise BadRequest("nothing is recorded here: there is no workspace, or [snapshots] are off")
+        raise BadRequest(sentence("way_back.off"))
 
     def _opened(self, *more: Path) -> list[WorkspaceHistory]:
         """Of the folders that are worked in here, and of these."""
@@ -365,9 +366,7 @@ class WayBack:
         for turn in () if found else point.turns:
             with self._histories.telling_of([turn]) as other:
                 if other is not None:
-                    raise BadRequest(
-                        f"turn {turn} worked in {other.root}: start in that folder to go back there"
-                    )
+                    raise BadRequest(sentence("way_back.elsewhere", turn=turn, folder=other.root))
         return found or histories[:1]
 
     async def _moved(self, made: Sequence[InFolder], leaf: str | None) -> Reverted:

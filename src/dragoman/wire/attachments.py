@@ -14,6 +14,7 @@ from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.media import is_text, modality, text_of
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
+from dragoman.sentences import sentence
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments, files_of
 from dragoman.wire.payload import FileContent
 from dragoman.wire.pictures import NO_LIMITS, FileLimits, fit_picture
@@ -147,7 +148,7 @@ class AttachmentReader:
 
     async def _first(self, blob: str, ask: Callable[[BlobReader], Awaitable[T]]) -> T:
         """The answer of the first place that has it."""
-        missing = ConfigError(f"blob {blob} is to be sent, but the model was given no place to read it from")
+        missing = ConfigError(sentence("blob.no_place", blob=blob))
         failure: ConfigError | NotFound = missing
         for place in self._places:
             try:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pydantic_core import from_json, to_json
 
 from dragoman.errors import ProviderError
+from dragoman.sentences import sentence
 from dragoman.wire.provider_errors import provider_error
 
 PRELUDE = 12  # bytes: the length of all, the length of the headers, and a checksum
@@ -135,8 +136,8 @@ def _reported(headers: dict[str, str], payload: bytes) -> ProviderError:
 
 def _garbled(why: str) -> ProviderError:
     return ProviderError(
-        f"a piece of the stream could not be read: {why}",
+        sentence("stream.garbled", why=why),
         kind="garbled",
         retryable=True,
-        hint="The stream was damaged on its way, or something else than Amazon answers there",
+        hint=sentence("hint.not_amazon"),
     )

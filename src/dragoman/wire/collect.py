@@ -27,5 +27,6 @@ async def collect_reply(
             for event in events:
                 if on_retry is not None and isinstance(event, StepRetry):
                     on_retry(event)
-                draft.apply(event)
+                for one in request.read_reply(event) if request.filters else (event,):
+                    draft.apply(one)
     return draft.message

@@ -10,6 +10,7 @@ from dragoman.messages.data_urls import is_media_type, parse_data_url
 from dragoman.messages.media import in_words, is_text, media_type, text_inside
 from dragoman.messages.parts import File, Part, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage
+from dragoman.sentences import sentence
 from dragoman.wire.lowering import result_files
 from dragoman.wire.payload import FileContent
 
@@ -150,5 +151,5 @@ def _by_role(
 
 def _coded(blob: str, coded: Mapping[str, str]) -> str:
     if blob not in coded:
-        raise ConfigError(f"blob {blob} is to be sent, but nobody has read it")
+        raise ConfigError(sentence("blob.unread", blob=blob))
     return coded[blob]

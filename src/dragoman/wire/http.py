@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urlencode
 
 from dragoman.errors import ConfigError, DragomanError, ProviderError
+from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import Outgoing, outgoing_to
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import LONGEST_TEXT, Exchange, client_error, read_bounded
@@ -189,9 +190,11 @@ class HttpClient:
         except (OSError, client_error()) as error:
             raise unreachable(error, url, self.timeouts.first_byte) from None
         if status in (401, 403):
-            raise ProviderError(f"{host_of(url)} refuses the key", kind="auth", status=status)
+            raise ProviderError(sentence("key.refused", host=host_of(url)), kind="auth", status=status)
         if status != 200 or len(body) > largest:
-            raise ProviderError(f"{host_of(url)} has no such list", kind="no_list", status=status)
+            raise ProviderError(
+                sentence("models.no_such_list", host=host_of(url)), kind="no_list", status=status
+            )
         return body
 
     async def post_form(self, url: str, form: Mapping[str, str]) -> tuple[int, bytes]:
@@ -242,5 +245,5 @@ class HttpClient:
     def _proxy_for(self, url: str) -> str | None:
         proxy = self._proxy or (environment_proxy(url) if self._use_environment else None)
         if proxy is not None and not proxy.startswith(("http://", "https://")):
-            raise ConfigError(f"the proxy for {host_of(url)} is not an http:// or https:// address")
+            raise ConfigError(sentence("proxy.address", host=host_of(url)))
         return proxy

@@ -15,6 +15,7 @@ from dragoman.messages.events import Event, FileAdded, Notice, StepRetry
 from dragoman.messages.parts import File
 from dragoman.messages.request import LostReply, Request
 from dragoman.redaction import redact_text
+from dragoman.sentences import sentence
 from dragoman.trace_context import attempt_headers
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.bodies import is_large, write, write_large
@@ -88,7 +89,9 @@ class HttpModel:
         """The reply's events, one list per network read. Close the iterator, or cancel, to hang up."""
         request, left_out = self._files.fit(request)
         if left_out:
-            yield [Notice(f"{self.name} is not shown the {left_out} oldest files: {NO_ROOM}", "no_room")]
+            yield [
+                Notice(sentence("model.no_room", name=self.name, left_out=left_out, why=NO_ROOM), "no_room")
+            ]
         endpoint, body, uploaded = await self._addressed(request)
         retry = self._client.retry
         attempt = 1
@@ -129,7 +132,7 @@ class HttpModel:
                     request.lost.append(LostReply(self.name, exchange.usage))
             wait = retry.wait(attempt, failure.retry_after, self._client.random())
             if request.deadline is not None and asyncio.get_running_loop().time() + wait > request.deadline:
-                told = f"Asking again in {wait:.3g} seconds would pass the turn's limit of time"
+                told = sentence("hint.deadline", wait=wait)
                 failure.hint = ". ".join(filter(None, (failure.hint, told)))
                 raise failure
             attempt += 1

@@ -18,6 +18,7 @@ from dragoman.messages.media import is_text
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
+from dragoman.sentences import sentence
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.media_options import check_media_options
@@ -154,7 +155,7 @@ def _shape(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         divisor = gcd(width, height) or 1
         ratio = f"{width // divisor}:{height // divisor}"
         if ratio not in RATIOS:
-            raise BadRequest(f"the option size: Imagen makes pictures of {', '.join(RATIOS)}, not {size}")
+            raise BadRequest(sentence("imagen.size", ratios=", ".join(RATIOS), size=size))
         shape = {"aspectRatio": ratio, "sampleImageSize": "2K" if max(width, height) > _LARGE else "1K"}
     if (wanted := options.get("aspect_ratio")) is not None:
         shape["aspectRatio"] = wanted

@@ -17,6 +17,7 @@ from dragoman.errors import ProviderError
 from dragoman.messages.media import IN_WORDS, Modality, modality
 from dragoman.messages.parts import Text
 from dragoman.messages.request import Request, RequestMessage
+from dragoman.sentences import sentence
 from dragoman.wire.body_fields import drop_field, is_optional, loosen_tools, named_field
 from dragoman.wire.files import files_of, without_files
 
@@ -154,10 +155,10 @@ def _is_of_field(message: str) -> bool:
 
 
 _FLAGS = {
-    "no_system": "takes no system prompt: it is put in front of the first message",
-    "no_tools": "has no calls of its own: it is asked to write them as text",
-    "no_schema": "does not take a schema for its answer: it is asked for in words",
-    "no_strict": "does not take the schemas of these tools as strict: they are sent without that",
+    "no_system": sentence("lesson.no_system"),
+    "no_tools": sentence("lesson.no_tools"),
+    "no_schema": sentence("lesson.no_schema"),
+    "no_strict": sentence("lesson.no_strict"),
 }
 
 
@@ -166,12 +167,12 @@ def in_words(word: str) -> str:
     kind, _, name = word.partition(" ")
     match kind:
         case "rename":
-            return f"does not take {name}: {_LIMITS.get(name, 'another name')} is sent in its place"
+            return sentence("lesson.rename", name=name, other=_LIMITS.get(name, "another name"))
         case "lacks":
             shown = next((words for one, words in IN_WORDS.items() if one == name), name)
-            return f"cannot be shown {shown}: a line of text stands in their place"
+            return sentence("lesson.lacks", shown=shown)
         case "drop":
-            return f"does not take {name}: it is left out"
+            return sentence("lesson.drop", name=name)
         case _:
             return _FLAGS.get(word, word)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from dragoman.errors import ConfigError
+from dragoman.sentences import sentence
 
 if TYPE_CHECKING:
     import ssl
@@ -62,5 +63,5 @@ def trust(ca: str | Path | None) -> ssl.SSLContext | bool:
         else:
             context.load_verify_locations(cafile=ca)
     except OSError as error:
-        raise ConfigError(f"the certificates in {ca} cannot be used: {error}") from error
+        raise ConfigError(sentence("certificates.unusable", ca=ca, error=error)) from error
     return context

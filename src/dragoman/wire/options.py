@@ -18,6 +18,7 @@ from typing_extensions import TypedDict  # pydantic wants this one on Python 3.1
 from dragoman.errors import BadRequest
 from dragoman.messages.parts import ToolCall
 from dragoman.messages.request import Request, name_key
+from dragoman.sentences import sentence
 
 Options: TypeAlias = Mapping[str, JsonValue]
 Body: TypeAlias = dict[str, JsonValue]
@@ -138,7 +139,9 @@ def check_options(
     taken = set(words) if isinstance(extra, bool) else {*words, *extra}
     for name in given:
         if extra is not True and name not in taken:
-            raise BadRequest(f"{model} has no option {name!r}: {_nearest(name, taken)}")
+            raise BadRequest(
+                sentence("option.unknown", model=model, name=name, nearest=_nearest(name, taken))
+            )
     typed = COMMON if types is None else words
     try:
         (types or _common()).validate_python({name: value for name, value in given.items() if name in typed})
@@ -146,7 +149,13 @@ def check_options(
         fault = error.errors(include_url=False)[0]
         problem = str(fault["msg"])
         raise BadRequest(
-            f"the option {_path(fault['loc'])}: {problem[0].lower()}{problem[1:]}, not {fault['input']!r}"
+            sentence(
+                "option.wrong",
+                option=_path(fault["loc"]),
+                first=problem[0].lower(),
+                rest=problem[1:],
+                given=fault["input"],
+            )
         ) from error
 
 

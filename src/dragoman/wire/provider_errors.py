@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.errors import ContextOverflow, ProviderError
+from dragoman.sentences import sentence
 from dragoman.wire.surrogates import join_halves
 
 LONGEST = 500  # characters of a provider's own words that an error repeats
@@ -57,14 +58,14 @@ KINDS = (
             r"exceeded your current quota",
             r"out of credits",
         ),
-        hint="The account has no credit or quota left: check its plan and billing",
+        hint=sentence("hint.credit"),
     ),
     ErrorKind(
         "rate_limit",
         frozenset({429}),
         frozenset({"rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "throttlingexception"}),
         retryable=True,
-        hint="Too many requests or tokens at once: wait, or ask the provider for a higher limit",
+        hint=sentence("hint.rate"),
     ),
     ErrorKind(
         "auth",
@@ -75,7 +76,7 @@ KINDS = (
             r"(invalid|incorrect|missing) (api[ _-]?key|x-api-key)",
             r"no auth credentials",
         ),
-        hint="Check the API key",
+        hint=sentence("hint.key"),
     ),
     ErrorKind(
         "filter",
@@ -97,7 +98,7 @@ KINDS = (
             r"usage polic",
             r"rejected (by|as a result of) (our|the) safety system",
         ),
-        hint="The provider's content filter stopped it: say it in other words, or use another model",
+        hint=sentence("hint.filter"),
     ),
     ErrorKind(
         CONTEXT_OVERFLOW,
@@ -117,20 +118,20 @@ KINDS = (
             r"range of input length",
             r"tokens? \+ `?max_new_tokens",
         ),
-        hint="Shorten or compact the conversation, or choose a model that can take more",
+        hint=sentence("hint.shorten"),
     ),
     ErrorKind(
         "unknown_model",
         frozenset({404}),
         frozenset({"model_not_found", "not_found_error", "not_found", "deploymentnotfound"}),
         _words(r"model.{0,80}(not found|does not exist|not exist)", r"(unknown|no such) model"),
-        hint="Check the model's name and the provider's address",
+        hint=sentence("hint.model_name"),
     ),
     ErrorKind(
         "permission",
         frozenset({403}),
         frozenset({"permission_error", "permission_denied"}),
-        hint="The key is known but may not do this: check its rights, its project and the region",
+        hint=sentence("hint.permission"),
     ),
     ErrorKind(
         "overloaded",
@@ -138,21 +139,21 @@ KINDS = (
         frozenset({"overloaded_error", "unavailable", "service_unavailable", "engine_overloaded_error"}),
         _words(r"overloaded", r"at capacity"),
         retryable=True,
-        hint="The provider is overloaded: try again in a while, or use another model",
+        hint=sentence("hint.overloaded"),
     ),
     ErrorKind(
         "timeout",
         frozenset({408, 504}),
         frozenset({"timeout_error", "deadline_exceeded", "request_timeout", "vector_store_timeout"}),
         retryable=True,
-        hint="The provider took too long: try again",
+        hint=sentence("hint.slow"),
     ),
     ErrorKind(
         "server",
         frozenset({409, 424, *range(500, 600)}),
         frozenset({"api_error", "server_error", "internal", "internal_error", "internal_server_error"}),
         retryable=True,
-        hint="The fault is on the provider's side: try again",
+        hint=sentence("hint.their_fault"),
     ),
 )
 
@@ -165,9 +166,9 @@ def provider_error(
     report: JsonValue, *, status: int | None = None, retry_after: float | None = None
 ) -> ProviderError:
     """The error for what a provider reports: its body as JSON, or as the text it was."""
-    message = _shortened(join_halves(_message(report))) or "the provider refused and did not say why"
+    message = _shortened(join_halves(_message(report))) or sentence("provider.no_reason")
     if filtered := ", ".join(_filtered(report)):
-        message = f"{message} ({filtered})"
+        message = sentence("provider.filtered", message=message, filtered=filtered)
     codes = frozenset(_codes(report))
     kind = next((kind for kind in KINDS if kind.fits(status, codes, message)), OTHER)
     if kind.name == CONTEXT_OVERFLOW:
@@ -298,4 +299,4 @@ def _plain(body: bytes) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return text if len(text) <= LONGEST else text[:LONGEST].ljust(LONGEST + 1, "…")

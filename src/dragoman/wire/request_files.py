@@ -9,6 +9,7 @@ from dragoman.errors import BadRequest
 from dragoman.messages.media import is_text, modality
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
+from dragoman.sentences import sentence
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.files import Attachments, beyond_room, without_files
 from dragoman.wire.pictures import NO_LIMITS, FileLimits, has_pillow
@@ -32,13 +33,16 @@ class RequestFiles:
         for file in files:
             if file.blob is not None and not self.wire.carries(file):
                 raise BadRequest(
-                    f"{file.name or 'the file'} is {file.media_type}, which {model} cannot be sent: "
-                    "attach it as text, as a PDF, or as a PNG or JPEG image"
+                    sentence(
+                        "file.not_sendable",
+                        file=file.name or "the file",
+                        media_type=file.media_type,
+                        model=model,
+                    )
                 )
         if (size := sum(map(self._weight, files))) > self.limits.together:
             raise BadRequest(
-                f"the files have {size >> 20} MB together, and {model} takes {self.limits.together >> 20} MB "
-                "at once: send them in several messages, or smaller ones"
+                sentence("files.too_big", size=size >> 20, model=model, most=self.limits.together >> 20)
             )
 
     def fit(self, request: Request) -> tuple[Request, int]:

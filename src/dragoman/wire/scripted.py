@@ -17,6 +17,7 @@ from dragoman.messages.media import CHAT, ModelType
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
+from dragoman.sentences import sentence
 from dragoman.wire.wire import Prose, call_id
 
 
@@ -119,7 +120,7 @@ class ScriptedModel:
         self.requests.append(request)
         line: object = self._line(request)
         if not isinstance(line, Line):
-            raise ConfigError(f"the script gave {line!r}, which is no reply: write says(…), calls(…)")
+            raise ConfigError(sentence("script.no_reply", line=line))
         for event in self._events(line, reply):
             if line.waits:
                 await asyncio.sleep(line.waits)

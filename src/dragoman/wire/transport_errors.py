@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.errors import ProviderError
+from dragoman.sentences import sentence
 from dragoman.wire.provider_errors import provider_error, reports_error
 
 EXCERPT = 200  # bytes of a body that an error repeats
@@ -30,37 +31,37 @@ def unreachable(error: BaseException, url: str, first_byte: float | None) -> Pro
     import aiohttp  # already there: it raised the error
 
     at, reason = host_of(url), reason_of(error)
-    message, kind, retryable = f"no connection to {at}: {reason}", "connection", True
-    hint = "Check the address and the network"
+    message, kind, retryable = sentence("connect.failed", at=at, reason=reason), "connection", True
+    hint = sentence("hint.network")
     match error:
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
-            message, retryable = f"{at} is not the address of a server", False
-            hint = "Check the provider's base URL"
+            message, retryable = sentence("connect.no_server", at=at), False
+            hint = sentence("hint.base_url")
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
-            retryable, hint = False, "If the certificate is your own, name its file as `ca`"
+            retryable, hint = False, sentence("hint.ca")
         case aiohttp.ClientProxyConnectionError():
-            message, hint = f"the proxy on the way to {at} cannot be reached: {reason}", "Check its address"
+            message, hint = sentence("proxy.unreachable", at=at, reason=reason), sentence("hint.address")
         case aiohttp.ClientHttpProxyError():
-            message, retryable = f"the proxy on the way to {at} refused: {reason}", False
-            hint = "Check the proxy's user name and password"
+            message, retryable = sentence("proxy.refused", at=at, reason=reason), False
+            hint = sentence("hint.proxy")
         case aiohttp.ConnectionTimeoutError():
-            message, kind = f"{at} did not accept a connection in time", "timeout"
+            message, kind = sentence("connect.slow", at=at), "timeout"
         case TimeoutError():
-            message, kind = f"{at} did not begin to reply within {first_byte:g} s", "timeout"
-            hint = "Try again, or allow more time before the first byte"
+            message, kind = sentence("reply.late", at=at, seconds=first_byte), "timeout"
+            hint = sentence("hint.first_byte")
         case aiohttp.ClientConnectorError():
-            hint = "Is the server running, and is the base URL right?"
+            hint = sentence("hint.running")
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
-            message, hint = f"{at} hung up before it replied: {reason}", "Try again"
+            message, hint = sentence("reply.none", at=at, reason=reason), sentence("hint.again")
     return ProviderError(message, kind=kind, retryable=retryable, hint=hint)
 
 
 def redirected(url: str, status: int, there: str | None) -> ProviderError:
     return ProviderError(
-        f"{host_of(url)} sends requests on to {there or 'an address it does not name'}",
+        sentence("connect.redirect", host=host_of(url), there=there or "an address it does not name"),
         kind="redirect",
         status=status,
-        hint="A key is never sent after a redirect: write that address into the base URL, if you trust it",
+        hint=sentence("hint.redirect"),
     )
 
 
@@ -69,63 +70,64 @@ def redirected(url: str, status: int, there: str | None) -> ProviderError:
 
 def broken(error: BaseException, url: str) -> ProviderError:
     return ProviderError(
-        f"the connection to {host_of(url)} broke in the middle of the reply: {reason_of(error)}",
+        sentence("reply.broke", host=host_of(url), reason=reason_of(error)),
         kind="connection",
         retryable=True,
-        hint="What had arrived is stored; try again",
+        hint=sentence("hint.stored"),
     )
 
 
 def stalled(url: str, seconds: float | None) -> ProviderError:
     return ProviderError(
-        f"{host_of(url)} sent nothing for {seconds:g} s in the middle of its reply",
+        sentence("reply.stalled", host=host_of(url), seconds=seconds),
         kind="timeout",
         retryable=True,
-        hint="What had arrived is stored; try again, or allow more time between chunks",
+        hint=sentence("hint.between"),
     )
 
 
 def too_large(url: str, most: int, line: int) -> ProviderError:
     return ProviderError(
-        f"{host_of(url)} sent more than {most // 1_000_000} MB, or {line // 1_000_000} MB without a line end",
+        sentence(
+            "reply.too_big", host=host_of(url), megabytes=most // 1000000, line_megabytes=line // 1000000
+        ),
         kind="too_large",
-        hint="What had arrived is stored. Set the option max_tokens to ask for a shorter reply",
+        hint=sentence("hint.shorter_reply"),
     )
 
 
 def too_much_text(url: str, most: int) -> ProviderError:
     return ProviderError(
-        f"{host_of(url)} sent more than {most:,} characters in one reply",
+        sentence("reply.too_much_text", host=host_of(url), characters=f"{most:,}"),
         kind="too_large",
-        hint="What had arrived is stored. Set the option max_tokens to ask for a shorter reply, or "
-        "HttpClient(longest_text=…) in Python to read more",
+        hint=sentence("hint.shorter_reply"),
     )
 
 
 def too_long(url: str, seconds: float | None) -> ProviderError:
     return ProviderError(
-        f"{host_of(url)} had not finished its reply after {seconds:g} s",
+        sentence("reply.too_long", host=host_of(url), seconds=seconds),
         kind="timeout",
-        hint="What had arrived is stored; ask for less, or allow more time for a whole reply",
+        hint=sentence("hint.less"),
     )
 
 
 def unfinished() -> ProviderError:
     """For a stream that ended in good order, but before its wire's word for the end of a reply."""
     return ProviderError(
-        "the stream ended before the reply was finished",
+        sentence("reply.unfinished"),
         kind="unfinished",
         retryable=True,
-        hint="What had arrived is stored; try again",
+        hint=sentence("hint.stored"),
     )
 
 
 def garbled(frame: bytes, error: Exception) -> ProviderError:
     failure = ProviderError(
-        f"a piece of the stream could not be read: {excerpt(frame)} ({reason_of(error)})",
+        sentence("stream.garbled_piece", piece=excerpt(frame), reason=reason_of(error)),
         kind="garbled",
         retryable=True,
-        hint="The stream was cut, or belongs to another wire than the one that was chosen",
+        hint=sentence("hint.other_wire"),
     )
     failure.__cause__ = error
     return failure
@@ -143,9 +145,9 @@ def no_stream(body: bytes) -> ProviderError:
     """For a body that came with a status of success and is none."""
     if body.lstrip(BLANK).startswith(b"<"):
         return ProviderError(
-            f"a web page came instead of a stream: {excerpt(body)}",
+            sentence("stream.page", body=excerpt(body)),
             kind="no_stream",
-            hint="Check the provider's base URL: something else answers there",
+            hint=sentence("hint.something_else"),
         )
     try:
         found: JsonValue = from_json(body)
@@ -155,19 +157,19 @@ def no_stream(body: bytes) -> ProviderError:
     if reports_error(first):
         return provider_error(found)
     return ProviderError(
-        f"a whole JSON body came instead of a stream: {excerpt(body)}",
+        sentence("stream.json", body=excerpt(body)),
         kind="no_stream",
-        hint="What answers there does not stream: use a server, or an address of it, that does",
+        hint=sentence("hint.no_stream"),
     )
 
 
 def no_event(head: bytes) -> ProviderError:
     """For a stream that ended without a single event."""
     return ProviderError(
-        f"the reply held no event, only {excerpt(head)}" if head else "the reply was empty",
+        sentence("stream.no_event", head=excerpt(head)) if head else sentence("stream.empty"),
         kind="no_stream",
         retryable=not head,
-        hint="Try again, or check the provider's base URL",
+        hint=sentence("hint.again_or_url"),
     )
 
 
@@ -191,7 +193,7 @@ def reason_of(error: BaseException) -> str:
     if _NOT_CONNECTED in words and (number := getattr(cause, "errno", None)):
         return os.strerror(number)
     if words.startswith(_CUT_OFF):
-        return "it was closed before the end"
+        return sentence("reply.closed")
     return " ".join(words.split()) or type(error).__name__
 
 

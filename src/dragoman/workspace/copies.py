@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dragoman.errors import BadRequest
+from dragoman.sentences import sentence
 from dragoman.workspace.revert import carry_out, inverse
 from dragoman.workspace.states import ChangeRecord, FileChange, FileState, SnapshotLimits, compose
 
@@ -37,7 +38,7 @@ def copy_folder(source: Path, target: Path, limits: SnapshotLimits, skip: Sequen
         unfinished.rename(target)
     except (OSError, shutil.Error) as error:
         shutil.rmtree(unfinished, ignore_errors=True)
-        raise BadRequest(f"{source} cannot be copied: {_first(error)}") from error
+        raise BadRequest(sentence("copy.failed", source=source, why=_first(error))) from error
 
 
 def _copy_all(source: Path, target: Path, left_out: set[Path]) -> None:
@@ -69,8 +70,7 @@ def _check_size(source: Path, limits: SnapshotLimits, left_out: set[Path]) -> No
             size += entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else 0
         if files > limits.files or size > MOST_BYTES:
             raise BadRequest(
-                f"{source} is too big to be copied: it has more than {limits.files:,} files, "
-                f"or more than {MOST_BYTES // 10**9} GB"
+                sentence("copy.too_big", source=source, files=limits.files, gigabytes=MOST_BYTES // 10**9)
             )
 
 

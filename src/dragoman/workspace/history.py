@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from dragoman.errors import BadRequest, RevertConflict
+from dragoman.sentences import sentence
 from dragoman.workspace.folder import paths_inside
 from dragoman.workspace.ignore import IgnoreReader, load_rules
 from dragoman.workspace.journal import drop_journal, read_journal, write_journal
@@ -342,7 +343,7 @@ class WorkspaceHistory:
 
     def _plan(self, file: SnapshotFile, records: Records, reverted: Sequence[ChangeRecord]) -> RevertPlan:
         if not self.root.is_dir():
-            raise BadRequest(f"the folder {self.root} is not there: nothing can be taken back in it")
+            raise BadRequest(sentence("way_back.no_folder", folder=self.root))
         paths = list(dict.fromkeys(change.path for record in reverted for change in record.changes))
         with file.transaction():
             self._looks.look(file, records, paths, all_ignored=True)

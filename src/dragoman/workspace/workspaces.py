@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dragoman.errors import NotFound
 from dragoman.messages.questions import Rule
+from dragoman.sentences import sentence
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 OWN = "@"  # ends the name of a copy that one conversation has for itself
@@ -64,7 +65,7 @@ class Workspaces:
         base = self._shared(name.removesuffix(OWN))
         folder = self.place_for_copy(conversation, name)
         if base is None or folder is None or not folder.is_dir():
-            why = "it was deleted, or never was: fork the conversation with a folder of its own"
+            why = sentence("hint.folder_gone")
             raise NotFound("folder of the conversation", conversation, why)
         return replace(base, folder=folder)
 
@@ -76,7 +77,7 @@ class Workspaces:
         if found is not None and name and name.endswith(OWN) and self._is_copy(Path(path), name):
             return replace(found, folder=Path(path))
         if found is None or found.path != path:
-            raise NotFound("workspace", path, "this program works in other folders")
+            raise NotFound("workspace", path, sentence("hint.other_folders"))
         return found
 
     def place_for_copy(self, conversation: str, name: str | None) -> Path | None:
@@ -108,6 +109,10 @@ class Workspaces:
             return self.main
         if name not in self.named:
             near = get_close_matches(name, self.named, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.named) or 'none'}"
+            hint = (
+                sentence("hint.did_you_mean", near=near[0])
+                if near
+                else sentence("hint.there_are", names=", ".join(self.named) or "none")
+            )
             raise NotFound("workspace", name, hint)
         return self.named[name]

@@ -5,6 +5,7 @@ from tests.crash.stories.edited_arguments import EditedArguments
 from tests.crash.stories.panel import Panel
 from tests.crash.stories.picture import Picture
 from tests.crash.stories.queue import Queue
+from tests.crash.stories.sent_again import SentAgain
 from tests.crash.stories.steering import Steering
 from tests.crash.stories.story import Story
 from tests.crash.stories.versions import Edit, Rerun
@@ -21,4 +22,5 @@ STORIES: dict[str, Story] = {
     "queue": Queue(),
     "picture": Picture(),
     "panel": Panel(),
+    "sent again": SentAgain(),
 }

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dragoman import tool
 from dragoman.wire.scripted import calls, says
+from tests.later import Later
 from tests.patience import eventually
 from tests.protocols.openai.callers import MODEL, called, client_of, conversations, result, user, waiting
 from tests.server.site import served
 
 if TYPE_CHECKING:
+    import openai
     from openai import AsyncOpenAI
+else:
+    openai = Later("openai")
 
 pytestmark = pytest.mark.slow
 AGAIN = {"x-stainless-retry-count": "1"}
@@ -83,14 +89,60 @@ async def test_so_is_a_history_of_another_program_that_ends_with_its_own_results
         assert len(await conversations(site)) == 1
 
 
-async def test_what_was_cancelled_or_never_arrived_is_begun_when_it_is_sent_again(tmp_path: Path) -> None:
-    """T6 × F2: who hung up has cancelled it, and who is refused has begun nothing."""
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_a_retry_joins_a_turn_that_was_cancelled(tmp_path: Path, api: str) -> None:
+    """T6 × T14: retry x cancelled turn. Who hung up has cancelled it, and no tool runs twice for the retry;
+    the same request, counted as the first, begins a new turn."""
+    ran: list[str] = []
     gate = asyncio.Event()
-    script = [calls("wait"), says("Anew."), says("And anew.")]
-    async with called(tmp_path, script, tools=[waiting(gate)]) as (client, site):
-        lost = asyncio.create_task(create(client, "chat"))
-        await eventually(lambda: any(live.log.turn.calls for live in site.runtime.bus.turns()))
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        ran.append("wait")
+        await gate.wait()
+        return "waited"
+
+    async with called(tmp_path, [calls("wait"), says("Anew.")], tools=[wait]) as (client, site):
+        lost = asyncio.create_task(create(client, api))
+        await eventually(lambda: bool(ran))
         lost.cancel()
         await eventually(lambda: not [*site.runtime.bus.turns()])
-        assert await create(client, "chat", extra_headers=AGAIN) == "Anew."
-        assert await create(client, "chat", extra_headers=AGAIN) == "And anew."
+        gate.set()
+        if api == "chat":
+            with pytest.raises(openai.ConflictError, match="cancelled"):
+                await create(client, api, extra_headers=AGAIN)
+        else:
+            joined = await client.responses.create(model=MODEL, input="Wait", extra_headers=AGAIN)
+            assert joined.status == "cancelled"
+        assert len(await conversations(site)) == 1
+        assert await create(client, api) == "Anew."
+    assert ran == ["wait"]
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_an_idempotency_key_is_for_one_request(tmp_path: Path, api: str) -> None:
+    """Two at the same moment begin one turn; another body is refused in OpenAI's own form."""
+    key = {"Idempotency-Key": "one"}
+    async with called(tmp_path, [says("Once."), says("Twice.")]) as (client, site):
+        both = await asyncio.gather(*(create(client, api, extra_headers=key) for _ in range(2)))
+        assert both == ["Once.", "Once."]
+        assert len(await conversations(site)) == 1
+        with pytest.raises(openai.UnprocessableEntityError) as refused:
+            await create(client, api, temperature=0.5, extra_headers=key)
+        assert refused.value.code == "idempotency_key_reused"
+        assert await create(client, api) == "Twice."
+
+
+async def test_who_does_not_count_joins_within_a_minute(tmp_path: Path) -> None:
+    """A client without the header that SDKs count in: the same body again is a retry, later it is not."""
+    now = [time.time()]
+    script = [says("one"), says("two")]
+    body = {"model": MODEL, "messages": [user("Hello")]}
+    async with served(tmp_path, script, clock=lambda: now[0]) as site:
+        texts = []
+        for pause in (0, 59, 2):
+            now[0] += pause
+            reply = await site.ask("POST", "/v1/chat/completions", body)
+            texts.append(reply.body["choices"][0]["message"]["content"])
+    assert texts == ["one", "one", "two"]

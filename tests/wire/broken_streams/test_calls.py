@@ -75,15 +75,6 @@ MEANT: dict[str, Reply] = {
         call_piece(None, ' "b": 2}', index=0, id="call_3"),
         finish="tool_calls",
     ),
-    "over the wire, and left in the text": stream(
-        delta(content='<tool_call>{"name": "add", "arguments": {"b": 2, "a": 1}}</tool_call>'),
-        call_piece("add", WHOLE, index=0, id="call_1"),
-        finish="tool_calls",
-    ),
-    "in the text, as Hermes would": stream(
-        delta(content='<tool_call>\n{"name": "add", "argu'),
-        delta(content='ments": {"a": 1, "b": 2}}\n</tool_call>'),
-    ),
 }
 
 
@@ -135,11 +126,6 @@ TWO: dict[str, Reply] = {
             ]
         )
     ),
-    "one over the wire, one in the text": stream(
-        delta(content='<tool_call>{"name": "ping", "arguments": {}}</tool_call>'),
-        call_piece("add", WHOLE, index=0, id="call_1"),
-        finish="tool_calls",
-    ),
 }
 
 
@@ -179,9 +165,6 @@ WRONG: dict[str, Wrong] = {
     "two objects that disagree": Wrong(
         one_call(arguments='{"a": 1, "b": 2}{"a": 1, "b": 3}', index=0, id="call_1"),
         "not one complete JSON object",
-    ),
-    "a call in the text that breaks off": Wrong(
-        stream(delta(content='<tool_call>{"name": "add", "arguments": {"a": 1,'), finish="length"), "add"
     ),
 }
 

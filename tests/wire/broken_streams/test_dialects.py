@@ -76,25 +76,17 @@ async def test_d2_a_model_that_keeps_writing_calls_shows_no_markup_when_it_must_
     assert "tool_code" not in played.shown
 
 
-OWN = [
-    '<|tool_call|>[{"name": "add", "arguments": {"a": 1, "b": 2}}]<|/tool_call|>',  # Phi 4
-    'functools[{"name": "add", "arguments": {"a": 1, "b": 2}}]',
-    "<add>\n<a>1</a>\n<b>2</b>\n</add>",
-]
-
-
-@pytest.mark.parametrize("own", OWN)
-async def test_d1_a_model_that_was_asked_in_a_dialect_and_writes_in_its_own_is_read(
-    tmp_path: Path, own: str
+async def test_d6_a_model_whose_server_refuses_tools_may_write_in_the_format_of_its_family(
+    tmp_path: Path,
 ) -> None:
-    """What the catalog or a refusal led to is a guess; only a dialect that somebody chose is the only one."""
+    own = '<tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>'
 
     def serve(body: dict[str, Any]) -> Reply:
         if "tools" in body:
             return Answer(400, {"error": {"message": "registry.ollama.ai/library/m does not support tools"}})
         return ANSWER if "tool_call_result" in json.dumps(body) else text("Let me see.\n\n", *own)
 
-    played = await play(tmp_path, serve)
+    played = await play(tmp_path, serve, model="acme/qwen3-8b")
     assert played.ran == [("add", {"a": 1, "b": 2})]
     assert (played.text, played.shown) == ("It is 3.", "Let me see.It is 3.")
 
@@ -105,7 +97,7 @@ async def test_d1_a_model_that_was_asked_in_a_dialect_and_writes_in_its_own_is_r
         ("I look. <tool_c", "I look. <tool_c"),
         ("1 <", "1 <"),
         ("I look.\nTool: a", "I look.\nTool: a"),
-        ('I look. <tool_call>{"name": "add", "arg', "I look."),
+        ('I look. <tool_call>{"name": "add", "arg', 'I look. <tool_call>{"name": "add", "arg'),
     ],
 )
 async def test_t6_a_cancel_keeps_words_that_might_have_begun_a_call(

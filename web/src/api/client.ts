@@ -1,12 +1,13 @@
 /** Requests to the server. What it refuses is thrown as a Problem, whose message is meant for the person. */
 
 import { withBase } from "../basePath";
+import type { Sentence } from "../i18n/format";
 import { t } from "../i18n/words.svelte";
+import type { Said } from "./types";
 
 export class Problem extends Error {
   constructor(
     readonly status: number,
-    readonly title: string,
     detail: string,
   ) {
     super(detail);
@@ -23,16 +24,14 @@ export function onSignedOut(listener: Listener): void {
 }
 
 export async function problemOf(response: Response): Promise<Problem> {
-  let title = response.statusText || `HTTP ${response.status}`;
-  let detail = title;
+  let detail: Sentence = response.statusText || `HTTP ${response.status}`;
   try {
-    const body = (await response.json()) as { title?: unknown; detail?: unknown };
-    if (typeof body.title === "string") title = body.title;
-    detail = typeof body.detail === "string" ? body.detail : title;
+    const body = (await response.json()) as Partial<Said> & { detail?: unknown };
+    if (typeof body.detail === "string") detail = { ...body, text: body.detail } as Said;
   } catch {
     // not JSON: a proxy, or a server that fell over; the status line has to do
   }
-  return new Problem(response.status, title, t().server(detail));
+  return new Problem(response.status, t().server(detail));
 }
 
 async function send(path: string, init: RequestInit): Promise<Response> {
@@ -41,7 +40,7 @@ async function send(path: string, init: RequestInit): Promise<Response> {
     response = await fetch(withBase(path), { credentials: "same-origin", ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Problem(0, "unreachable", t().unreachable);
+    throw new Problem(0, t().unreachable);
   }
   if (response.status === 401) signedOut();
   if (!response.ok) throw await problemOf(response);

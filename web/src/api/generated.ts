@@ -119,6 +119,9 @@ export interface components {
             origin: string | null;
             by: string | null;
             at: number | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         Begun: {
             turn: string;
@@ -168,6 +171,9 @@ export interface components {
              * @constant
              */
             type: "call.asked";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         CallEnd: {
             call: string;
@@ -188,6 +194,12 @@ export interface components {
              * @constant
              */
             type: "call.end";
+        };
+        /** @description A call of a turn. */
+        CallInfo: {
+            id: string;
+            tool: string;
+            state: string;
         };
         /** @description A piece of the argument text: for display alone. */
         CallInputDelta: {
@@ -289,6 +301,9 @@ export interface components {
             copied: boolean;
             runs: components["schemas"]["ToolRun"][];
             waits: components["schemas"]["Wait"][];
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         Cancel: {
             /** @default  */
@@ -583,6 +598,9 @@ export interface components {
             name: string;
             note: string | null;
             reason: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         DaySpent: {
             day: string;
@@ -708,6 +726,9 @@ export interface components {
              * @constant
              */
             type: "error";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         ErrorRaised: {
             message: string;
@@ -722,6 +743,9 @@ export interface components {
              * @constant
              */
             type: "error";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /**
          * @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`).
@@ -848,6 +872,9 @@ export interface components {
             state: string | null;
             tools: components["schemas"]["ToolView"][];
             problem: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description The provider did something itself, such as a search: a whole part of the reply, at once. */
         ItemAdded: {
@@ -987,6 +1014,9 @@ export interface components {
             };
             /** @default false */
             last_resort: boolean;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         NamedPrompt: {
             name: string;
@@ -1159,6 +1189,9 @@ export interface components {
              * @constant
              */
             type: "notice";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description The call that opened a sub-conversation. */
         Origin: {
@@ -1197,6 +1230,11 @@ export interface components {
             errors?: {
                 [key: string]: unknown;
             }[];
+            /** @default  */
+            code?: string;
+            values?: {
+                [key: string]: unknown;
+            };
         };
         Prompt: {
             /** @example Review this text: */
@@ -1262,6 +1300,9 @@ export interface components {
             signs_in: string | null;
             address: string | null;
             own: boolean;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         ProviderSetupList: {
             file: string;
@@ -1276,6 +1317,9 @@ export interface components {
             models: string[];
             error: string | null;
             advice: ("key" | "address" | "later" | "talk") | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description Any model of a provider can be named, as NAME/MODEL, whether it is listed or not. */
         ProviderView: {
@@ -1285,6 +1329,9 @@ export interface components {
             missing: string | null;
             /** @default false */
             local: boolean;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description Something only a person may decide. Stored: it outlives the process and is answered once. */
         Question: {
@@ -1331,6 +1378,9 @@ export interface components {
             asked: number;
             answer: components["schemas"]["Answer"] | null;
             closed: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description In a conversation's stream the question comes whole, as `/questions/ID` has it. */
         QuestionAsked: {
@@ -1363,6 +1413,9 @@ export interface components {
              * @constant
              */
             type: "call.asked";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
             whole: components["schemas"]["Question"] | null;
         };
         QuestionList: {
@@ -1389,10 +1442,14 @@ export interface components {
             queued: components["schemas"]["QueuedTurn"][];
             steering: components["schemas"]["SteeringMessage"][];
         };
-        /** @description A message of a person that waits for the turn before it. */
+        /**
+         * @description A message of a person that waits for the turn before it; or, if that is over, for what `waits_for`
+         *     says.
+         */
         QueuedTurn: {
             id: string;
             message: components["schemas"]["Message"];
+            waits_for: string | null;
         };
         /** @description What a model thought. `wire` and `opaque` say where it may be replayed, and with which bytes. */
         Reasoning: {
@@ -1670,6 +1727,9 @@ export interface components {
             action?: "allow" | "ask" | "deny";
             /** @default  */
             origin?: string;
+            said?: {
+                [key: string]: components["schemas"]["Said-Input"];
+            } | null;
         };
         /** @description `permission` is a tool's permission word, `pattern` what it is used on. The last match wins. */
         "Rule-Output": {
@@ -1683,6 +1743,9 @@ export interface components {
             action: "allow" | "ask" | "deny";
             /** @default  */
             origin: string;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description What rules and grants say, before mode, bounds and plugins have their say. No rule: it is asked. */
         RuleDecision: {
@@ -1714,6 +1777,22 @@ export interface components {
             /** @default  */
             protocolVersion?: string;
         };
+        /** @description A sentence as it is stored and sent. A value that is a sentence is an object like this one. */
+        "Said-Input": {
+            code: string;
+            text: string;
+            values: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        /** @description A sentence as it is stored and sent. A value that is a sentence is an object like this one. */
+        "Said-Output": {
+            code: string;
+            text: string;
+            values: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
         /** @description A sign-in at an MCP server, and how far it got. No token is in it. */
         ServerLogin: {
             server: string;
@@ -1723,6 +1802,9 @@ export interface components {
             host: string | null;
             until: number | null;
             error: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description Exactly what would run, for a person to confirm. `confirm` is good for this, once, for five minutes. */
         ServerPlan: {
@@ -1769,6 +1851,9 @@ export interface components {
             left_out: string[];
             signs_in: boolean;
             login: components["schemas"]["ServerLogin"] | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         ServerSetupList: {
             file: string;
@@ -1869,6 +1954,9 @@ export interface components {
              * @constant
              */
             type: "step.model";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description The provider did not answer: it is asked again after a wait. Nothing of the reply had come yet. */
         StepRetry: {
@@ -1884,6 +1972,9 @@ export interface components {
              * @constant
              */
             type: "step.retry";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description A request goes out. `attempt` above 1 means: drop what came of `message` before, it is asked again. */
         StepStart: {
@@ -2027,6 +2118,9 @@ export interface components {
             attachments: components["schemas"]["File-Output"][];
             blob: string | null;
             note: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         /** @description One start of a call's tool. A call that was repeated after a crash has several. */
         ToolRun: {
@@ -2104,6 +2198,15 @@ export interface components {
              * @constant
              */
             type: "turn.end";
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
+        };
+        /** @description Why a turn failed. */
+        TurnError: {
+            message: string;
+            kind: string;
+            retryable: boolean;
         };
         TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["FileAdded"] | components["schemas"]["FilePartial"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
         TurnInfo: {
@@ -2114,6 +2217,28 @@ export interface components {
             live: boolean;
             started: number;
             usage: components["schemas"]["Usage"];
+            waits_for: string | null;
+            /** @default 0 */
+            rounds: number;
+            calls: components["schemas"]["CallInfo"][];
+            ended: number | null;
+            /** @default  */
+            finish: string;
+            /** @default  */
+            limit: string;
+            error: components["schemas"]["TurnError"] | null;
+            /** @default 0 */
+            trail_size: number;
+            /**
+             * @default [
+             *       0,
+             *       0
+             *     ]
+             */
+            answer_slice: [
+                number,
+                number
+            ];
         };
         TurnStart: {
             turn: string;
@@ -2220,6 +2345,9 @@ export interface components {
             started: number;
             retrying: string | null;
             arriving: components["schemas"]["FilePartial"] | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
         };
         UploadLimits: {
             upload: number;
@@ -2289,6 +2417,7 @@ export type Begun = components['schemas']['Begun'];
 export type CallAnswered = components['schemas']['CallAnswered'];
 export type CallAsked = components['schemas']['CallAsked'];
 export type CallEnd = components['schemas']['CallEnd'];
+export type CallInfo = components['schemas']['CallInfo'];
 export type CallInputDelta = components['schemas']['CallInputDelta'];
 export type CallInputEnd = components['schemas']['CallInputEnd'];
 export type CallInputStart = components['schemas']['CallInputStart'];
@@ -2397,6 +2526,8 @@ export type RuleDecision = components['schemas']['RuleDecision'];
 export type RuleList = components['schemas']['RuleList'];
 export type RuleView = components['schemas']['RuleView'];
 export type RunAgentInput = components['schemas']['RunAgentInput'];
+export type SaidInput = components['schemas']['Said-Input'];
+export type SaidOutput = components['schemas']['Said-Output'];
 export type ServerLogin = components['schemas']['ServerLogin'];
 export type ServerPlan = components['schemas']['ServerPlan'];
 export type ServerPromptList = components['schemas']['ServerPromptList'];
@@ -2430,6 +2561,7 @@ export type Totals = components['schemas']['Totals'];
 export type TraceView = components['schemas']['TraceView'];
 export type TreeView = components['schemas']['TreeView'];
 export type TurnEnd = components['schemas']['TurnEnd'];
+export type TurnError = components['schemas']['TurnError'];
 export type TurnEvent = components['schemas']['TurnEvent'];
 export type TurnInfo = components['schemas']['TurnInfo'];
 export type TurnStart = components['schemas']['TurnStart'];

@@ -19,6 +19,7 @@ export type {
   Question,
   Reasoning as ReasoningPart,
   RuleOutput as Rule,
+  SaidOutput as Said,
   TextOutput as TextPart,
   ToolResult,
   ToolView as ToolInfo,

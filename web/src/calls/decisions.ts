@@ -1,7 +1,7 @@
 /** What was decided about a call, in words: by which rule or grant, or by whom, when, and for how long. */
 
 import type { CallTrace, Wait } from "../api/generated";
-import { moment } from "../i18n/format";
+import { moment, saidIn } from "../i18n/format";
 import type { Words } from "../i18n/en";
 
 const VERDICTS = ["allow", "reject", "stop", "release", "withhold", "reply"] as const;
@@ -11,14 +11,14 @@ export function decisionsOf(call: CallTrace, words: Words): string[] {
   const waits = (call.waits ?? []).map((wait) => inWords(wait, words)).filter((line) => line !== "");
   const { because } = call;
   const byRule = because && because.kind !== "answer" ? [reason(because, words)] : [];
-  return [...byRule, ...waits, ...(call.limit ? [words.skippedBy(words.server(call.limit))] : [])];
+  return [...byRule, ...waits, ...(call.limit ? [words.skippedBy(words.server(saidIn(call, "limit")))] : [])];
 }
 
 function reason(because: NonNullable<CallTrace["because"]>, words: Words): string {
   const kinds: Record<string, string> = words.traceBecause;
-  const origin = because.origin ? ` (${words.server(because.origin)})` : "";
+  const origin = because.origin ? ` (${words.server(saidIn(because, "origin"))})` : "";
   const kind = kinds[because.kind] ?? because.kind;
-  return `${kind.charAt(0).toUpperCase()}${kind.slice(1)}: ${words.server(because.text)}${origin}`;
+  return `${kind.charAt(0).toUpperCase()}${kind.slice(1)}: ${words.server(saidIn(because, "text"))}${origin}`;
 }
 
 function inWords(wait: Wait, words: Words): string {

@@ -1,27 +1,24 @@
-/** A question in words: ours where the server's are its usual ones, else what it, a tool or a plugin wrote. */
+/** A question in words: ours where the server has only its usual ones, else what it, a tool or a plugin wrote. */
 
-import type { Kind, Question, Rule } from "../api/types";
+import type { Json, JsonObject, Question, Rule, Said } from "../api/types";
+import { saidIn, type Sentence } from "../i18n/format";
 import { t } from "../i18n/words.svelte";
 import { inField, isComposing } from "../parts/keys";
 import { visible } from "./visible";
 
-/** What the server writes where nobody else has words for it (`turn/steps/ask.py`). */
-const USUAL: Partial<Record<Kind, (tool: string) => string>> = {
-  approve: (tool) => `May ${tool} run with these arguments?`,
-  run: (tool) => `${tool} is ready: run it?`,
-  loop: (tool) => `${tool} was already called with these arguments. Run it again?`,
-  interrupted: (tool) => `The program stopped while ${tool} ran, so nobody knows how far it got. Run it again?`,
-  review: (tool) => `May the model see this result of ${tool}?`,
-};
+/** The values of a sentence of this code; nothing where it is another. */
+const valuesOf = (sentence: Sentence | Json, code: string): JsonObject | false =>
+  typeof sentence === "object" && (sentence as Said).code === code && (sentence as Said).values;
 
-export function inWords({ kind, tool, text, rules, diff, arguments: values }: Question): string {
-  const asked = rules.length ? text.replace(/ \(always would mean: [^]*\)$/, "") : text; // the page has its own list of rules
-  const usual = USUAL[kind]?.(tool);
-  const rest = usual !== undefined && asked.startsWith(usual) ? asked.slice(usual.length) : null;
-  if (rest === null) return visible((kind === "loop" ? t().server(asked) : asked) || t().asks[kind](tool));
+export function inWords(question: Question): string {
+  const { kind, tool, diff, arguments: values } = question;
+  const whole = saidIn(question, "text");
+  const { asked } = valuesOf(whole, "question.always") || { asked: whole }; // the page has its own list of rules
+  const { all } = valuesOf(asked as Sentence, "together") || { all: [asked] };
   const plain = Object.keys(values).length === 0;
   const ours = kind !== "approve" ? t().asks[kind] : diff ? t().asksChange : plain ? t().asksPlain : t().asks.approve;
-  return visible([ours(tool), rest.trim() && t().server(rest.trim())].join(" ").trim());
+  const said = (all as Sentence[]).map((one) => (valuesOf(one, `question.${kind}`) ? ours(tool) : t().server(one)));
+  return visible(said.join(" ").trim() || t().asks[kind](tool));
 }
 
 /** The letter that was typed, where it is not meant for a field or the browser. */

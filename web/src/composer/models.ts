@@ -1,15 +1,16 @@
 /** The models to choose from: those that are ready, then others, then the name as it was typed. */
 
 import type { Model, Provider } from "../api/types";
+import { saidIn, type Sentence } from "../i18n/format";
 
 export interface ModelChoice {
   /** Null: the one that is meant where none is named. */
   name: string | null;
   title: string;
-  provider: string;
+  provider: Sentence;
   model: Model | null;
   /** What keeps it from answering. */
-  missing: string | null;
+  missing: Sentence | null;
   chosen: boolean;
   typed: boolean;
 }
@@ -24,9 +25,9 @@ export function choicesOf(words: string, models: Model[], providers: Provider[],
     .map((model) => ({
       name: model.name,
       title: model.title || model.name,
-      provider: model.provider,
+      provider: saidIn(model, "provider"),
       model,
-      missing: model.ready ? null : (model.missing ?? model.provider),
+      missing: model.ready ? null : saidIn(model, model.missing ? "missing" : "provider"),
       chosen: model.name === chosen,
       typed: false,
     }));
@@ -41,8 +42,8 @@ function typed(name: string, known: Model[], providers: Provider[], chosen: stri
   const [, prefix] = /^([^/\s]+)\/\S+$/.exec(name) ?? [];
   const provider = providers.find((one) => one.name === prefix);
   if (!provider || known.some((model) => model.name === name)) return [];
-  const missing = provider.ready ? null : (provider.missing ?? provider.title);
-  return [{ name, title: name, provider: provider.title, model: null, missing, chosen: name === chosen, typed: true }];
+  const missing = provider.ready ? null : saidIn(provider, provider.missing ? "missing" : "title");
+  return [{ name, title: name, provider: saidIn(provider, "title"), model: null, missing, chosen: name === chosen, typed: true }];
 }
 
 /** Providers elsewhere that could answer, and of which nobody has named a model: they have to be asked for theirs. */

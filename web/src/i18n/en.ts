@@ -1,8 +1,9 @@
 /** The page in English. Its keys are the contract: another language that lacks one does not compile. */
 
 import type { ContextShare } from "../api/generated";
-import type { Mode } from "../api/types";
+import type { Mode, Said } from "../api/types";
 import { calls, many } from "./en/calls";
+import type { Sentence } from "./format";
 
 const turnStates: Record<string, string> = {
   idle: "Starting",
@@ -31,7 +32,7 @@ export const en = {
   ...calls,
   code: "en",
   /** What the server says, in the language of the page where that is known. */
-  server: (text: string) => text,
+  server: (sentence: Sentence): string => (sentence as Said).text ?? sentence,
   /** What our own tools say of themselves, likewise. */
   tool: (text: string) => text,
   // the frame

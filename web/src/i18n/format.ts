@@ -1,6 +1,13 @@
-/** Numbers, sizes and times as people read them. */
+/** Numbers, sizes and times as people read them, and where the server's sentences are. */
 
-import type { Usage } from "../api/types";
+import type { Said, Usage } from "../api/types";
+
+/** What the server says: a text alone, or with the code and the values by which a language says it in its own words. */
+export type Sentence = string | Said;
+
+/** The sentence in a field of what the server sent: with its code, where it has one. */
+export const saidIn = <K extends string>(of: { [key in K]: string | null } & { said?: Record<string, Said> | null }, field: K): Sentence =>
+  of.said?.[field] ?? of[field] ?? "";
 
 export function duration(seconds: number): string {
   if (seconds < 0.95) return `${Math.max(1, Math.round(seconds * 1000))} ms`;

@@ -1,9 +1,10 @@
 /** 页面的中文文字。 */
 
-import type { Mode } from "../api/types";
+import type { Json, Mode, Said } from "../api/types";
 import type { Words } from "./en";
 import { calls } from "./zh/calls";
-import { server } from "./zh/server";
+import type { Sentence } from "./format";
+import sentences from "./zh/sentences.json";
 import { tool } from "./zh/tools";
 
 const turnStates: Record<string, string> = {
@@ -32,7 +33,7 @@ const modeHints: Record<Mode, string> = {
 export const zh: Words = {
   ...calls,
   code: "zh",
-  server,
+  server: say,
   tool,
   newConversation: "新对话",
   untitled: "未命名的对话",
@@ -285,3 +286,21 @@ export const zh: Words = {
   palettePlaceholder: "搜索对话，或输入命令…",
   switchTheme: "切换浅色与深色",
 };
+
+/** 服务器说的话，按代码译成中文。没有代码或不认识的，显示英文原文。 */
+function say(sentence: Sentence): string {
+  if (typeof sentence === "string") return sentence;
+  const { code, text, values = {} } = sentence;
+  const template = (sentences as Record<string, string>)[code] ?? text;
+  const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
+  if (names.some((name) => values[name] === undefined)) return text; // 其他版本说的
+  return template.replace(/\{(\w+)\}/g, (place: string, name: string, at: number) => {
+    const told = shown(values[name] ?? "");
+    return at + place.length < template.length ? told.replace(/。$/, "") : told; // 句号只在句末
+  });
+}
+
+function shown(value: Json): string {
+  if (Array.isArray(value)) return value.map(shown).join(" ");
+  return typeof value === "object" ? say(value as Said) : String(value);
+}

@@ -91,15 +91,6 @@ class Catalog {
   inTheBox(chosen: ConversationSettings): boolean {
     return this.modelOf(chosen) === "local/smollm2";
   }
-
-  /** What a person should know of a model before they trust it. */
-  noteOf(model: string | undefined): string | null {
-    const name = model ?? this.defaultModel ?? this.me?.model?.name;
-    if (name !== undefined && name !== this.me?.model?.name) {
-      return this.models.find((item) => item.name === name)?.note ?? null;
-    }
-    return this.me?.model?.note ?? null;
-  }
 }
 
 export const catalog = new Catalog();

@@ -6,6 +6,7 @@ import * as api from "../api/calls";
 import type { EventOf, LiveEvent, TurnEvent } from "../api/events";
 import type { FilePart, Json, Message, Question, Summary, Tree, Turn, Usage } from "../api/types";
 import { rescue } from "../calls/unfinished";
+import { saidIn, type Sentence } from "../i18n/format";
 import { t } from "../i18n/words.svelte";
 import { Fold } from "./fold";
 import { perFrame } from "./frame";
@@ -27,19 +28,19 @@ export interface Arriving {
 /** The provider is asked again, at this time in seconds; 0 where that is not known. */
 export interface Retry {
   at: number;
-  reason: string;
+  reason: Sentence;
 }
 export type TurnView = Turn & {
   usage?: Usage;
-  error?: string | null;
+  error?: Sentence | null;
   /** The limit it ended at, in the server's words. */
-  limit?: string | null;
+  limit?: Sentence | null;
   retry?: Retry | null;
 };
 export interface Note {
   id: number;
   turn: string;
-  text: string;
+  text: Sentence;
 }
 
 const LOG_KEPT = 200_000;
@@ -104,14 +105,14 @@ export class ConversationView {
     const turn = this.messages.get(this.path.at(-1) ?? "")?.turn;
     if (!turn || this.running) return null;
     const ended = this.turns.get(turn);
-    return ended ? (ended.limit ?? null) : this.limitOf(turn);
+    return ended ? ended.limit || null : this.limitOf(turn);
   });
 
   /** After a reload its answer tells; where there is none, its calls tell that there was a limit. */
-  private limitOf(turn: string): string | null {
+  private limitOf(turn: string): Sentence | null {
     const messages = this.path.flatMap((id) => this.messages.get(id) ?? []).filter((message) => message.turn === turn);
-    const limit = messages.at(-1)?.metadata["limit"];
-    if (typeof limit === "string") return limit;
+    const told = messages.at(-1)?.metadata;
+    if (told?.["limit"]) return saidIn(told as { limit: string }, "limit");
     return messages.some(({ parts }) => parts.some((part) => part.type === "call" && part.state === "skipped")) ? "" : null;
   }
 
@@ -184,8 +185,8 @@ export class ConversationView {
     for (const message of tree.messages) this.put(message);
     for (const id of asked) if (!tree.questions.some((question) => question.id === id)) rescue(id);
     for (const turn of tree.turns) {
-      const retry = turn.retrying === null ? null : { at: 0, reason: turn.retrying };
-      this.turns.set(turn.id, { ...turn, retry });
+      const reason = saidIn(turn, "retrying");
+      this.turns.set(turn.id, { ...turn, retry: reason ? { at: 0, reason } : null });
       if (turn.arriving) this.arrives(turn.id, turn.arriving);
     }
     for (const question of tree.questions) this.questions.set(question.id, question);
@@ -205,8 +206,8 @@ export class ConversationView {
     return tree.turns.find(({ id }) => id === begun?.turn)?.id ?? null;
   }
 
-  private note(turn: string, text: string): void {
-    this.notes = [...this.notes.slice(-20), { id: ++this.noteCount, turn, text }];
+  private note(turn: string, text: Sentence): void {
+    if (text) this.notes = [...this.notes.slice(-20), { id: ++this.noteCount, turn, text }];
   }
 
   /** A message that this page knows before the stream tells of it. */
@@ -248,10 +249,10 @@ export class ConversationView {
         break;
       case "step.retry":
         this.arriving.delete(turn);
-        this.changeTurn(turn, { retry: { at: Date.now() / 1000 + event.seconds, reason: event.reason } });
+        this.changeTurn(turn, { retry: { at: Date.now() / 1000 + event.seconds, reason: saidIn(event, "reason") } });
         break;
       case "step.model":
-        if (event.reason) this.note(turn, event.reason);
+        this.note(turn, saidIn(event, "reason"));
         break;
       case "message.added":
         this.flush();
@@ -259,7 +260,7 @@ export class ConversationView {
         break;
       case "notice":
         if (event.kind === "title") break; // the summary brings it
-        this.note(turn, event.text);
+        this.note(turn, saidIn(event, "text"));
         break;
       case "call.asked":
         if (event.whole) this.questions.set(event.question, event.whole);
@@ -310,8 +311,8 @@ export class ConversationView {
   private ended(turn: string, event: EventOf<"turn.end">): void {
     this.flush();
     this.arriving.delete(turn);
-    const { state, usage, error, limit } = event;
-    this.changeTurn(turn, { state, live: false, usage, error, limit });
+    const { state, usage } = event;
+    this.changeTurn(turn, { state, live: false, usage, error: saidIn(event, "error"), limit: saidIn(event, "limit") });
     this.forgetQuestions((question) => question.turn === turn);
   }
 

@@ -77,7 +77,7 @@ export class Draft {
         break;
       case "call.input.start":
         this.calls.set(event.call, this.parts.length);
-        this.parts.push(emptyCall(event.call, event.tool, event.provider_id));
+        this.parts.push(emptyCall(event));
         break;
       case "call.input.delta":
         this.change(event.call, (call) => ({ partial: (call.partial ?? "") + event.text }));
@@ -129,7 +129,7 @@ export class Draft {
       case "error":
         if (this.head.finish && this.head.finish !== "error") break; // this reply was whole: another message tells of it
         this.open.clear();
-        this.parts.push({ type: "error", message: event.message, kind: event.kind, retryable: event.retryable });
+        this.parts.push({ type: "error", message: event.message, kind: event.kind, retryable: event.retryable, said: event.said });
         break;
     }
   }
@@ -196,9 +196,9 @@ function emptyText(): TextPart {
   return { type: "text", text: "", citations: [], phase: null };
 }
 
-function emptyCall(id: string, tool: string, provider_id: string | null): CallPart {
-  const later = { raw: null, result: null, signature: null, signed_by: null, original: null, format: "", guessed: false, started: null, ended: null };
-  return { type: "call", id, tool, arguments: {}, state: "pending", provider_id, ...later, partial: "" };
+function emptyCall({ call: id, tool, provider_id, format, guessed }: Extract<TurnEvent, { type: "call.input.start" }>): CallPart {
+  const later = { raw: null, result: null, signature: null, signed_by: null, original: null, started: null, ended: null };
+  return { type: "call", id, tool, arguments: {}, state: "pending", provider_id, format, guessed, ...later, partial: "" };
 }
 
 /** What every message has, whoever wrote it. */

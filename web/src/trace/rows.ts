@@ -2,7 +2,7 @@
 
 import type { CallTrace, RequestTrace, TraceView, Wait } from "../api/generated";
 import type { Kind } from "../api/types";
-import { cost, count, duration, total } from "../i18n/format";
+import { cost, count, duration, total, saidIn } from "../i18n/format";
 import type { Words } from "../i18n/en";
 import { traceWords } from "./words";
 
@@ -109,11 +109,11 @@ function aboutCall(call: CallTrace, words: Words): string[] {
   if (because) {
     const reasons: Record<string, string> = words.traceBecause;
     const kind = reasons[because.kind];
-    const origin = because.origin ? ` (${words.server(because.origin)})` : "";
-    const text = words.server(because.text);
+    const origin = because.origin ? ` (${words.server(saidIn(because, "origin"))})` : "";
+    const text = words.server(saidIn(because, "text"));
     about.push(kind ? `${kind}: ${text}${origin}` : text);
   }
-  if (call.limit) about.push(words.server(call.limit));
+  if (call.limit) about.push(words.server(saidIn(call, "limit")));
   return about;
 }
 

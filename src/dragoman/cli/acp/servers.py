@@ -101,7 +101,7 @@ async def settle_by_rules(
     services = runtime.services
     authority = Authority(
         rules=services.rules,
-        bounds=services.bounds,
+        bounds=[*services.bounds, *services.later_denials(())],
         grants=await load_grants(services, conversation, _folder(runtime)),
     )
     asked = []
@@ -126,7 +126,6 @@ async def remember(runtime: Runtime, source: HeldSource, action: Action) -> None
     rule = Rule(PERMISSION, literal(source.pattern), action)
     at = runtime.services.clock()
     await runtime.store.add_grant(Grant(new_id("grant"), rule, None, at, None, _folder(runtime)))
-    runtime.services.grants.forget()
 
 
 def _pattern(server: McpServer) -> str:

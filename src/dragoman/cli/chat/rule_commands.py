@@ -48,7 +48,6 @@ async def _give(session: Session, argument: str, action: Action) -> None:
         if same and earlier.rule.action != action and earlier.conversation in (None, grant.conversation):
             await session.runtime.revoke(earlier.id)
     await session.runtime.store.add_grant(grant)
-    services.grants.forget()
     session.notify(f"{describe_grant(grant)}; /grants lists what holds, and takes it back")
 
 

@@ -19,8 +19,10 @@ from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, DragomanError
 from dragoman.runtime import Runtime
 from dragoman.store.store import Queued, Store
+from dragoman.turn.drivers.load import needs_of
 
 _TURN = "turn_"
+_BEFORE = "the turn before it"
 
 
 @asynccontextmanager
@@ -107,21 +109,24 @@ def add_to_queue(name: str, message: str, settings: Settings) -> None:
 
 
 def list_queue(name: str | None, settings: Settings, *, as_json: bool) -> None:
-    async def read() -> list[Queued]:
+    async def read() -> list[tuple[Queued, str]]:
         async with open_store(settings) as runtime:
             where = (await find_conversation(runtime.store, name)).id if name is not None else None
-            return await runtime.store.queued(conversation=where)
+            may_begin = await runtime.store.queue()
+            found = await runtime.store.queued(conversation=where)
+            return [(one, needs_of(one) if one.turn in may_begin else _BEFORE) for one in found]
 
     found = asyncio.run(read()) if name is not None or store_of(settings).is_there else []
     if as_json:
         rows: list[JsonValue] = [
-            {"turn": one.turn, "conversation": one.conversation, "text": one.message.text} for one in found
+            {"turn": one.turn, "conversation": one.conversation, "text": one.message.text, "waits_for": why}
+            for one, why in found
         ]
         print_json(rows, indent=2)
         return
     print_table(
-        ("turn", "conversation", "message"),
-        [(one.turn, one.conversation, one_line(one.message.text, 80)) for one in found],
+        ("turn", "conversation", "message", "waits for"),
+        [(one.turn, one.conversation, one_line(one.message.text, 80), why) for one, why in found],
     )
     if not found:
         print("Nothing waits for its turn.", file=sys.stderr)

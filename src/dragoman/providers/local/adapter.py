@@ -9,6 +9,7 @@ import hashlib
 from pathlib import Path
 
 from dragoman.errors import ConfigError
+from dragoman.sentences import sentence
 
 IN_THE_PACKAGE = "smollm2-tools.gguf"
 SHA256 = "4e85218347a6c1808664e049c0ee4e79cd9ab63220b6860da14a9c87d1603de3"
@@ -29,6 +30,6 @@ def check_hash(file: Path) -> None:
         with file.open("rb") as data:
             digest = hashlib.file_digest(data, "sha256").hexdigest()
     except FileNotFoundError:
-        raise ConfigError(f"{file} is missing: install Dragoman again") from None
+        raise ConfigError(sentence("local.missing", file=file)) from None
     if digest != SHA256:
-        raise ConfigError(f"{file} is not the file that came with Dragoman: install it again")
+        raise ConfigError(sentence("local.damaged", file=file))

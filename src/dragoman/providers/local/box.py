@@ -20,6 +20,7 @@ from dragoman.providers.local.prefill import Prefill
 from dragoman.providers.local.server import CONTEXT, LlamaServer
 from dragoman.providers.local.trained import SLOTS, TRAINED_CONTEXT, WORK, TrainedModel
 from dragoman.providers.local.weights import Progress, cache_folder, fetch
+from dragoman.sentences import sentence
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS, Endpoint
@@ -40,10 +41,7 @@ def server_of(
     named = file or (model if model.lower().endswith(".gguf") else None)
     given = Path(named).expanduser() if named is not None else None
     if given is None and model != IN_THE_BOX:
-        raise ConfigError(
-            f"there is no local/{model}: the model in the box is local/{IN_THE_BOX}, "
-            "and any other file is local/PATH.gguf"
-        )
+        raise ConfigError(sentence("local.unknown", model=model, box=IN_THE_BOX))
 
     async def found() -> Path:
         return await quicker_copy(await fetch(progress=progress)) if given is None else given
@@ -127,5 +125,5 @@ class BoxedModel:
             async with response:
                 answer = from_json(await read_bounded(response, seconds=None))
         except (OSError, client_error(), ValueError) as error:
-            raise ProviderError(f"the local server does not answer: {error}", kind="unreachable") from error
+            raise ProviderError(sentence("local.no_answer", error=error), kind="unreachable") from error
         return answer if isinstance(answer, dict) else {}

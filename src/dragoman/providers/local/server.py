@@ -19,6 +19,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
 from dragoman.errors import ConfigError
+from dragoman.sentences import sentence
 
 PostJson: TypeAlias = Callable[[str, dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
 
@@ -106,13 +107,13 @@ class LlamaServer:
 
     async def _start(self) -> Address:
         if not can_serve():
-            raise ConfigError("a local model needs xllamacpp: pip install xllamacpp")
+            raise ConfigError(sentence("local.needs_package"))
         file = await self._file()
         if not file.is_file():
-            raise ConfigError(f"there is no model file {file}")
+            raise ConfigError(sentence("local.no_file", file=file))
         adapter = self._adapter() if self._adapter is not None else None
         if adapter is not None and not adapter.is_file():
-            raise ConfigError(f"there is no adapter file {adapter}")
+            raise ConfigError(sentence("local.no_adapter", adapter=adapter))
         if self.states is not None:
             self.states = _folder(self.states)
         self.fingerprint = _fingerprint(file, adapter)
@@ -149,12 +150,12 @@ class LlamaServer:
             async with asyncio.timeout(_SECONDS):
                 line = await process.stdout.readline()
         except TimeoutError:
-            raise ConfigError(f"{file.name} was not loaded within {_SECONDS:g} s") from None
+            raise ConfigError(sentence("local.slow", file=file.name, seconds=_SECONDS)) from None
         except ConnectionError:
             line = b""
         answer = from_json(line) if line else {"error": "llama.cpp cannot make sense of it"}
         if "address" not in answer:
-            raise ConfigError(f"{file} cannot be served: {answer['error']}")
+            raise ConfigError(sentence("local.not_served", file=file, error=answer["error"]))
         return Address(f"{answer['address']}/v1", key)
 
 

@@ -27,6 +27,7 @@ from dragoman.messages.events import Event
 from dragoman.messages.media import is_text, media_type
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
+from dragoman.sentences import sentence
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.bodies import write_large
 from dragoman.wire.media_options import check_media_options
@@ -97,8 +98,12 @@ class SpeechModel:
         for file in files:
             if not is_text(file) and media_type(file) != "audio/wav":
                 raise BadRequest(
-                    f"{file.name or 'the recording'} is {file.media_type}, and {self.name} hears WAV files "
-                    "alone: convert it, or choose another model that listens"
+                    sentence(
+                        "sound.not_wav",
+                        file=file.name or "the recording",
+                        media_type=file.media_type,
+                        name=self.name,
+                    )
                 )
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
@@ -117,7 +122,7 @@ class SpeechModel:
 
 def _bounded(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
     if len(str(body.get("input", ""))) > LONGEST_TEXT:
-        raise BadRequest(f"this voice speaks {LONGEST_TEXT:,} characters at a time: send it in pieces")
+        raise BadRequest(sentence("speech.too_long", most=LONGEST_TEXT))
     return body
 
 
@@ -157,7 +162,7 @@ async def _frames(process: Process) -> AsyncGenerator[bytes, None]:
         else:
             yield line
     if await process.wait() != 0:
-        raise ProviderError("the program on this machine ended before its answer did", kind="server")
+        raise ProviderError(sentence("local.ended"), kind="server")
 
 
 speech_model = {name: partial(SpeechModel, program) for name, program in PROGRAMS.items()}

@@ -33,13 +33,13 @@ from dragoman.providers.local.transcript import (
     token_estimate,
     tool_lines,
 )
+from dragoman.sentences import sentence
 from dragoman.wire.lowering import result_text
 from dragoman.wire.wire import Model, begins_reply
 
 ANSWER = 256  # tokens of an answer, unless the request says otherwise
 CALLS = 600  # tokens of calls and their arguments
-CUT = f"the answer was ended after {ANSWER} tokens: `max_tokens` sets another limit"
-WAITS = "{tool} is not called yet: its text has to be found first. Ask again if it is not called after that"
+CUT = sentence("local.cut", most=ANSWER)
 LONGEST_SHOWN = 4000  # characters of results that become the answer
 SYSTEM = "You are a small, friendly assistant. Answer in one or two short sentences."
 LONGEST_SYSTEM = 600  # characters: a longer one it cannot follow in free talk
@@ -156,7 +156,7 @@ class TrainedModel:
                 yield from text_events(_results(done))
                 return
             yield from call_events(calls, reply)
-            yield from (Notice(WAITS.format(tool=tool), "waits") for tool in waiting)
+            yield from (Notice(sentence("local.waits", tool=tool), "waits") for tool in waiting)
         elif decoder.word == SHOW and not done:
             yield from text_events(f"{decoder.answer}\n\n{_abilities(request.tools)}")
         elif decoder.word == SHOW:

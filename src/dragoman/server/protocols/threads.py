@@ -22,7 +22,7 @@ from dragoman.messages.ids import derived_id, new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, Reasoning, Text
 from dragoman.server.context import Context
-from dragoman.store.store import TurnRow
+from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.facts import TurnOptions
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.live.log import Snapshot
@@ -94,6 +94,7 @@ async def say(
     content: Sequence[Part],
     options: TurnOptions,
     mark: str,
+    key: SendKey | None = None,
 ) -> TurnRow:
     """A message in the conversation of this name, and the turn that answers it: below the answer that stands
     before it. Where nothing stands before it, it takes the place of the first one there was. By its `mark` a
@@ -103,18 +104,20 @@ async def say(
     if conversation is None:
         conversation = await begin_conversation(context, person, name, protocol, before)
         try:
-            return await _send(context, conversation, content, None, options=options, metadata=metadata)
+            return await _send(
+                context, conversation, content, None, options=options, metadata=metadata, key=key
+            )
         except DragomanError:
             if not await context.runtime.store.turns(conversation):
                 await context.runtime.delete(conversation)  # nothing can be said in it
             raise
     await stop_what_was_left(context, conversation)
     if not before and (old := await _first_message(context, conversation)) is not None:
-        turn = await context.runtime.commands.edit(old, content, options=options, metadata=metadata)
+        turn = await context.runtime.commands.edit(old, content, options=options, metadata=metadata, key=key)
         context.publisher.changed(conversation)
         return await context.runtime.store.turn(turn)
     parent = await _last_known(context, person, conversation, before)
-    return await _send(context, conversation, content, parent, options=options, metadata=metadata)
+    return await _send(context, conversation, content, parent, options=options, metadata=metadata, key=key)
 
 
 async def find_asked(
@@ -159,9 +162,10 @@ async def _send(
     *,
     options: TurnOptions,
     metadata: dict[str, JsonValue],
+    key: SendKey | None,
 ) -> TurnRow:
     turn = await context.runtime.commands.send(
-        conversation, content, parent=parent, options=options, metadata=metadata
+        conversation, content, parent=parent, options=options, metadata=metadata, key=key
     )
     context.publisher.changed(conversation)
     return await context.runtime.store.turn(turn)

@@ -6,6 +6,7 @@ from starlette.responses import PlainTextResponse
 
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
+from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
 from dragoman.server.api_router import api_router
 from dragoman.server.context import Person, TheContext
@@ -52,7 +53,7 @@ async def deliver(context: TheContext, person: Person, id: str, body: bodies.Res
     """The result of a call that the client ran. The first one counts."""
     await context.call(id, person)
     if not body.model_fields_set & {"text", "value"}:
-        raise BadRequest("a result is a text or a value: there is neither")
+        raise BadRequest(sentence("result.neither"))
     text = body.text if body.text is not None else canonical(body.value)
     await context.runtime.commands.deliver(id, ToolResult(text, value=body.value), failed=body.failed)
     return shapes.Done()

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, NotFound, Unreadable
+from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
 from dragoman.server.api_router import api_router
 from dragoman.server.context import Context, Person, TheContext
@@ -27,7 +28,7 @@ from dragoman.turn.settings import known
 
 router = api_router("conversations")
 _MARKS = str.maketrans("«»", "\x02\x03")
-_NO_CURSOR = "`before` is no cursor: take `next` of the page before"
+_NO_CURSOR = sentence("page.no_cursor")
 
 
 @router.get("/conversations")
@@ -163,9 +164,9 @@ async def import_conversation(
     try:
         data = await asyncio.to_thread(from_json, raw)  # it may be long
     except ValueError as error:
-        raise BadRequest(f"this is no JSON: {error}") from error
+        raise BadRequest(sentence("export.no_json", error=error)) from error
     if not isinstance(data, dict):
-        raise BadRequest("an export is a JSON object")
+        raise BadRequest(sentence("export.no_object"))
     made = await context.runtime.import_conversation(data, user=context.user(person))
     context.publisher.changed(made.id)
     return await _line(context, made.id)

@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.parts import File
+from dragoman.sentences import sentence
 from dragoman.server.api_router import api_router
 from dragoman.server.context import Person, TheContext
 
@@ -45,7 +46,7 @@ async def upload(
     blob, size = await context.runtime.store.put_blob_pieces(request.stream())
     if not size:
         # of several files, somebody wants to know which
-        raise BadRequest(f"the file {name!r} is empty" if name else "the file is empty")
+        raise BadRequest(sentence("file.named_empty", name=name) if name else sentence("file.empty"))
     await context.runtime.store.add_upload(blob, person, time.time())
     return File(type, blob=blob, name=name, size=size)
 

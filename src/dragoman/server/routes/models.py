@@ -19,6 +19,7 @@ from dragoman.providers.models import Models
 from dragoman.providers.prices import price_of
 from dragoman.providers.sign_in import reach
 from dragoman.redaction import redact_text
+from dragoman.sentences import sentence
 from dragoman.server import shapes
 from dragoman.server.api_router import api_router
 from dragoman.server.context import Person, TheContext
@@ -66,7 +67,9 @@ async def models_of(context: TheContext, person: Person, provider: str) -> shape
         listed = await list_models(find.client, endpoint)
         find.note_types({f"{provider}/{one.id}": one.type for one in listed if one.type is not None})
     except DragomanError as error:
-        raise BadRequest(redact_text(f"{named.title or provider}: {error}", secrets)) from None
+        raise BadRequest(
+            redact_text(sentence("models.failed", provider=named.title or provider, error=error), secrets)
+        ) from None
     views = await asyncio.to_thread(
         lambda: [_view(find, named, one.id, missing=None, context=one.context) for one in listed]
     )

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from dragoman.conversation.tree import LOCAL
 from dragoman.messages.spending import Spending, dimensions, group
 from dragoman.plugins.limits import RoundLimit
+from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
 from dragoman.server.api_router import api_router
 from dragoman.server.auth import Auth
@@ -61,7 +62,7 @@ async def usage(
     `everybody` is for whoever runs the server.
     """
     if everybody and person != LOCAL:
-        raise HTTPException(403, "what others spent is for whoever runs the server to see")
+        raise HTTPException(403, sentence("usage.of_others"))
     store, names = context.runtime.store, dimensions(by)
     rows = group(await store.spending(since, None if everybody else person), names) if names else []
     mine = await store.spending(user=person)
@@ -104,7 +105,7 @@ async def login(request: Request, body: bodies.Credentials) -> Response:
     auth: Auth = request.app.state.auth
     person = await auth.sign_in(body.password, request)
     if person is None:
-        raise HTTPException(401, "that is not the password")
+        raise HTTPException(401, sentence("sign_in.wrong"))
     response = JSONResponse({"user": person})
     await auth.set_cookie(response, person, request)
     return response

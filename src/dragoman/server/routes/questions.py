@@ -93,7 +93,8 @@ async def rules(context: TheContext, person: Person) -> shapes.RuleList:
     """The rules of the settings, with file and line, and those of agents."""
     services = context.runtime.services
     named = [shapes.RuleView(rule, agent.name) for agent in services.agents.values() for rule in agent.rules]
-    return shapes.RuleList([*map(shapes.RuleView, services.rules), *named])
+    given = [*services.rules, *services.later_denials(())]
+    return shapes.RuleList([*map(shapes.RuleView, given), *named])
 
 
 @router.get("/rules/decision")
@@ -116,10 +117,11 @@ async def decision(
         one.rule
         for one in await context.runtime.grants(user=person)
         if one.conversation in (None, conversation)
-        and one.workspace in folders
+        and (one.workspace in folders or one.rule.action == "deny")
         and (one.expires is None or one.expires > now)
     ]
-    decided = decide_with_grants(permission, (pattern,) if pattern else (), services.rules, granted)
+    rules = [*services.rules, *services.later_denials(())]
+    decided = decide_with_grants(permission, (pattern,) if pattern else (), rules, granted)
     return shapes.RuleDecision(decided.action, decided.rule)
 
 

@@ -8,7 +8,7 @@ from dragoman.errors import NotFound, TurnBusy
 from dragoman.server import bodies, shapes
 from dragoman.server.api_router import api_router
 from dragoman.server.context import Context, Person, TheContext
-from dragoman.server.views import queue_of
+from dragoman.server.views import queue_of, queued_turns
 
 router = api_router("turns")
 
@@ -43,7 +43,8 @@ async def change_queued(
     if changed is None:
         raise TurnBusy(id)
     context.publisher.queue_changed(changed.conversation)
-    return shapes.QueuedTurn(id, changed.message)
+    (queued,) = await queued_turns(context.runtime, [changed])
+    return queued
 
 
 @router.delete("/turns/{id}/steering/{message}", status_code=204)

@@ -12,29 +12,32 @@ from dragoman.errors import DragomanError, TurnEnded, Unreadable
 from dragoman.messages.usage import Usage
 from dragoman.server import bodies, shapes
 from dragoman.server.api_router import api_router
-from dragoman.server.context import Context, Person, TheContext
+from dragoman.server.context import Context, Key, Person, TheContext
 from dragoman.server.routes.events import LastEventId, stream_of
 from dragoman.server.stream import OVER, EventStream, follow_turn
 from dragoman.server.stream_events import TurnEvent
-from dragoman.server.views import state_of
+from dragoman.server.views import queued_turns, state_of
 from dragoman.store.store import TurnRow
 from dragoman.turn.context_use import ContextUse
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import replay
+from dragoman.turn.result import result_of
 
 router = api_router("turns")
 _PLACE = re.compile(rf"^([0-9]{{1,18}}|{OVER})$")  # the id of an event of a turn
 
 
 @router.post("/conversations/{id}/turns", status_code=202)
-async def send(context: TheContext, person: Person, id: str, body: bodies.NewTurn) -> shapes.Begun:
+async def send(
+    context: TheContext, person: Person, id: str, body: bodies.NewTurn, key: Key = None
+) -> shapes.Begun:
     """Say something. The turn runs whether anybody watches or not. 409 where this branch is busy."""
     await context.check_owner(id, person)
     await context.check_files(body.content(), person)
     options = body.turn_options()
     turn = await context.runtime.commands.send(
-        id, body.content(), parent=body.parent, queue=body.queue, options=options
+        id, body.content(), parent=body.parent, queue=body.queue, options=options, key=key
     )
     begun = await context.begun(turn)
     if begun.message is None:
@@ -45,11 +48,15 @@ async def send(context: TheContext, person: Person, id: str, body: bodies.NewTur
 
 @router.get("/turns/{id}")
 async def turn(context: TheContext, person: Person, id: str) -> shapes.TurnInfo:
-    """Its state and usage. `queued` means that it waits for the turn before it, for a worker, or for a place
-    under a limit; `interrupted`, that nobody runs it: it can be continued, or cancelled."""
+    """Its state and usage. `queued` means that it waits for the turn before it, for a worker, for a place
+    under a limit, or for what `waits_for` says; `interrupted`, that nobody runs it: it can be continued, or
+    cancelled."""
     if (waiting := await context.queued(id, person)) is not None:
-        message = waiting.message
-        return shapes.TurnInfo(id, waiting.conversation, message.id, "queued", True, message.created, Usage())
+        (queued,) = await queued_turns(context.runtime, [waiting])
+        message, why = waiting.message, queued.waits_for
+        return shapes.TurnInfo(
+            id, waiting.conversation, message.id, "queued", True, message.created, Usage(), why
+        )
     return await _info(context, await context.turn(id, person))
 
 
@@ -151,13 +158,23 @@ async def steer(context: TheContext, person: Person, id: str, body: bodies.Messa
 
 
 async def _info(context: Context, row: TurnRow) -> shapes.TurnInfo:
-    """Also of a turn whose facts cannot be read: what it used is not known then."""
+    """Also of a turn whose facts cannot be read: its rounds, calls and usage are unknown then."""
     state = await state_of(context.runtime, row)
+    info = shapes.TurnInfo(row.id, row.conversation, row.message, state, row.live, row.created, Usage())
     try:
-        usage = replay(await _facts(context, row.id)).usage
+        turn = replay(await _facts(context, row.id))
+        snapshot = await context.runtime.turn(row.id).snapshot()
     except DragomanError:
-        usage = Usage()
-    return shapes.TurnInfo(row.id, row.conversation, row.message, state, row.live, row.created, usage)
+        return info
+    result = result_of(row.id, turn, snapshot.messages, None)
+    tools = {call.id: call.tool for message in snapshot.messages for call in message.calls}
+    info.usage, info.rounds = turn.usage, turn.rounds
+    info.calls = [shapes.CallInfo(id, tools.get(id, ""), call.state) for id, call in turn.calls.items()]
+    info.ended, info.finish, info.limit = turn.ended or None, result.finish, turn.limit
+    if (failed := turn.error) is not None:
+        info.error = shapes.TurnError(failed.error, failed.kind, failed.retryable)
+    info.trail_size, info.answer_slice = result.trail_size, result.answer_slice
+    return info
 
 
 async def _facts(context: Context, turn: str) -> list[Fact]:

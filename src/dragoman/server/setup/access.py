@@ -9,15 +9,16 @@ from starlette.exceptions import HTTPException
 
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
+from dragoman.sentences import sentence
 from dragoman.server.context import Person, TheContext
 from dragoman.server.setup.own_settings import OwnSettings
 
 
 async def own_settings_of(context: TheContext, person: Person) -> OwnSettings:
     if person != LOCAL:
-        raise HTTPException(403, "setting this server up is for whoever runs it")
+        raise HTTPException(403, sentence("setup.not_yours"))
     if context.own_settings is None:
-        raise ConfigError("this server is part of another program, and is set up there")
+        raise ConfigError(sentence("setup.embedded"))
     return context.own_settings
 
 

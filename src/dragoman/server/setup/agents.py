@@ -13,6 +13,7 @@ from typing import Any
 from dragoman.config.build import agent_of, check_model
 from dragoman.errors import ConfigError, NotFound
 from dragoman.runtime import Runtime
+from dragoman.sentences import sentence
 from dragoman.server.setup.bodies import AgentBody
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.setup.shapes import AgentSetup, AgentSetupList
@@ -31,15 +32,13 @@ async def put_agent(runtime: Runtime, own: OwnSettings, name: str, body: AgentBo
     """A new one, or another text for one that stands in the person's own file; what the form does not show,
     such as its limits, stays. It holds from the next turn on."""
     if not _NAME.fullmatch(name):
-        raise ConfigError("the name of an agent is letters, digits, - and _, at most 40 of them")
+        raise ConfigError(sentence("agent.name"))
     async with own.changing_agents:
         others = {**runtime.services.agents}
         if name in others:
             _check_own(own, name)
         elif name in own.tables("agents"):
-            raise ConfigError(
-                f"agent {name} was written into {own.short(own.file)} since the start: edit it there"
-            )
+            raise ConfigError(sentence("agent.written_since", name=name, file=own.short(own.file)))
         table = _table(body, own.tables("agents").get(name, {}))
         agent = _agent(own, name, table)
         _check_tools(runtime, agent)
@@ -56,16 +55,16 @@ async def remove_agent(runtime: Runtime, own: OwnSettings, name: str) -> None:
             raise NotFound("agent", name)
         _check_own(own, name)
         if working := await turns_of_agent(runtime.services, name):
-            raise ConfigError(
-                f"agent {name} works in {len(working)} turns that are not over: wait, or stop them"
-            )
+            raise ConfigError(sentence("agent.working", name=name, count=len(working)))
         left = [agent for agent in runtime.services.agents.values() if agent.name != name]
         await _use(runtime, left, partial(own.remove, "agents", name))
 
 
 def _check_own(own: OwnSettings, name: str) -> None:
     if not own.has("agents", name):
-        raise ConfigError(f"agent {name} is in {own.origin(f'agents.{name}') or 'a program'}: edit it there")
+        raise ConfigError(
+            sentence("agent.elsewhere", name=name, place=own.origin(f"agents.{name}") or "a program")
+        )
 
 
 async def _use(runtime: Runtime, agents: Sequence[Agent], write: Callable[[], None]) -> None:
@@ -101,8 +100,8 @@ def _check_tools(runtime: Runtime, agent: Agent) -> None:
     for name in agent.tools or ():
         if name not in known and name.partition(".")[0] not in servers:
             near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else "the tools of a conversation list them"
-            raise ConfigError(f"there is no group or tool {name!r}: {hint}")
+            hint = sentence("hint.did_you_mean", near=near[0]) if near else sentence("agent.listed_tools")
+            raise ConfigError(sentence("agent.unknown_tool", name=name, hint=hint))
 
 
 def _view(own: OwnSettings, agent: Agent) -> AgentSetup:

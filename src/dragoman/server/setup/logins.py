@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from dragoman.background import Background
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.redaction import redact_text
+from dragoman.sentences import sentence
 from dragoman.server.setup.bodies import Returned
 from dragoman.server.setup.shapes import LoginState, ServerLogin
 from dragoman.tools.mcp.servers import McpServer
@@ -63,7 +64,7 @@ class ServerLogins:
                 login.take(returned)
                 await asyncio.wait({login.over}, timeout=_TO_THE_END)
                 return login.view()
-        raise BadRequest("no sign-in waits for this: it is over, was called off, or the server is a new one")
+        raise BadRequest(sentence("login.gone"))
 
     async def call_off(self, name: str) -> None:
         if (login := self._latest.pop(name, None)) is not None:
@@ -177,19 +178,22 @@ class _Login:
             await in_thread(keep)
             self._end("done" if works else "failed", trial.error)
         elif works:
-            self._end("unneeded", 'take auth = "oauth" out of its settings' if self._said else "")
+            self._end("unneeded", sentence("login.not_needed") if self._said else "")
         else:
             self._end("failed", trial.error)
 
     def _end(self, state: LoginState, error: str = "") -> None:
         """The first reason is the one that counts."""
         if self._state not in ("refused", "failed", "timed_out"):
-            self._state, self._error = state, redact_text(error[:_LONGEST])
+            self._state, self._error = (
+                state,
+                redact_text(error if len(error) <= _LONGEST else error[:_LONGEST]),
+            )
 
     async def _show(self, url: str) -> None:
         parts = web_address(url)
         if parts is None:
-            raise ConfigError("the address of the sign-in is none that a browser should open")
+            raise ConfigError(sentence("login.address"))
         self._url, self._key = url, parse_qs(parts.query)["state"][-1].encode()
         self._answer = asyncio.get_running_loop().create_future()
         self._state = "waiting"

@@ -18,6 +18,7 @@ from dragoman.config.settings import Settings, user_file, user_folder
 from dragoman.config.trust.contents import hash_of
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog
+from dragoman.sentences import sentence
 from dragoman.server.setup.confirmations import Confirmations
 from dragoman.server.setup.logins import ServerLogins
 from dragoman.store.address import StoreFile
@@ -92,7 +93,7 @@ class OwnSettings:
         """NotFound where it stands in another file, or nowhere: that one is the person's to edit."""
         with self._writing:
             if name not in self.tables(section):
-                raise NotFound(section, name, f"it is not in {self.file.name}")
+                raise NotFound(section, name, sentence("hint.not_in_file", file=self.file.name))
             self._write(without_table(read_text(self.file), section, name, self.file))
 
     def catalog(self) -> Catalog:
@@ -125,11 +126,9 @@ class OwnSettings:
         """The server that a table describes. ConfigError where it is none, or its name is taken."""
         server = parse_server(dict(table), f"mcp.{name}", name)
         if name in _TAKEN:
-            raise ConfigError(
-                f"{name} is the name of a group of tools that comes with Dragoman: take another"
-            )
+            raise ConfigError(sentence("server.group_name", name=name))
         if name in self.servers():
-            raise ConfigError(f"there is a server {name!r} already: take another name, or remove that one")
+            raise ConfigError(sentence("server.taken", name=name))
         return server
 
     def _was_here(self, name: str) -> bool:

@@ -16,6 +16,7 @@ from dragoman.providers.sign_in import describe_auth, reach
 from dragoman.providers.tables import check_tables
 from dragoman.redaction import redact_text
 from dragoman.runtime import Runtime
+from dragoman.sentences import sentence
 from dragoman.server.setup.bodies import NewProvider
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.setup.shapes import Advice, ProviderSetup, ProviderSetupList, ProviderTest
@@ -40,12 +41,12 @@ async def store_provider_key(runtime: Runtime, own: OwnSettings, name: str, key:
     provider = _provider(models, name)
     key = _checked(key)
     if not provider.keys:
-        raise ConfigError(f"{provider.title or name} takes no key: {_signs_in(models, provider)}")
+        raise ConfigError(
+            sentence("key.unused", provider=provider.title or name, signs_in=_signs_in(models, provider))
+        )
     found = await asyncio.to_thread(models.keys.find, provider)
     if found is not None and found.source in ("environment", "given"):
-        raise ConfigError(
-            f"{found.name} is set in the environment of the server, which comes first: change it there"
-        )
+        raise ConfigError(sentence("key.environment", name=found.name))
     await asyncio.to_thread(_store, provider.keys[0], key)
     _forget_models(models, provider)
     return await _seen(models, own, provider)
@@ -56,7 +57,7 @@ async def forget_provider_key(runtime: Runtime, own: OwnSettings, name: str) -> 
     provider = _provider(models, name)
     found = await asyncio.to_thread(models.keys.find, provider)
     if found is not None and found.source in ("environment", "given"):
-        raise ConfigError(f"{found.name} is set in the environment of the server: take it out there")
+        raise ConfigError(sentence("key.in_environment", name=found.name))
     await asyncio.to_thread(_forget, provider)
     _forget_models(models, provider)
     return await _seen(models, own, provider)
@@ -94,16 +95,14 @@ async def add_provider(runtime: Runtime, own: OwnSettings, body: NewProvider) ->
     """Written to the person's own settings, and there at once."""
     models = _models(runtime)
     if body.name in models.catalog.providers:
-        raise ConfigError(f"there is a provider {body.name!r} already: take another name")
+        raise ConfigError(sentence("provider.taken", name=body.name))
     if "$" in body.base_url or "@" in body.base_url:
-        raise ConfigError("an address is written out here, without variables, names and passwords")
+        raise ConfigError(sentence("provider.plain_address"))
     key = _checked(body.key.get_secret_value()) if body.key is not None else None
     variable = f"OWN_{re.sub(r'[^A-Za-z0-9]', '_', body.name).upper()}_KEY"
     others = {one for each in models.catalog.providers.values() for one in each.keys}
     if variable in others or variable in models.keys.environment:
-        raise ConfigError(
-            f"the key of {body.name} would be named {variable}, which is taken: take another name"
-        )
+        raise ConfigError(sentence("key.name_taken", name=body.name, variable=variable))
     table: dict[str, Any] = {"base_url": body.base_url.strip(), "wire": body.wire, "keys": [variable]}
     if key is None:
         table["local"] = True  # it works without one
@@ -149,15 +148,13 @@ def _check_unneeded(models: Models, own: OwnSettings, name: str) -> None:
         with suppress(NotFound):
             if models.catalog.find(model)[0].name == name:
                 where = own.origin("model") or "the program"
-                raise ConfigError(
-                    f"{where} names {model}, which {name} serves: name another model there first"
-                )
+                raise ConfigError(sentence("provider.in_use", where=where, model=model, name=name))
 
 
 def _models(runtime: Runtime) -> Models:
     models = runtime.services.model
     if not isinstance(models, Models):
-        raise ConfigError("this server has one model, which the program it is part of gave it")
+        raise ConfigError(sentence("setup.one_model"))
     return models
 
 
@@ -171,9 +168,7 @@ def _checked(key: str) -> str:
     """A key can be the value of a header. The error does not repeat it."""
     key = key.strip()
     if not re.fullmatch(r"[!-~]+", key):
-        raise ConfigError(
-            "a key is made of letters, digits and signs, without spaces: was more copied than that?"
-        )
+        raise ConfigError(sentence("key.spaces"))
     return key
 
 
@@ -181,7 +176,7 @@ def _store(name: str, key: str) -> None:
     try:
         store_key(name, key)
     except OSError as error:
-        raise ConfigError(f"the key cannot be stored: {error.strerror}") from None
+        raise ConfigError(sentence("key.not_stored", error=error.strerror)) from None
 
 
 def _forget(provider: Provider) -> None:
@@ -189,7 +184,7 @@ def _forget(provider: Provider) -> None:
         for name in provider.keys:
             forget_key(name)
     except OSError as error:
-        raise ConfigError(f"the key cannot be taken out: {error.strerror}") from None
+        raise ConfigError(sentence("key.not_removed", error=error.strerror)) from None
 
 
 def _forget_models(models: Models, provider: Provider) -> None:

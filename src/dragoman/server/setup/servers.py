@@ -11,6 +11,7 @@ from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.messages.questions import Rule
 from dragoman.redaction import redact_text
 from dragoman.runtime import Runtime
+from dragoman.sentences import sentence
 from dragoman.server.setup.bodies import ConfirmedServer, NewServer
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.setup.shapes import ServerLogin, ServerPlan, ServerSetup, ServerSetupList, ServerTool
@@ -55,9 +56,7 @@ async def plan_server(runtime: Runtime, own: OwnSettings, body: NewServer) -> Se
 
 async def add_server(runtime: Runtime, own: OwnSettings, body: ConfirmedServer) -> ServerSetup:
     if not own.confirmations.use(body.confirm, _value(body)):
-        raise BadRequest(
-            "what would run has to be looked at first, and confirmed as it was shown: do it again"
-        )
+        raise BadRequest(sentence("server.unconfirmed"))
     server, secrets = _planned(runtime, own, body)
     main = runtime.services.workspaces.main
     source = McpSource(body.name, server, workspace=main.folder if main is not None else None)
@@ -83,7 +82,7 @@ async def sign_in(runtime: Runtime, own: OwnSettings, name: str, redirect: str) 
     is_said = source.server.auth is not None
     can_be_said = is_said or await asyncio.to_thread(own.may_set_key, "mcp", name, *_OAUTH)
     if not _signs_in(source.server, can_be_said):
-        raise ConfigError(f'one signs in to {name} once its settings have a url and auth = "oauth"')
+        raise ConfigError(sentence("login.settings", name=name))
 
     async def connect_anew() -> None:
         source.server = replace(source.server, auth="oauth")
@@ -110,7 +109,7 @@ def _planned(runtime: Runtime, own: OwnSettings, body: NewServer) -> tuple[McpSe
     server = own.check_server(body.name, _table(body, secrets))
     alike = [name for name in _sources(runtime) if name.lower() == body.name.lower()]
     if alike:
-        raise ConfigError(f"its tools would be named like those of {alike[0]}: take another name")
+        raise ConfigError(sentence("server.alike", other=alike[0]))
     return server, secrets
 
 
@@ -135,7 +134,7 @@ def _referring(server: str, texts: dict[str, str], secrets: dict[str, str]) -> d
         if looks_secret(name, value) or redact_text(value) != value:
             variable = secret_name(server, name)
             if secrets.setdefault(variable, value) != value:
-                raise ConfigError(f"two secrets would be stored as {variable}: rename one")
+                raise ConfigError(sentence("server.same_secret", variable=variable))
             referring[name] = f"${{{variable}}}"
         else:
             referring[name] = value
@@ -153,7 +152,7 @@ def _write(own: OwnSettings, body: NewServer, secrets: dict[str, str]) -> None:
             store_key(name, value)
     except OSError as error:
         own.remove("mcp", body.name)
-        raise ConfigError(f"its secrets cannot be stored: {error.strerror}") from None
+        raise ConfigError(sentence("server.not_stored", error=error.strerror)) from None
 
 
 def _take_out(own: OwnSettings, name: str) -> None:
@@ -180,7 +179,7 @@ async def _rules(runtime: Runtime, name: str) -> list[Rule]:
 def _source(runtime: Runtime, name: str) -> McpSource:
     source = _sources(runtime).get(name)
     if source is None:
-        raise NotFound("server", name, "one that was added to a file by hand is there after the next start")
+        raise NotFound("server", name, sentence("hint.after_start"))
     return source
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from dragoman.messages.questions import Rule
 from dragoman.providers.keys import KeySource
+from dragoman.sentences import SaidFields, Spoken
 from dragoman.stored_keys import KeyPlace
 
 Advice: TypeAlias = Literal["key", "address", "later", "talk"]
@@ -14,7 +15,7 @@ Advice: TypeAlias = Literal["key", "address", "later", "talk"]
 
 
 @dataclass(slots=True)
-class ProviderSetup:
+class ProviderSetup(Spoken):
     """A provider, and how one signs in to it here."""
 
     name: str
@@ -28,6 +29,7 @@ class ProviderSetup:
     signs_in: str | None  # what was found, in words
     address: str | None
     own: bool  # it stands in the file that the page writes, and can be removed
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -39,13 +41,14 @@ class ProviderSetupList:
 
 
 @dataclass(slots=True)
-class ProviderTest:
+class ProviderTest(Spoken):
     """What came of asking a provider for its list of models."""
 
     works: bool
     models: list[str]
     error: str | None
     advice: Advice | None
+    said: SaidFields = field(default=None, compare=False)
 
 
 LoginState: TypeAlias = Literal[
@@ -55,7 +58,7 @@ LoginState: TypeAlias = Literal[
 
 
 @dataclass(slots=True)
-class ServerLogin:
+class ServerLogin(Spoken):
     """A sign-in at an MCP server, and how far it got. No token is in it."""
 
     server: str
@@ -64,6 +67,7 @@ class ServerLogin:
     host: str | None  # whose page that is
     until: float | None  # when it is given up
     error: str | None
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -74,7 +78,7 @@ class ServerTool:
 
 
 @dataclass(slots=True)
-class ServerSetup:
+class ServerSetup(Spoken):
     """An MCP server: what it is, how it is, and why it is not there."""
 
     name: str
@@ -90,6 +94,7 @@ class ServerSetup:
     left_out: list[str]  # tools that cannot be offered, and why
     signs_in: bool  # one may try to sign in to it here
     login: ServerLogin | None  # the latest sign-in, if there was one
+    said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from dragoman.config.edits import write_text
 from dragoman.errors import ConfigError, NotFound
 from dragoman.runtime import Runtime
+from dragoman.sentences import sentence
 from dragoman.server.setup.bodies import SkillBody
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.setup.shapes import SkillSetup, SkillSetupList
@@ -78,14 +79,14 @@ async def _look(runtime: Runtime) -> dict[str, Skill]:
 def _check_name(name: str) -> None:
     """It becomes the name of a folder, on whatever system the folder is taken to."""
     if not _NAME.fullmatch(name):
-        raise ConfigError("the name of a skill is letters, digits, - and _, at most 64 of them")
+        raise ConfigError(sentence("skill.name"))
     if _WINDOWS.fullmatch(name):
-        raise ConfigError(f"{name} is a name that Windows keeps for itself: take another")
+        raise ConfigError(sentence("skill.windows_name", name=name))
 
 
 def _check_used(runtime: Runtime, own: OwnSettings) -> None:
     if not any(own.skills in source.folders for source in _sources(runtime)):
-        raise ConfigError(f"this server looks for no skills in {own.short(own.skills)}")
+        raise ConfigError(sentence("skill.no_folder", folder=own.short(own.skills)))
 
 
 def _is_own(own: OwnSettings, skill: Skill) -> bool:
@@ -97,7 +98,7 @@ def _is_own(own: OwnSettings, skill: Skill) -> bool:
 
 def _check_own(own: OwnSettings, skill: Skill) -> None:
     if not _is_own(own, skill):
-        raise ConfigError(f"skill {skill.name} is in {own.short(skill.folder)}: edit it there")
+        raise ConfigError(sentence("skill.elsewhere", name=skill.name, folder=own.short(skill.folder)))
 
 
 def _check_free(own: OwnSettings, folder: Path) -> None:
@@ -106,11 +107,13 @@ def _check_free(own: OwnSettings, folder: Path) -> None:
     try:
         entries = [*folder.parent.iterdir()] if folder.parent.exists() else []
     except OSError as error:
-        raise ConfigError(f"{own.short(folder.parent)} cannot be read: {error.strerror}") from error
+        raise ConfigError(
+            sentence("file.not_read", file=own.short(folder.parent), error=error.strerror)
+        ) from error
     for entry in entries:
         alike = entry.name.casefold() == folder.name.casefold()
         if alike and (entry != folder or entry.is_symlink() or os.path.lexists(folder / NAME)):
-            raise ConfigError(f"there is {own.short(entry)} already: edit it there, or take another name")
+            raise ConfigError(sentence("skill.file_taken", file=own.short(entry)))
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────
@@ -125,24 +128,24 @@ def _add(own: OwnSettings, skill: Skill) -> None:
     try:
         data = write_skill(skill)
     except ValueError as error:
-        raise ConfigError(f"skill {skill.name} cannot be written: {error}") from error
+        raise ConfigError(sentence("skill.not_written", name=skill.name, error=error)) from error
     write_text(skill.folder / NAME, data.decode())
 
 
 def _change(own: OwnSettings, skill: Skill, body: SkillBody) -> None:
     """Only what the person has seen: the file may be another by now."""
     if body.version is None:
-        raise ConfigError(f"there is a skill {skill.name} already: change that one, or take another name")
+        raise ConfigError(sentence("skill.taken", name=skill.name))
     file = skill.folder / NAME
     try:
         before = file.read_bytes()
         if parse_skill(before, skill.name).version != body.version:
-            raise ConfigError(f"skill {skill.name} was changed since it was read: read it again")
+            raise ConfigError(sentence("skill.changed", name=skill.name))
         data = edit_skill(before, _skill(skill.name, skill.folder, body))
     except OSError as error:
-        raise ConfigError(f"{own.short(file)} cannot be read: {error.strerror}") from error
+        raise ConfigError(sentence("file.not_read", file=own.short(file), error=error.strerror)) from error
     except ValueError as error:
-        raise ConfigError(f"skill {skill.name} cannot be written: {error}") from error
+        raise ConfigError(sentence("skill.not_written", name=skill.name, error=error)) from error
     write_text(file, data.decode())
 
 
@@ -151,7 +154,7 @@ def _remove(own: OwnSettings, skill: Skill) -> None:
     try:
         file.unlink(missing_ok=True)
     except OSError as error:
-        raise ConfigError(f"{own.short(file)} cannot be removed: {error.strerror}") from error
+        raise ConfigError(sentence("file.not_removed", file=own.short(file), error=error.strerror)) from error
     with suppress(OSError):  # what else a person put there is theirs
         skill.folder.rmdir()
 

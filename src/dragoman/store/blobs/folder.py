@@ -11,11 +11,12 @@ from pathlib import Path
 
 from dragoman.errors import ConfigError, NotFound, StoreUnavailable
 from dragoman.messages.ids import new_id
+from dragoman.sentences import sentence
 from dragoman.store.blobs.blobs import PIECE, checked_data, checked_key, key_of
 from dragoman.store.blobs.files import BlobFileReader, BlobFileWriter, opened
 
 _OWNER = "owner"  # the file that says whose blobs these are, where any store could name the folder
-_GONE = "restore its file from a copy of the store's folder, or send the message again without it"
+_GONE = sentence("blob.from_folder")
 
 
 class FolderBlobs:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dragoman.errors import ConfigError, EngineError, NotFound, StoreUnavailable, Unreadable
 from dragoman.messages.ids import new_id
+from dragoman.sentences import sentence
 from dragoman.store.blobs.blobs import (
     checked_data,
     checked_key,
@@ -42,7 +43,7 @@ _PIECE = 1 << 20  # bytes that are read, and hashed, at a time
 _PART = 8 << 20  # bytes of one part of a long upload
 _OWNER = "owner"  # the object that says whose blobs these are
 _NAME = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})/(\d{1,12})")
-_GONE = "restore it from a copy of the bucket, or send the message again without it"
+_GONE = sentence("blob.from_bucket")
 _log = logging.getLogger("dragoman.store")
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from dataclasses import replace
 from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import NotFound, TurnBusy
+from dragoman.errors import KeyReused, NotFound, TurnBusy
 from dragoman.messages.parts import Text
 from dragoman.store.conformance import scene
 from dragoman.store.conformance.scene import refused
 from dragoman.store.conformance.suite import Suite
-from dragoman.store.store import Start, Started
+from dragoman.store.store import SendKey, SentBefore, Start, Started
 
 
 class TurnConformance(Suite):
@@ -52,6 +54,32 @@ class TurnConformance(Suite):
             assert (below.message.parent, root.message.parent) == ("msg_b", None)
             assert (again.message, again.turn.message) == (None, "msg_a")
             assert (await store.conversation("conv_1")).leaf == "msg_a"
+
+    async def test_a_key_is_taken_once_and_with_its_turn(self, tmp_path: Path) -> None:
+        """Of several at the same moment, in two processes, one begins; of a turn that cannot begin, no key is
+        left. A key belongs to the owner of the conversation."""
+        key, now = SendKey("k", "sum", since=0.0), time.time()
+        async with self.opened(tmp_path) as store, self.opened(tmp_path) as other:
+            missing = replace(scene.start(9, parent="msg_9"), key=key, opens=scene.CONVERSATION)
+            with refused(NotFound, "msg_9"):
+                await store.start(missing)
+            assert await store.conversations() == []
+            assert await store.turn_of_key("ada", key) is None
+            starts = []
+            for number, node in enumerate((store, other, store, other), 1):
+                opens = replace(scene.CONVERSATION, id=f"conv_{number}")
+                message = scene.user(f"msg_{number}", conversation=opens.id)
+                start = Start(f"turn_{number}", opens.id, "{}", now, message, key=key, opens=opens)
+                starts.append(node.start(start))
+            done = await asyncio.gather(*starts, return_exceptions=True)
+            (begun,) = [one for one in done if isinstance(one, Started)]
+            assert {one.turn for one in done if isinstance(one, SentBefore)} == {begun.turn.id}
+            assert len(await store.conversations()) == 1
+            assert await other.turn_of_key("ada", key) == begun.turn.id
+            assert await other.turn_of_key("bob", key) is None
+            assert await other.turn_of_key("ada", replace(key, since=now + 1)) is None
+            with refused(KeyReused, "'k'"):
+                await other.turn_of_key("ada", replace(key, sum="other"))
 
     async def test_a_turn_that_cannot_begin_stores_nothing(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:

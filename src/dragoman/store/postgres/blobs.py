@@ -8,9 +8,10 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from dragoman.errors import NotFound
+from dragoman.sentences import sentence
 from dragoman.store.blobs.blobs import checked_data, checked_key, fetched_in_pieces, joined, key_of
 
-_GONE = "restore it from a copy of the database, or send the message again without it"
+_GONE = sentence("blob.from_database")
 
 
 class TableBlobs:

@@ -19,12 +19,14 @@ from dragoman.store.sql.rows import conversation_of, conversation_row, listed_co
 
 class SqlConversations(SqlMessages):
     async def add_conversation(self, conversation: Conversation, messages: Sequence[Message] = ()) -> None:
-        def write(db: SqlConnection) -> None:
-            db.execute(self._sql["add_conversation"], conversation_row(conversation))
-            for message in messages:
-                self._add_message(db, message)
+        await self._write(lambda db: self._add_conversation(db, conversation, messages))
 
-        await self._write(write)
+    def _add_conversation(
+        self, db: SqlConnection, conversation: Conversation, messages: Sequence[Message]
+    ) -> None:
+        db.execute(self._sql["add_conversation"], conversation_row(conversation))
+        for message in messages:
+            self._add_message(db, message)
 
     async def conversation(self, id: str) -> Conversation:
         return conversation_of(await self._one("conversation", "conversation", id=id))

@@ -13,6 +13,7 @@ from dragoman.messages.spending import Spending
 from dragoman.store.blobs.blobs import is_key
 from dragoman.store.sql.database import Operation, Row, SqlConnection
 from dragoman.store.sql.people import SqlPeople, past_values
+from dragoman.store.turns import KEPT
 
 _STEP = 0.008  # seconds after which a step lets others write
 _ROWS = 20  # removed between two looks at the clock
@@ -89,6 +90,8 @@ class SqlDeletion(SqlPeople):
         await self._sweep_blobs(_keys(await self._all("unwanted_blobs")))
         await self._sweep_uploads()
         now = time.time()
+        if await self._all("old_send_keys", before=now - KEPT):
+            await self._run("forget_send_keys", before=now - KEPT)
         out_of_reach = {"now": now, "before": now - _OUT_OF_REACH}
         if await self._all("lost_provider_files", **out_of_reach):
             await self._run("drop_provider_files", **out_of_reach)

@@ -105,7 +105,7 @@ class SqlQueue(SqlTurns):
 
 
 def _queued_of(row: Row) -> Queued:
-    return Queued(row["turn"], row["conversation"], _read(row)[0])
+    return Queued(row["turn"], row["conversation"], *_read(row))
 
 
 def _read(row: Row) -> tuple[Message, str]:

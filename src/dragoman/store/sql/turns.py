@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnBusy, Unreadable
+from dragoman.errors import Fenced, KeyReused, NotFound, StoreUnavailable, TurnBusy, Unreadable
 from dragoman.messages.message import Message
 from dragoman.store.codecs import JSON, MESSAGE
 from dragoman.store.sql.conversations import SqlConversations
 from dragoman.store.sql.database import SqlConnection
 from dragoman.store.sql.questions import SqlQuestions
 from dragoman.store.sql.rows import added_usage, conversation_of, is_json, number_in, turn_of
-from dragoman.store.turns import Change, Start, Started, TurnRow, Unread
+from dragoman.store.turns import Change, SendKey, SentBefore, Start, Started, TurnRow, Unread
 
 
 class SqlTurns(SqlConversations, SqlQuestions):
     async def start(self, start: Start) -> Started | None:
         return await self._write(lambda db: self._start(db, start))
+
+    async def turn_of_key(self, user: str, key: SendKey) -> str | None:
+        return await self._read(lambda db: self._turn_of_key(db, user, key))
 
     def append(
         self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
@@ -118,6 +121,10 @@ class SqlTurns(SqlConversations, SqlQuestions):
     # ── inside a write ────────────────────────────────────────────────────────────────────────────
 
     def _start(self, db: SqlConnection, start: Start) -> Started | None:
+        if start.opens is not None:
+            self._add_conversation(db, start.opens, start.history)
+        if start.key is not None:
+            self._take_key(db, start.key, start)
         row = self._conversation_row(db, start.conversation)
         conversation = conversation_of(row)
         message = start.message
@@ -155,6 +162,25 @@ class SqlTurns(SqlConversations, SqlQuestions):
         db.execute(self._sql["grow_conversation"], grown)
         begun = turn_of(db.execute(self._sql["turn"], {"id": start.turn}).fetchone())
         return Started(begun, conversation, message, int(number_in(row["revision"])) + 1)
+
+    def _take_key(self, db: SqlConnection, key: SendKey, start: Start) -> None:
+        """Of two that come at the same moment, the database lets one take it."""
+        owner = db.execute(self._sql["owner_of"], {"id": start.conversation}).fetchone()
+        if owner is None:
+            raise NotFound("conversation", start.conversation)
+        taken = {"user": owner["owner"], **asdict(key), "turn": start.turn, "at": start.at}
+        if db.execute(self._sql["take_send_key"], taken).fetchone() is None:
+            turn = self._turn_of_key(db, owner["owner"], key)
+            assert turn is not None  # else it could have been taken
+            raise SentBefore(turn)
+
+    def _turn_of_key(self, db: SqlConnection, user: str, key: SendKey) -> str | None:
+        row = db.execute(self._sql["send_key"], {"user": user, "name": key.name}).fetchone()
+        if row is None or row["created"] < key.since:
+            return None
+        if row["sum"] != key.sum:
+            raise KeyReused(key.name)
+        return str(row["turn"])
 
     def _enqueue(self, db: SqlConnection, start: Start, message: Message, after: str) -> None:
         body = JSON.dump({"message": MESSAGE.to_json(replace(message, parent=None)), "fact": start.fact})

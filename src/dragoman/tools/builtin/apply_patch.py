@@ -11,6 +11,7 @@ from pydantic import Field
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments
+from dragoman.sentences import sentence
 from dragoman.tools.builtin.patch_text import FilePatch, apply_hunks, parse_patch
 from dragoman.tools.builtin.textfile import MOST, encoded, output_of_write, text_file, version_of
 from dragoman.tools.tool import ToolContext, ToolOutput, tool
@@ -137,7 +138,7 @@ def _plan(
             raise ToolFailed(f"there is no {path}: *** Add File, or --- /dev/null, makes new files")
         known = seen(path)
         if known is not None and known != version_of(data):
-            raise ToolFailed(f"{path} is not as it was when you read it: read it again")
+            raise ToolFailed(sentence("file.changed", path=path))
         writes += (
             _deleted(path, patch, data) if patch.kind == "delete" else _updated(path, patch, data, workspace)
         )
@@ -166,7 +167,7 @@ def _updated(path: str, patch: FilePatch, data: bytes, workspace: Path | None) -
     new = file.bytes(text)
     if patch.to is None:
         if new == data:
-            raise ToolFailed(f"the patch changes nothing in {path}")
+            raise ToolFailed(sentence("patch.no_change", path=path))
         return [_Write(path, data, new, loosely=loosely)]
     to = path_patterns({"path": patch.to})[0]
     if read_if_there(workspace, to, MOST) is not None:

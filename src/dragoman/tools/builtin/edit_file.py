@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments
+from dragoman.sentences import sentence
 from dragoman.tools.builtin.edits import edits_between, replace_piece
 from dragoman.tools.builtin.textfile import (
     MOST,
@@ -106,7 +107,7 @@ def edit_file(
     def change(data: bytes | None) -> bytes:
         nonlocal before, count, loosely
         if data is None:
-            raise ToolFailed(f"there is no {path}: write_file makes new files")
+            raise ToolFailed(sentence("edits.no_file", path=path))
         check_version(path, data, version)
         before = data
         made, count, loosely = _edited(path, data, wanted)
@@ -138,7 +139,8 @@ def _edited(path: str, data: bytes, edits: list[Replacement]) -> tuple[bytes, in
         except ToolFailed as error:
             if len(edits) == 1:
                 raise
-            raise ToolFailed(f"edit {place} of {len(edits)}: {error}. None of them was made.") from error
+            said = sentence("edits.one_failed", place=place, count=len(edits), why=error)
+            raise ToolFailed(said) from error
         text, count, loosely = made.text, count + made.count, loosely or made.loosely
     encoded(path, text)
     return file.bytes(text), count, loosely

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dragoman.errors import ToolFailed
+from dragoman.sentences import sentence
 from dragoman.workspace.diff import opcodes_of
 
 
@@ -20,12 +21,10 @@ class Replaced:
 def replace_piece(path: str, text: str, old: str, new: str, *, everywhere: bool = False) -> Replaced:
     """ToolFailed where it is not clear what is meant."""
     if old == new:
-        raise ToolFailed("old and new are the same text: there is nothing to do")
+        raise ToolFailed(sentence("edits.same"))
     count = _occurrences(text, old)
     if count > 1 and not everywhere:
-        raise ToolFailed(
-            f"old is {count} times in {path}: give more of the text around it, or set everywhere to true"
-        )
+        raise ToolFailed(sentence("edits.old_repeated", count=count, path=path))
     if count:
         return Replaced(text.replace(old, new), text.count(old))
     return _replace_loosely(path, text, old, new, everywhere)
@@ -79,12 +78,9 @@ def _replace_loosely(path: str, text: str, old: str, new: str, everywhere: bool)
     lines, wanted = text.split("\n"), old.removesuffix("\n").split("\n")
     places, _ = find_lines(lines, wanted)
     if not places:
-        raise ToolFailed(f"old is not in {path}: it must be there exactly, with every space and line end")
+        raise ToolFailed(sentence("edits.old_missing", path=path))
     if len(places) > 1 and not everywhere:
-        raise ToolFailed(
-            f"old is not in {path} as it is given, and without regard to white space it is {len(places)} "
-            "times: give more of the text around it"
-        )
+        raise ToolFailed(sentence("edits.old_unclear", path=path, count=len(places)))
     apart = [places[0]]  # of those that overlap the first, as where it stands exactly
     for place in places:
         if place - apart[-1] >= len(wanted):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from dragoman.errors import ToolFailed
+from dragoman.sentences import sentence
 from dragoman.tools.builtin.edits import find_lines, indented_like
 from dragoman.workspace.diff import unquoted
 
@@ -89,14 +90,12 @@ def _place(path: str, number: int, hunk: Hunk, lines: list[str], *, at: int, mov
     if hunk.end:
         found = [place for place in found if place + len(hunk.old) == len(lines)] or found
     if not found:
-        raise ToolFailed(f"hunk {number}: its lines are not in {path} as they are given: read it again")
+        raise ToolFailed(sentence("patch.hunk_missing", number=number, path=path))
     if hunk.at is not None:
         wanted = hunk.at + moved
         return min(found, key=lambda place: abs(place - wanted)), loose
     if len(found) > 1 and not hunk.after and not hunk.end:
-        raise ToolFailed(
-            f"hunk {number}: its lines are {len(found)} times in {path}: give more lines around them"
-        )
+        raise ToolFailed(sentence("patch.hunk_repeated", number=number, count=len(found), path=path))
     return found[0], loose
 
 

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pydantic import JsonValue
 
 from dragoman.errors import ToolFailed
+from dragoman.sentences import sentence
 from dragoman.tools.tool import ToolOutput
 from dragoman.tools.workspace import steps_of
 from dragoman.workspace.diff import diff_texts, joined
@@ -49,9 +50,7 @@ def version_of(data: bytes) -> str:
 
 def check_version(path: str, data: bytes, version: str) -> None:
     if version_of(data) != version.strip():
-        raise ToolFailed(
-            f"{path} is not as it was when you read it (its version is not {version}): read it again"
-        )
+        raise ToolFailed(sentence("file.changed_version", path=path, version=version))
 
 
 def seen_versions(versions: dict[str, str]) -> dict[str, JsonValue]:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from dragoman.errors import ConfigError
 from dragoman.redaction import redact_text
+from dragoman.sentences import sentence
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.messages import NO_MCP
 
@@ -34,14 +35,15 @@ def describe_failure(error: BaseException, diagnostics: Diagnostics) -> str:
     if diagnostics.overflow:
         what = diagnostics.overflow
     elif diagnostics.status in (401, 403) and not isinstance(cause, OAuthFlowError):
-        what = f"it refused the key, or wants a login (HTTP {diagnostics.status})"
+        what = sentence("mcp.refused", status=diagnostics.status)
     elif isinstance(cause, MCPError) and (ours := own_words(cause, diagnostics)):
         what = ours
     elif isinstance(cause, MCPError) and diagnostics.status is not None:
-        what = f"{describe(cause)} (HTTP {diagnostics.status})"
+        what = sentence("provider.with_status", message=describe(cause), status=diagnostics.status)
     else:
         what = describe(cause)
-    text = f"{what}. It had said: {diagnostics.stderr_tail}" if diagnostics.stderr_tail else what
+    last = diagnostics.stderr_tail
+    text = sentence("mcp.had_said", what=what, last=last) if last else what
     return redact_text(text)
 
 
@@ -56,9 +58,9 @@ def own_words(error: MCPError, diagnostics: Diagnostics) -> str:
     if error.code == CONNECTION_CLOSED and error.message.startswith("SSE stream"):
         return f"{BROKEN_OFF}: {error.message}"
     if error.message.lower() == NO_MESSAGE and diagnostics.status in (401, 403):
-        return f"it refused the key, or wants a login (HTTP {diagnostics.status})"
+        return sentence("mcp.refused", status=diagnostics.status)
     if error.message.lower() == NO_MESSAGE and diagnostics.status is not None:
-        return f"it answered with HTTP {diagnostics.status}"
+        return sentence("mcp.status", status=diagnostics.status)
     if (unread := _UNREAD.match(error.message)) is None:
         return ""
     reason = _INVALID.search(unread[2])
@@ -72,27 +74,27 @@ def own_words(error: MCPError, diagnostics: Diagnostics) -> str:
 def describe(error: BaseException) -> str:
     match cause := _first(error):
         case LoginNeeded():
-            return "it wants a login"
+            return sentence("mcp.login")
         case OAuthFlowError():
-            return f"the login did not work: {cause}"
+            return sentence("mcp.login_failed", error=cause)
         case MCPError() if _closed(cause):
-            return "it ended, or closed the connection"
+            return sentence("mcp.ended")
         case MCPError() if cause.message.startswith(NO_MCP):
             return cause.message[:500]
         case MCPError():
-            return f"it said: {cause.message[:500]}"
+            return sentence("mcp.said", message=cause.message[:500])
         case ValidationError():
             fault = cause.errors(include_url=False, include_input=False)[0]
             return f"{NO_MCP}{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
         case httpx2.HTTPStatusError():
-            return f"it answered with HTTP {cause.response.status_code}"
+            return sentence("mcp.status", status=cause.response.status_code)
         case httpx2.TransportError():
-            return f"nothing answers there: {str(cause) or type(cause).__name__}"
+            return sentence("mcp.nothing_answers", error=str(cause) or type(cause).__name__)
         case ConfigError() | TimeoutError() | ConnectionError():
-            return str(cause) or "it did not answer in time"
+            return str(cause) or sentence("mcp.late")
         case OSError():
             what = f": {cause.filename}" if cause.filename else ""
-            return f"it cannot be started: {cause.strerror or cause}{what}"
+            return sentence("mcp.not_started", error=cause.strerror or cause, what=what)
         case _:
             return f"{type(cause).__name__}: {str(cause)[:500]}"
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TypeAlias
 
 from dragoman.errors import ConfigError
+from dragoman.sentences import sentence
 from dragoman.stored_keys import SERVICE, in_file
 
 Find: TypeAlias = Callable[[str], str | None]
@@ -41,10 +42,7 @@ def resolve_references(texts: Mapping[str, str], find: Find = look_up) -> dict[s
     def value(match: re.Match[str]) -> str:
         found = find(match[1])
         if found is None and match[2] is None:
-            raise ConfigError(
-                f"{match[1]} is not set: put it into the environment, "
-                f"or store it with `keyring set {SERVICE} {match[1]}`"
-            )
+            raise ConfigError(sentence("mcp.not_set", name=match[1], service=SERVICE))
         return found if found is not None else match[2]
 
     return {name: _REFERENCE.sub(value, text) for name, text in texts.items()}

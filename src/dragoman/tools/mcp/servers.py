@@ -13,6 +13,7 @@ from pydantic import Field, Strict, TypeAdapter, ValidationError, with_config
 
 from dragoman.errors import ConfigError
 from dragoman.redaction import redact_arguments, redact_text
+from dragoman.sentences import sentence
 from dragoman.tools.tool import Replay, Review
 from dragoman.web_address import WANTED, web_address
 
@@ -116,13 +117,15 @@ def read_servers(
 def parse_server(table: Any, at: str, name: str) -> McpServer:
     """One server, from what a file says. `at` begins the words of the error."""
     if not re.fullmatch(NAME, name):
-        raise ConfigError(f"{at}: a server's name is 1 to 40 letters, digits, `_` and `-`")
+        raise ConfigError(sentence("mcp.name", at=at))
     try:
         return SERVER.validate_python(table)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(step) for step in fault["loc"])
-        raise ConfigError(f"{at}{f'.{place}' if place else ''}: {_describe(fault)}") from error
+        raise ConfigError(
+            sentence("mcp.wrong", at=f"{at}.{place}" if place else at, why=_describe(fault))
+        ) from error
 
 
 # ── the file other programs write ─────────────────────────────────────────────────────────────────
@@ -138,22 +141,22 @@ def read_json(file: Path, check: Callable[[Path, bytes], None] | None = None) ->
             check(file, data)
         content = json.loads(data.decode())
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+        raise ConfigError(sentence("file.not_read", file=file, error=error.strerror)) from error
     except ValueError as error:
-        raise ConfigError(f"{file} is no JSON: {error}") from error
+        raise ConfigError(sentence("mcp.no_json", file=file, error=error)) from error
     servers = (
         (content.get("mcpServers") or content.get("servers") or {}) if isinstance(content, dict) else None
     )
     if not isinstance(servers, dict):
-        raise ConfigError(f"{file}: there is no object named mcpServers in it")
+        raise ConfigError(sentence("mcp.no_servers", file=file))
     read: dict[str, McpServer] = {}
     for given, entry in servers.items():
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", given).strip("-_")[:40]
         at = f"{file}: mcpServers.{given}"
         if not isinstance(entry, dict):
-            raise ConfigError(f"{at}: a server is an object")
+            raise ConfigError(sentence("mcp.no_object", at=at))
         if name in read:
-            raise ConfigError(f"{at}: another server's name reads the same ({name})")
+            raise ConfigError(sentence("mcp.same_name", at=at, name=name))
         read[name] = parse_server(_as_table(entry), at, name)
     return read
 

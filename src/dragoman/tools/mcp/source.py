@@ -19,6 +19,7 @@ from dragoman.errors import ConfigError, ToolFailed
 from dragoman.extras import describe_missing, require
 from dragoman.messages.parts import Arguments
 from dragoman.redaction import redact_text
+from dragoman.sentences import sentence
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.names import prefix
 from dragoman.tools.mcp.references import Find, look_up
@@ -369,7 +370,7 @@ def sources_of(servers: Mapping[str, McpServer], **options: Any) -> list[McpSour
     for name in on:
         other = alike.setdefault(prefix(name).lower(), name)
         if other != name:
-            raise ConfigError(f"mcp.{name}: its tools would be named like those of mcp.{other}: rename one")
+            raise ConfigError(sentence("mcp.alike", name=name, other=other))
     return [McpSource(name, server, **options) for name, server in on.items()]
 
 

@@ -17,6 +17,7 @@ from mcp.client._transport import TransportStreams
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
+from dragoman.sentences import sentence
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.messages import read_message
 
@@ -42,7 +43,7 @@ async def open_program(
         command = str(Path(cwd, command))  # a path starts from the folder that the program runs in
     found = shutil.which(command, path=environment.get("PATH"))
     if found is None:
-        raise FileNotFoundError(f"there is no program {command!r}")
+        raise FileNotFoundError(sentence("mcp.no_program", command=command))
     process = await anyio.open_process(
         [found, *args], env=environment, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
     )

@@ -8,8 +8,9 @@ from dragoman.conversation.tree import Tree
 from dragoman.errors import DragomanError, NotFound, StoreUnavailable, TurnSetAside
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolResult
-from dragoman.store.store import Store
-from dragoman.turn.facts import FACT, Fact, ResultAsked, TurnOptions, TurnStarted
+from dragoman.sentences import sentence
+from dragoman.store.store import Queued, Store
+from dragoman.turn.facts import FACT, Fact, ResultAsked, TurnOptions, TurnStarted, options_in
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.services import Services
 
@@ -30,14 +31,14 @@ async def read_turn(services: Services, turn: str) -> TurnLog:
         raise
     except (DragomanError, ValidationError, ValueError, LookupError) as error:
         why = " ".join(str(error).split())[:200]
-        raise TurnSetAside(turn, f"it cannot be read ({why})") from error
+        raise TurnSetAside(turn, sentence("aside.unreadable", why=why)) from error
 
 
 async def _load(services: Services, turn: str) -> TurnLog:
     store = services.store
     facts = [FACT.load(body) for body in await store.facts(turn)]
     if not facts or not isinstance(facts[0], TurnStarted):
-        raise TurnSetAside(turn, "it does not begin with its start")
+        raise TurnSetAside(turn, sentence("aside.no_start"))
     row = await store.turn(turn)
     messages, _ = await store.messages(row.conversation)
     tree = Tree(messages)
@@ -54,12 +55,16 @@ async def _load(services: Services, turn: str) -> TurnLog:
 
 
 def _check_here(services: Services, turn: str, options: TurnOptions) -> None:
-    """T14: the same folder, agent and model, or none."""
+    if (why := missing_here(services, options)) is not None:
+        raise TurnSetAside(turn, why)
+
+
+def missing_here(services: Services, options: TurnOptions) -> str | None:
+    """What a turn needs and this process has not (T14): the same folder, agent and model. None: nothing."""
     try:
         services.workspace_of(options)
-    except NotFound as error:
-        why = f"it works in the folder {options.workspace}, and this program in another"
-        raise TurnSetAside(turn, why) from error
+    except NotFound:
+        return sentence("aside.folder", folder=options.workspace)
     settings = options.settings or {}
     try:
         agent = services.agent(options.agent or _text(settings.get("agent")))
@@ -68,7 +73,17 @@ def _check_here(services: Services, turn: str, options: TurnOptions) -> None:
             if named.name != options.started_with:
                 services.model(options.started_with)
     except DragomanError as error:
-        raise TurnSetAside(turn, f"what it was started with is not here ({error})") from error
+        return sentence("aside.missing", error=error)
+    return None
+
+
+def needs_of(queued: Queued) -> str:
+    """What a queued turn that could begin waits for, in words: a process that has all of it begins it."""
+    options = options_in([queued.fact])
+    agent = options.agent or _text((options.settings or {}).get("agent"))
+    named = {"model": options.started_with or options.model, "agent": agent, "folder": options.workspace}
+    needs = [f"the {noun} {name!r}" for noun, name in named.items() if name]
+    return f"a running process that has {' and '.join(needs)}" if needs else "a running process"
 
 
 def _text(setting: object) -> str | None:

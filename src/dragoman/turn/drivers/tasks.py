@@ -14,9 +14,9 @@ from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnInterrupted,
 from dragoman.store.jobs import job_queue_of
 from dragoman.store.store import Started, Store, TurnRow
 from dragoman.turn.cancel import end_set_aside
-from dragoman.turn.drivers.load import load_path, load_turn
+from dragoman.turn.drivers.load import load_path, load_turn, missing_here
 from dragoman.turn.drivers.paths import Paths
-from dragoman.turn.facts import FACT, Fact
+from dragoman.turn.facts import FACT, Fact, options_in
 from dragoman.turn.live.bus import EventBus, LiveTurn
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.set_aside import tell_set_aside
@@ -54,6 +54,7 @@ class TaskDriver:
         self._begins = 0  # turns that are being stored and begun
         self._may_begin: dict[str, float] = {}  # queued turns, at the last look, and since when
         self._beginning: dict[str, asyncio.Event] = {}  # queued turns among them, until they run here or not
+        self._lacking: dict[str, str] = {}  # queued turns that need something else than is here, and what
         self._unheard = False  # signals may have come in that nobody has read
         self._lost: set[str] = set()  # turns of ours that do not run here, at the last look
         self._closing = False
@@ -61,13 +62,11 @@ class TaskDriver:
     async def open(self) -> None:
         self._closing = False  # it may have been open before
         self._set_aside.clear()
-        self._services.grants.forget()
         self._bus.open()
         if self._adopts:
             await self._adopt_all()
             await self._begin_queued(others_first=0.0)
             self._background.repeat("the watch for orphaned turns", self._adopt_all, every=_ORPHANS)
-        self._services.grants.watched = True
         self._background.repeat("the watch for signals", self._look_for_signals, every=_PAUSE)
 
     async def close(self) -> None:
@@ -241,7 +240,6 @@ class TaskDriver:
         await self._store.wait_for_writes(_GLANCE)
         if await self._store.has_new_writes() or self._unheard:
             self._unheard = True  # unless we come to the end of this, and everybody is here
-            self._services.grants.forget()
             self._bus.hear_of_writes()
             begins = self._begins
             own = [live.log.id for live in self._bus.turns()]
@@ -274,7 +272,7 @@ class TaskDriver:
         self._beginning[turn] = decided = asyncio.Event()
         try:
             with self.beginning():
-                started = await self._store.begin_queued(turn)
+                started = None if await self._lacks(turn) else await self._store.begin_queued(turn)
                 if started is not None:
                     # What cannot be read holds up no other: it is set aside when it is adopted.
                     with suppress(ValidationError), self._given_up_on_error(started):
@@ -283,6 +281,17 @@ class TaskDriver:
         finally:
             del self._beginning[turn]
             decided.set()
+
+    async def _lacks(self, turn: str) -> bool:
+        """Whether a queued turn needs something that is not here: it waits for a process that has it."""
+        for queued in await self._store.queued(turn=turn):
+            with suppress(ValidationError):  # what cannot be read is set aside when it is adopted
+                why = missing_here(self._services, options_in([queued.fact]))
+                if why is not None and self._lacking.get(turn) != why:
+                    _log.warning("turn %s stays in the queue: %s", turn, why)
+                    self._lacking[turn] = why
+                return why is not None
+        return False
 
     async def _runs_here(self, turn: str) -> bool:
         """Once it is decided: by the store a turn is no longer queued a moment before it runs."""

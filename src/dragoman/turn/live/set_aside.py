@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.messages.events import EVENT, Notice
+from dragoman.sentences import sentence
 from dragoman.store.store import Store, StoredEvent, TurnRow
 from dragoman.turn.live.events import number_before
 
@@ -12,7 +13,7 @@ SET_ASIDE = "set_aside"  # the kind of notice that tells it
 async def tell_set_aside(store: Store, turn: str, epoch: int, why: str) -> None:
     """As the only event of the owner that had claimed the turn, and has given it up."""
     seq = number_before(epoch) + 1
-    body = EVENT.dump(Notice(f"The turn cannot go on: {why}", SET_ASIDE, seq))
+    body = EVENT.dump(Notice(sentence("turn.set_aside", why=why), SET_ASIDE, seq))
     await store.put_events([StoredEvent(turn, seq, body)], {turn: epoch})
 
 

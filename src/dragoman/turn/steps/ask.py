@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pydantic import JsonValue
 
 from dragoman.messages.ids import derived_id
 from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.messages.questions import Cause, Kind, Mode, Question, Rule
+from dragoman.sentences import Sentence, sentence, together
 from dragoman.tools.authorize import Ask
 from dragoman.tools.permissions import rules_in_words
 from dragoman.tools.preview import Foreseen
 from dragoman.tools.tool import Tool
 from dragoman.turn.live.log import TurnLog
 
-_WORDS: dict[Kind, str] = {
-    "approve": "May {tool} run with these arguments?",
-    "run": "{tool} is ready: run it?",
-    "loop": "{tool} was already called with these arguments. Run it again?",
-    "interrupted": "The program stopped while {tool} ran, so nobody knows how far it got. Run it again?",
-    "review": "May the model see this result of {tool}?",
+_WORDS: dict[Kind, Callable[[str], Sentence]] = {
+    "approve": lambda tool: sentence("question.approve", tool=tool),
+    "run": lambda tool: sentence("question.run", tool=tool),
+    "loop": lambda tool: sentence("question.loop", tool=tool),
+    "interrupted": lambda tool: sentence("question.interrupted", tool=tool),
+    "review": lambda tool: sentence("question.review", tool=tool),
 }
-_BOUNDS = (
-    "Programs execute or obey later what it would change: settings, tools, prompts, version control, or a "
-    "file that the settings start."
-)
 
 
 def question_to_run(
@@ -34,8 +31,8 @@ def question_to_run(
     """May this call run? Only where the rules alone want it asked would a rule make that unnecessary.
     `fails`: why it would do nothing, as things stand."""
     kind: Kind = "loop" if ask.because == "loop" else "run" if mode == "manual" else "approve"
-    texts = [reason.text for reason in ask.reasons if reason.text] or [_WORDS[kind].format(tool=call.tool)]
-    texts += [_BOUNDS for reason in ask.reasons if reason.cause == "bounds"]
+    texts = [reason.text for reason in ask.reasons if reason.text] or [_WORDS[kind](call.tool)]
+    texts += [sentence("question.bounds") for reason in ask.reasons if reason.cause == "bounds"]
     rules: tuple[Rule, ...] = ()
     wider: tuple[Rule, ...] = ()
     if ask.because == "rule":
@@ -47,14 +44,14 @@ def question_to_run(
     if tool.remark:
         texts.append(tool.remark)
     if fails:
-        texts.append(f"As things stand it would fail: {fails}.")
+        texts.append(sentence("question.fails", why=fails))
     return _question(
         log,
         call,
         tool,
         kind,
         ask.because,
-        " ".join(texts),
+        together(texts),
         patterns=tuple(tool.patterns(call.arguments)),
         rules=rules,
         wider=wider,
@@ -65,7 +62,7 @@ def question_to_run(
 
 def question_on_the_way(log: TurnLog, call: ToolCall, tool: Tool, pattern: str, text: str) -> Question:
     """May a call that runs already go on to what it met?"""
-    words = text or f"{tool.name} has come to {pattern}. May it go on?"
+    words = text or sentence("question.met", tool=tool.name, pattern=pattern)
     return _question(
         log,
         call,
@@ -85,7 +82,7 @@ def question_about(
 ) -> Question:
     """May it run once more after a crash? May the model see its result?"""
     because: Cause = "interrupted" if kind == "interrupted" else "review"
-    words = _WORDS[kind].format(tool=call.tool)
+    words = _WORDS[kind](call.tool)
     return _question(
         log, call, tool, kind, because, words, place=place, result=result, schema=tool.parameters.schema
     )
@@ -143,7 +140,7 @@ def _question(  # noqa: PLR0917 - what every question has
         call=call.id,
         kind=kind,
         tool=call.tool,
-        text=f"{text} (always would mean: {rules_in_words(rules)})" if rules else text,
+        text=sentence("question.always", asked=text, rules=rules_in_words(rules)) if rules else text,
         arguments=call.arguments,
         hash=call.hash,
         server=tool.server,

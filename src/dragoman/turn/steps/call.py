@@ -16,6 +16,7 @@ from dragoman.messages.call_events import call_asked, call_end
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
 from dragoman.messages.replace_fast import replace_fast
+from dragoman.sentences import sentence, together
 from dragoman.store.codecs import RESULT
 from dragoman.store.store import Change
 from dragoman.tools.execute import Outcome, execute, failed
@@ -58,7 +59,6 @@ REJECTED = "A person did not let this call run."
 NOBODY_THERE = "No rule allows this call, and nobody was there to be asked: it did not run."
 INTERRUPTED = "The program stopped while this call ran: whether it took effect is not known."
 WITHHELD = "The call ran. A person decided that its result is not to be shown."
-EDITED = "A person changed the arguments before the call ran. It ran with: "
 _GRACE = 5.0  # seconds a tool may take to stop when it is told to
 
 
@@ -194,9 +194,7 @@ class CallRun:
         """D7: nobody could be asked, so it stays text."""
         rule = f"format:{question.rules[0].pattern}" if question.rules else "format"
         self._prepared.view.notice(
-            f"The reply holds text that looks like a call of {call.tool} in the format {call.format}. It did "
-            f'not run. To read this format from this model, add allow = ["{rule}"] to dragoman.toml.',
-            "format",
+            sentence("format.text", tool=call.tool, format=call.format, rule=rule), "format"
         )
 
     async def _ask(
@@ -366,7 +364,7 @@ class CallRun:
         metadata = {key: value for key, value in held.metadata.items() if key != "failed"}
         result = replace(held, metadata=metadata)
         if isinstance(received.value.value, str):
-            note = "A person edited this result."
+            note = sentence("result.edited")
             result = ToolResult(received.value.value, title=held.title, note=note)
         result = await shorten(result, call, self._tool_of(call), self._log.store)
         state = CallState.FAILED if held.metadata.get("failed") else CallState.COMPLETED
@@ -397,8 +395,8 @@ class CallRun:
         decided: _Decided = _NOTHING,
     ) -> None:
         if self._edited_by_person and state in (CallState.COMPLETED, CallState.FAILED):
-            note = EDITED + canonical(call.arguments)
-            result = replace(result, note=f"{note} {result.note}" if result.note else note)
+            note = sentence("result.edited_arguments", arguments=canonical(call.arguments))
+            result = replace(result, note=together([note, result.note] if result.note else [note]))
         settled = replace_fast(call, state=state, result=result, ended=self._log.now())
         facts: list[CallFact] = [*decided.facts, CallFinished(call.id, state, bool(limit), limit)]
         open = [q.id for q in self._log.questions.values() if q.call == self._id and q.open]

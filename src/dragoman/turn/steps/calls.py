@@ -15,6 +15,7 @@ from dragoman.messages.ids import derived_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolResult
 from dragoman.messages.usage import Usage
+from dragoman.sentences import sentence
 from dragoman.store.store import Change, Unread
 from dragoman.turn.authority import load_grants
 from dragoman.turn.facts import CallFinished, Fact, MessageAppended, StepFinished
@@ -63,9 +64,9 @@ async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
         call.step == log.turn.step and not log.call(id).is_text for id, call in log.turn.calls.items()
     )
     if log.turn.closing and not was_closing:
-        prepared.view.notice(f"The limit of {log.turn.limit} is reached: the answer is asked for.", "limit")
+        prepared.view.notice(sentence("limit.reached", limit=log.turn.limit), "limit")
     if had_calls and was_closing:
-        prepared.view.notice("the model asked for more calls instead of giving its answer", "no_answer")
+        prepared.view.notice(sentence("reply.more_calls"), "no_answer")
     goes_on = had_calls and not was_closing and finish not in REFUSED and not _stopped(prepared)
     goes_on = goes_on or log.turn.steered
     limit = ""
@@ -82,8 +83,8 @@ def _tell_the_end(prepared: PreparedTurn, reply: Message | None, goes_on: bool, 
     reason = str(reply.metadata.get("reason", "")) if reply is not None else ""
     text = notice_of(finish, prepared.model.name, reason)
     if text is not None and not (goes_on and finish in INCOMPLETE):
-        why = f": the limit of {limit} is reached" if limit else ""
-        prepared.view.notice(f"{text}{why}", notice_kind(finish))
+        told = sentence("ending.at_limit", ending=text, limit=limit) if limit else text
+        prepared.view.notice(told, notice_kind(finish))
 
 
 NOT_RUN = "The reply was refused or filtered before it was complete: this call did not run."

@@ -21,7 +21,7 @@ from dragoman.store.store import Change
 from dragoman.tools.authorize import Ask, Authority, Refuse, authorize, may_be_shown
 from dragoman.tools.tool import Tool, ToolContext
 from dragoman.trace_context import within
-from dragoman.turn.authority import load_authority
+from dragoman.turn.authority import authority_by_rules, load_authority
 from dragoman.turn.facts import ModelAsked, QuestionAnswered, QuestionWithdrawn, ToolAsked
 from dragoman.turn.live.signals import Received
 from dragoman.turn.steps.ask import question_of_tool, question_on_the_way
@@ -180,14 +180,20 @@ class CallContext:
             prepared.mode,
             workspace=prepared.workspace,
             tool=self._tool,
-            outer=prepared.outer,
+            givers=prepared.givers,
         )
 
     def _known_authority(self) -> Authority:
         """As it was when the calls of this reply were planned: for what is judged file by file."""
         prepared = self._prepared
-        rules = [*prepared.services.rules, *prepared.agent.rules]
-        return Authority(rules=rules, bounds=prepared.bounds, outer=prepared.outer, grants=self._grants)
+        by_rules = authority_by_rules(
+            prepared.services,
+            prepared.agent,
+            workspace=prepared.workspace,
+            tool=self._tool,
+            givers=prepared.givers,
+        )
+        return replace(by_rules, grants=self._grants)
 
     # ── other models ──────────────────────────────────────────────────────────────────────────────
 

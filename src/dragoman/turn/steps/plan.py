@@ -16,6 +16,7 @@ from dragoman.errors import ToolFailed
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, CallState, ToolCall, canonical
 from dragoman.messages.questions import Answer, Question, Rule
+from dragoman.sentences import sentence, together
 from dragoman.tools.authorize import Ask, Authority, Reason, Refuse, Run, authorize
 from dragoman.tools.execute import Permit
 from dragoman.tools.preview import Foreseen, foresee
@@ -32,7 +33,7 @@ from dragoman.turn.steps.prepare import PreparedTurn
 
 _log = logging.getLogger("dragoman.turn")
 _PATIENCE = 2  # replies with the same hopeless call that are answered; the next one closes the turn
-BY_PERSON = "a person's stop"  # as a limit is told
+BY_PERSON = sentence("limit.person")  # as a limit is told
 STOPPED = "A person stopped the calls of this turn: answer with what there is."
 NO_CALL = "This is text."
 REDEFINED = "The tool changed its definition while a person was asked about this call: it did not run."
@@ -128,7 +129,7 @@ async def plan_answered(
             if isinstance(fitted, Answered):
                 return fitted
             call, tool = fitted  # a plugin changed what the person wrote: they have to see that
-            ask = Ask((Reason("plugin", "A plugin changed the arguments. May they run as they are now?"),))
+            ask = Ask((Reason("plugin", sentence("question.changed")),))
             return await _asking(prepared, call, tool, ask)
         wishes = planned.wishes
     authority = await _authority(prepared, tool, call, wishes, None)
@@ -139,14 +140,17 @@ async def plan_answered(
         new = tuple(reason for reason in verdict.reasons if not _covered(reason, question))
         if new:
             return await _asking(prepared, call, tool, Ask(new))
-    who = answer.by or "a person"
-    return Ready(call, tool, Permit(call.hash, f"answer: {who} allowed it ({answer.scope})"))
+    who = (
+        sentence("because.allowed", who=answer.by, scope=answer.scope)
+        if answer.by
+        else sentence("because.somebody", scope=answer.scope)
+    )
+    return Ready(call, tool, Permit(call.hash, sentence("because", kind="answer", said=who, where="")))
 
 
 async def answer_meanwhile(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> Answer | None:
     """What a rule says that was given while a person was about to be asked: who gave it found no question yet
     that it could have settled."""
-    prepared.services.grants.forget()  # another process may have given it
     verdict = _authorized(tool, call, await _authority(prepared, tool, call, (), None))
     return answer_by_rule(verdict, Answer("allow", "always", at=prepared.log.now()))
 
@@ -182,8 +186,15 @@ async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, ap
         place = prepared.log.turn.calls[call.id].starts
         texts = [reason.text for reason in verdict.reasons if reason.text]
         question = question_about(prepared.log, call, tool, "interrupted", place=place)
-        return Asking(call, replace(question, text=" ".join([*texts, question.text])))
-    return Ready(call, tool, Permit(approved or call.hash, "repeated: its tool says that this is safe"))
+        return Asking(call, replace(question, text=together([*texts, question.text])))
+    return Ready(
+        call,
+        tool,
+        Permit(
+            approved or call.hash,
+            sentence("because", kind="repeated", said=sentence("because.safe"), where=""),
+        ),
+    )
 
 
 def fit(offer: Offer, call: ToolCall) -> tuple[ToolCall, Tool] | Answered:
@@ -285,7 +296,7 @@ async def _authority(
         prepared.mode,
         workspace=prepared.workspace,
         tool=tool,
-        outer=prepared.outer,
+        givers=prepared.givers,
         grants=grants,
         wishes=wishes,
         format=f"{call.format} {_model_of(prepared, call)}" if call.guessed else "",
@@ -318,7 +329,7 @@ def _refused_before(prepared: PreparedTurn, call: ToolCall) -> Answered | None:
     replies = _earlier(prepared, call, lambda other: other.state is CallState.REJECTED, since)
     if replies >= _PATIENCE:
         text = f"{call.tool} was refused {replies} times with these arguments: there are no more calls now."
-        return Answered(call, CallState.SKIPPED, text, limit="a refused call that came again and again")
+        return Answered(call, CallState.SKIPPED, text, limit=sentence("limit.refused"))
     if replies:
         text = f"{call.tool} was refused with exactly these arguments in this turn: it is refused again."
         return Answered(call, CallState.REJECTED, text)
@@ -332,9 +343,7 @@ def _patiently(prepared: PreparedTurn, answered: Answered) -> Answered:
     if replies < _PATIENCE:
         return answered
     text = f"{answered.text}\nThe same call came {replies + 1} times: there are no more calls now."
-    return replace(
-        answered, state=CallState.SKIPPED, text=text, limit="the same call that cannot run, again and again"
-    )
+    return replace(answered, state=CallState.SKIPPED, text=text, limit=sentence("limit.hopeless"))
 
 
 def _is_said(message: Message) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,14 +16,15 @@ from dragoman.messages.ids import new_id
 from dragoman.messages.parts import ToolCall
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import Request
-from dragoman.tools.permissions import hidden
+from dragoman.sentences import sentence
+from dragoman.tools.permissions import decide, hidden
 from dragoman.tools.review import review_of
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group, Offer
 from dragoman.turn.agent import Agent
-from dragoman.turn.authority import bounds_in, load_grants
+from dragoman.turn.authority import Givers, bounds_in, load_grants
 from dragoman.turn.client_tools import client_tools_of
-from dragoman.turn.handoff import NAME, agents_in, handoff_tool, keep_agent, rules_of
+from dragoman.turn.handoff import NAME, agents_in, handoff_tool, keep_agent
 from dragoman.turn.layers import options_of, switches_of, system_layers, system_of
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
@@ -52,7 +53,7 @@ class PreparedTurn:
     model: Model
     mode: Mode
     workspace: Workspace | None = None
-    outer: list[Sequence[Rule]] = field(default_factory=list)  # of the turns on whose behalf this one runs
+    givers: Givers = field(default_factory=Givers)
     kept: dict[str, Group] = field(default_factory=dict)  # of the toolbox, as it was at the first request
 
     def watch_events(self) -> None:
@@ -71,7 +72,9 @@ class PreparedTurn:
 
     def review(self, tool: Tool, offered_as: str) -> Review:
         """Which of its results a person sees first: by the strictest of tool, settings and conversation."""
-        return review_of(tool, self.services.review, _setting(self.log, "review"), offered_as=offered_as)
+        node: Any = accepted.review if (accepted := self.log.turn.options.accepted) is not None else None
+        said = _setting(self.log, "review")
+        return review_of(tool, self.services.review, node, said, offered_as=offered_as)
 
 
 @dataclass(slots=True, frozen=True)
@@ -109,8 +112,8 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
         output=_output_of(services, log),
     )
     mode = mode_of(services, log, *earlier, agent)
-    outer: list[Sequence[Rule]] = [*rules_of(services, earlier)]
-    return PreparedTurn(services, log, signals, hooks, view, agent, model, mode, workspace, outer)
+    givers = Givers.of(options, earlier)
+    return PreparedTurn(services, log, signals, hooks, view, agent, model, mode, workspace, givers)
 
 
 def _output_of(services: Services, log: TurnLog) -> Output[Any] | None:
@@ -135,15 +138,16 @@ async def hand_over(prepared: PreparedTurn) -> PreparedTurn:
     """The same turn, for whoever it was handed to meanwhile: by several, where an answer was copied."""
     services, log = prepared.services, prepared.log
     *earlier, agent = agents_in(services, log)
-    binding = [rules for rules in rules_of(services, earlier) if rules not in prepared.outer]
+    binding = [one for one in earlier if one not in prepared.givers.agents]
     if agent is prepared.agent and not binding:
         return prepared
     await keep_agent(services, log)
     model = model_of(services, log, agent, handed=True)
     prepared.view.hand_to(agent, model)
-    log.publish(Notice(f"{agent.name} goes on", "handoff"))
+    log.publish(Notice(sentence("agent.goes_on", name=agent.name), "handoff"))
     mode = mode_of(services, log, *earlier, agent)
-    return replace(prepared, agent=agent, model=model, mode=mode, outer=[*prepared.outer, *binding])
+    givers = Givers([*prepared.givers.agents, *binding], prepared.givers.nodes)
+    return replace(prepared, agent=agent, model=model, mode=mode, givers=givers)
 
 
 def model_of(services: Services, log: TurnLog, agent: Agent, *, handed: bool = False) -> Model:
@@ -156,7 +160,7 @@ def model_of(services: Services, log: TurnLog, agent: Agent, *, handed: bool = F
         return model
     model = services.model(options.started_with)
     if model.name != options.started_with:
-        raise NotFound("model", str(options.started_with), "the turn was started with it, and it is not here")
+        raise NotFound("model", str(options.started_with), sentence("hint.started_with"))
     return model
 
 
@@ -195,7 +199,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         ),
         dialect=_dialect(log),
         has_called=partial(_has_called, log),
-        format_rules=await _format_rules(prepared),
+        may_write=await _granted_formats(prepared),
         continues=bool(log.path) and log.path[-1].role == "assistant" and log.path[-1].finish == "pause",
     )
     for plugin in hooks.system_prompt if talks else ():
@@ -273,10 +277,10 @@ def _tell_of_missing_sources(prepared: PreparedTurn) -> None:
     """A server that cannot be started takes its tools with it: the model will say that there are none."""
     for source in prepared.services.toolbox.sources:
         if error := getattr(source, "error", ""):  # one's own may have none
-            prepared.view.notice(f"the tools of {source.name} are missing: {error}", "source")
+            prepared.view.notice(sentence("tools.missing", source=source.name, why=error), "source")
         elif getattr(source, "state", "") == "starting" and not source.group().tools:
-            why = "it has not started yet, and its tools come when it has"
-            prepared.view.notice(f"the tools of {source.name} are missing: {why}", "source")
+            why = sentence("tools.starting")
+            prepared.view.notice(sentence("tools.missing", source=source.name, why=why), "source")
 
 
 def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str, Tool]:
@@ -300,7 +304,9 @@ def mode_of(services: Services, log: TurnLog, *agents: Agent) -> Mode:
     """As the send or the conversation says, else the agent. Of a task, and where agents handed over, the
     strictest of all that was said. Of a word nobody knows, the careful reading."""
     said = log.turn.options.mode or _setting(log, "mode")
-    own = [agent.mode or (None if said else services.mode) for agent in agents]
+    node = accepted.mode if (accepted := log.turn.options.accepted) is not None else services.mode
+    nodes = max(services.mode, node, key=lambda mode: MODES.index(mode if mode in MODES else "ask"))
+    own = [agent.mode or (None if said else nodes) for agent in agents]
     alone = len(agents) == 1 and log.conversation.parent is None
     wanted = [said] if said and alone else [said, *own]
     known = [mode if mode in MODES else "ask" for mode in wanted if mode]
@@ -332,12 +338,18 @@ def _has_called(log: TurnLog, model: str) -> bool:
     )
 
 
-async def _format_rules(prepared: PreparedTurn) -> tuple[Rule, ...]:
-    """What people decided about formats that models are not known to write (D7)."""
+async def _granted_formats(prepared: PreparedTurn) -> Callable[[str, str], bool] | None:
+    """What people decided about formats that models are not known to write (D7), if the model's text is
+    read."""
+    if not getattr(prepared.model, "reads_text", False):  # custom models need not say so
+        return None
     grants = await load_grants(
         prepared.services, prepared.log.conversation.id, prepared.log.turn.options.workspace
     )
-    return tuple(rule for rule in (*prepared.rules, *grants) if rule.permission == "format")
+    rules = [rule for rule in (*prepared.rules, *grants) if rule.permission == "format"]
+    if not rules:
+        return None
+    return lambda name, model: decide("format", (f"{name} {model}",), rules).action == "allow"
 
 
 def _setting(log: TurnLog, name: str) -> Any:

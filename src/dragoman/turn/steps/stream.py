@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from pydantic import JsonValue
+
 from dragoman.errors import ProviderError
 from dragoman.messages.endings import notice_of
 from dragoman.messages.events import (
@@ -18,9 +20,10 @@ from dragoman.messages.events import (
     ReasoningStart,
     StepStart,
 )
-from dragoman.messages.fold import Draft
+from dragoman.messages.fold import Draft, DraftView
 from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
+from dragoman.sentences import said_of, sentence
 from dragoman.store.store import Change
 from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
@@ -57,7 +60,7 @@ async def stream(ready: RequestReady) -> Streamed:
         turn=log.id,
         model=model,
         created=log.now(),
-        metadata={"limit": log.turn.limit} if log.turn.closing else {},
+        metadata=_limit(log.turn.limit) if log.turn.closing else {},
     )
     log.draft = draft = Draft(empty)
     log.draft_seen = None
@@ -65,14 +68,15 @@ async def stream(ready: RequestReady) -> Streamed:
     timing.begin(ready.attempt)
     log.publish(StepStart(ready.step, ready.attempt, draft.id, log.tip, model))
     end = MessageEnd("unknown")
-    take = _taker(prepared, draft)
+    take, read = _taker(prepared, draft), ready.request.read_reply if ready.request.filters else None
     try:
         with within(log.trace, "request", ready.step, ready.attempt):
             async with aclosing(prepared.model.stream(ready.request, ready.reply)) as replies:
-                async for events in replies:
+                async for arrived in replies:
                     if not timing.first:
-                        timing.see(events, log.now)
+                        timing.see(arrived, log.now)
                         log.count_lost(ready.request)  # before the wait for the next attempt
+                    events = arrived if read is None else [one for each in arrived for one in read(each)]
                     for event in events:
                         if type(event) is FileAdded or type(event) is FilePartial:
                             await store_made(event, log.store, log.conversation.owner, log.now())
@@ -80,6 +84,10 @@ async def stream(ready: RequestReady) -> Streamed:
                             end = event
                         else:
                             take(event)
+    except BaseException:
+        for event in read(None) if read is not None else ():
+            take(event)  # T8: what has arrived is kept
+        raise
     finally:
         log.count_lost(ready.request)
     end = _told_as_it_is(end, draft.message)
@@ -88,7 +96,7 @@ async def stream(ready: RequestReady) -> Streamed:
     end.message = ready.reply
     log.publish(end)
     if end.unfinished:
-        prepared.view.notice(f"{model} did not say that its reply was over: it may be cut off", "unfinished")
+        prepared.view.notice(sentence("reply.maybe_cut", model=model), "unfinished")
     return Streamed(prepared, ready.offer, message)
 
 
@@ -139,7 +147,7 @@ def _taker(prepared: PreparedTurn, draft: Draft) -> Callable[[Event], None]:
     log, view = prepared.log, prepared.view
     apply, publish = draft.apply, log.publish
     calls = 0
-    watchers = prepared.hooks.stream_data
+    watchers, seen = prepared.hooks.stream_data, DraftView(draft)
     began = 0.0
 
     def take(event: Event) -> None:
@@ -149,14 +157,18 @@ def _taker(prepared: PreparedTurn, draft: Draft) -> Callable[[Event], None]:
         elif type(event) is CallInputStart:
             calls += 1
             if calls > MOST_CALLS:
-                raise ProviderError(
-                    f"the model made more than {MOST_CALLS} calls in one reply", kind="too_many_calls"
-                )
+                raise ProviderError(sentence("reply.too_many_calls", most=MOST_CALLS), kind="too_many_calls")
         elif type(event) is ReasoningEnd:
             event.seconds = round(log.now() - began, 3)
         apply(event)
         publish(event)
         for plugin in watchers:
-            plugin.on_stream_data(event, draft, view)
+            plugin.on_stream_data(event, seen, view)
 
     return take
+
+
+def _limit(limit: str) -> dict[str, JsonValue]:
+    """What ended the calls, as whoever reads the answer later is told."""
+    said = said_of(limit)
+    return {"limit": limit, **({"said": {"limit": {"text": limit, **said}}} if said else {})}

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import ClassVar
 from urllib.parse import quote, urlsplit
 
+from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import Outgoing, TokenClient
 from dragoman.wire.auth.key import check_key
 
@@ -39,7 +40,7 @@ class AwsAuth:
 
     @property
     def hint(self) -> str | None:
-        return f"Check {self.name}, the region {self.region}, and whether they may use this model there"
+        return sentence("hint.aws_keys", name=self.name, region=self.region)
 
     def refused(self) -> None:
         pass

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol
 from pydantic import JsonValue
 
 from dragoman.errors import ProviderError
+from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import Outgoing, TokenClient
 from dragoman.wire.auth.aws import AwsAuth, sign
 
@@ -77,7 +78,7 @@ class AwsIdentity:
 
     @property
     def hint(self) -> str | None:
-        return f"Check {self.name}, the region {self.region}, and whether it may use this model there"
+        return sentence("hint.aws_identity", name=self.name, region=self.region)
 
     def refused(self) -> None:
         self._keys = None
@@ -101,7 +102,7 @@ def keys_in(found: Any, now: float, *, name: str) -> AwsKeys:
     token = known.get("sessiontoken") or known.get("token")
     if not isinstance(access, str) or not isinstance(secret, str) or not access or not secret:
         why = known.get("message") or known.get("code") or "there are none in its answer"
-        raise no_keys(f"{name} gives no access keys: {str(why).splitlines()[0]}", name)
+        raise no_keys(sentence("aws.no_keys", name=name, why=str(why).splitlines()[0]), name)
     ends = _time(known.get("expiration"))
     expires = now + UNTOLD if ends is None else min(ends, now + LONGEST)
     return AwsKeys(access, secret, str(token) if token else None, expires)
@@ -113,7 +114,7 @@ def no_keys(message: str, name: str, *, status: int | None = None, hint: str = "
         kind="auth",
         status=status,
         retryable=status is not None and (status == 429 or status >= 500),
-        hint=hint or f"Check {name}",
+        hint=hint or sentence("hint.check", name=name),
     )
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from pydantic_core import from_json
 
+from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import Outgoing, TokenClient
 from dragoman.wire.auth.aws import AwsAuth, sign
 from dragoman.wire.auth.aws_identity import LONGEST, AwsKeys, AwsSource, keys_in, no_keys
@@ -78,16 +79,14 @@ class InstanceKeys:
         lives = {"X-aws-ec2-metadata-token-ttl-seconds": "21600"}
         status, token = await client.ask(f"{base}/api/token", method="PUT", headers=lives)
         if status != 200:
-            raise no_keys(f"the metadata service of this instance answers {status}", self.name, status=status)
+            raise no_keys(sentence("aws.metadata", status=status), self.name, status=status)
         known = {"X-aws-ec2-metadata-token": token.decode("ascii", "replace").strip()}
         roles = f"{base}/meta-data/iam/security-credentials/"
         status, listed = await client.ask(roles, headers=known)
         role = listed.decode("utf-8", "replace").strip().partition("\n")[0]
         if status != 200 or not re.fullmatch(r"[\w+=,.@-]{1,128}", role):
-            hint = (
-                "Give the instance a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-            )
-            raise no_keys("this instance has no role", self.name, status=status, hint=hint)
+            hint = sentence("hint.role")
+            raise no_keys(sentence("aws.no_role"), self.name, status=status, hint=hint)
         return await _ask(client, roles + role, known, self.name)
 
 
@@ -172,17 +171,19 @@ class ProcessKeys:
                 stderr=asyncio.subprocess.DEVNULL,
             )
         except (OSError, ValueError) as error:
-            raise no_keys(f"{self.name} cannot be run: {error}", self.name) from None
+            raise no_keys(sentence("process.failed", name=self.name, error=error), self.name) from None
         try:
             async with asyncio.timeout(PROCESS_SECONDS):
                 printed, _ = await program.communicate()
         except TimeoutError:
-            raise no_keys(f"{self.name} took longer than {PROCESS_SECONDS:g} seconds", self.name) from None
+            raise no_keys(
+                sentence("process.slow", name=self.name, seconds=PROCESS_SECONDS), self.name
+            ) from None
         finally:
             if program.returncode is None:
                 program.kill()
         if program.returncode != 0:
-            raise no_keys(f"{self.name} ended with status {program.returncode}", self.name)
+            raise no_keys(sentence("process.status", name=self.name, status=program.returncode), self.name)
         return keys_in(_json(printed), client.clock(), name=self.name)
 
 
@@ -203,11 +204,11 @@ class SsoKeys:
 
     async def fetch(self, client: TokenClient) -> AwsKeys:
         file = self.cache / f"{hashlib.sha1(self.session.encode(), usedforsecurity=False).hexdigest()}.json"
-        login = "Run `aws sso login`, with the profile that AWS_PROFILE names"
+        login = sentence("hint.sso")
         try:
             held = _json(await asyncio.to_thread(file.read_bytes))
         except OSError:
-            raise no_keys("nobody is signed in with SSO here", self.name, hint=login) from None
+            raise no_keys(sentence("aws.no_sso"), self.name, hint=login) from None
         token = held.get("accessToken")
         ends = str(held.get("expiresAt") or "").replace("UTC", "+00:00").replace("Z", "+00:00")
         try:
@@ -215,12 +216,12 @@ class SsoKeys:
         except ValueError:
             over = True
         if not isinstance(token, str) or over:
-            raise no_keys("the session of SSO is over", self.name, hint=login)
+            raise no_keys(sentence("aws.sso_over"), self.name, hint=login)
         asked = urlencode({"role_name": self.role, "account_id": self.account})
         url = f"{self.portal.rstrip('/')}/federation/credentials?{asked}"
         status, answer = await client.ask(url, headers={"x-amz-sso_bearer_token": token})
         if status != 200:
-            raise no_keys(f"SSO gives no keys for the role {self.role}", self.name, status=status, hint=login)
+            raise no_keys(sentence("aws.sso_role", role=self.role), self.name, status=status, hint=login)
         return keys_in(_json(answer).get("roleCredentials"), client.clock(), name=self.name)
 
 
@@ -228,7 +229,7 @@ async def _ask(client: TokenClient, url: str, headers: Mapping[str, str], name: 
     status, answer = await client.ask(url, headers=headers)
     if status != 200:
         why = str(_json(answer).get("message") or status)
-        raise no_keys(f"{name} gives no access keys: {why.splitlines()[0]}", name, status=status)
+        raise no_keys(sentence("aws.no_keys", name=name, why=why.splitlines()[0]), name, status=status)
     return keys_in(_json(answer), client.clock(), name=name)
 
 
@@ -239,7 +240,7 @@ def _assumed(status: int, answer: bytes, now: float, name: str) -> AwsKeys:
     if status == 200:
         return keys_in(found, now, name=name)
     why = re.search(r"<Message>([^<]*)</Message>", text)
-    raise no_keys(f"STS does not give this role: {why[1] if why else status}", name, status=status)
+    raise no_keys(sentence("aws.sts", why=why[1] if why else status), name, status=status)
 
 
 def _json(answer: bytes) -> dict[str, object]:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from dragoman.errors import ConfigError
+from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import TokenClient
 from dragoman.wire.auth.google_identity import SCOPE, acting_as, external_account
 from dragoman.wire.auth.token import AccessToken, TokenSource, check_token_address, fetch_token
@@ -76,9 +77,9 @@ def read_google_credentials(file: Path, *, name: str) -> TokenSource:
     try:
         found = from_json(file.read_bytes())
     except OSError as error:
-        raise ConfigError(f"{name}: {file} cannot be read: {error.strerror}") from error
+        raise ConfigError(sentence("google.not_read", name=name, file=file, error=error.strerror)) from error
     except ValueError:
-        raise ConfigError(f"{name}: {file} is no JSON") from None
+        raise ConfigError(sentence("google.file_no_json", name=name, file=file)) from None
     return google_credentials(found, name=name)
 
 
@@ -100,11 +101,8 @@ def google_credentials(found: Any, *, name: str) -> TokenSource:
             own = google_credentials(found["source_credentials"], name=name)
             return acting_as(own, found["service_account_impersonation_url"], name=name)
     except KeyError as error:
-        raise ConfigError(f"{name}: the credentials lack {error.args[0]!r}") from None
-    raise ConfigError(
-        f"{name}: credentials of the type {kind!r} cannot be used here: take the key of a service account, "
-        "or run `gcloud auth application-default login`, or set GOOGLE_OAUTH_ACCESS_TOKEN to a token"
-    )
+        raise ConfigError(sentence("google.lacks", name=name, field=error.args[0])) from None
+    raise ConfigError(sentence("google.kind", name=name, kind=kind))
 
 
 def _sign(data: bytes, key: str, name: str) -> bytes:
@@ -112,17 +110,13 @@ def _sign(data: bytes, key: str, name: str) -> bytes:
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import padding, rsa
     except ImportError:
-        raise ConfigError(
-            "a service account signs with the package cryptography: pip install 'dragoman[vertex]'"
-        ) from None
+        raise ConfigError(sentence("google.package")) from None
     try:
         private = serialization.load_pem_private_key(key.encode(), password=None)
     except (ValueError, TypeError):
         private = None
     if not isinstance(private, rsa.RSAPrivateKey):
-        raise ConfigError(
-            f"{name}: its private key cannot be used: it has to be RSA, as PEM, without a password"
-        )
+        raise ConfigError(sentence("google.key", name=name))
     return private.sign(data, padding.PKCS1v15(), hashes.SHA256())
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from dragoman.errors import ConfigError, ProviderError
+from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import TokenClient
 from dragoman.wire.auth.secret_files import read_secret
 from dragoman.wire.auth.token import (
@@ -127,14 +128,11 @@ def external_account(found: dict[str, Any], *, name: str) -> TokenSource:
     """The account that such a file describes. KeyError where something is missing."""
     described = found["credential_source"]
     if not isinstance(described, dict) or not ("file" in described or "url" in described):
-        raise ConfigError(
-            f"{name}: the token of the other identity has to be in a file or at an address; others (AWS, "
-            "programs, certificates) cannot be used here: set GOOGLE_OAUTH_ACCESS_TOKEN to a token"
-        )
+        raise ConfigError(sentence("google.other", name=name))
     form = described.get("format") or {}
     url = str(described.get("url") or "")
     if url and not url.startswith(("http://", "https://")):
-        raise ConfigError(f"{name}: {url!r} is no address of a token")
+        raise ConfigError(sentence("google.no_address", name=name, url=url))
     subject = SubjectToken(
         Path(described["file"]).expanduser() if "file" in described else None,
         url,
@@ -157,4 +155,6 @@ def acting_as(source: TokenSource, url: str | None, *, name: str) -> TokenSource
 
 def _no_token(message: str, name: str, status: int | None = None) -> ProviderError:
     again = status is not None and (status == 429 or status >= 500)
-    return ProviderError(message, kind="auth", status=status, retryable=again, hint=f"Check {name}")
+    return ProviderError(
+        message, kind="auth", status=status, retryable=again, hint=sentence("hint.check", name=name)
+    )

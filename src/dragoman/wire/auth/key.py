@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dragoman.errors import ConfigError
+from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import Outgoing, TokenClient
 
 
@@ -32,7 +33,7 @@ class KeyAuth:
     def hint(self) -> str | None:
         if self.name is None:
             return None
-        return f"Check {self.name}" if self.key else f"Set {self.name} to your API key"
+        return sentence("hint.check", name=self.name) if self.key else f"Set {self.name} to your API key"
 
     def refused(self) -> None:
         pass
@@ -44,7 +45,7 @@ class KeyAuth:
 def check_key(key: str, name: str) -> None:
     """ConfigError where it cannot stand in a header. The key itself is not repeated."""
     if not (key.isascii() and key.isprintable()):
-        raise ConfigError(f"{name} holds characters that no key has: was it copied with a line break?")
+        raise ConfigError(sentence("key.characters", name=name))
 
 
 NO_KEY = KeyAuth()

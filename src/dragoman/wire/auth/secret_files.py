@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from dragoman.errors import ProviderError
+from dragoman.sentences import sentence
 
 LARGEST = 64 * 1024  # bytes: no token is larger
 
@@ -16,7 +17,7 @@ async def read_secret(file: Path, name: str) -> str:
         text = await asyncio.to_thread(_read, file)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
-        raise _unreadable(f"{name}: {file} cannot be read: {why}", name) from None
+        raise _unreadable(sentence("secret.not_read", name=name, file=file, why=why), name) from None
     if not text or not text.isprintable():
         raise _unreadable(f"{name}: {file} holds no token", name)
     return text
@@ -28,4 +29,4 @@ def _read(file: Path) -> str:
 
 
 def _unreadable(message: str, name: str) -> ProviderError:
-    return ProviderError(message, kind="auth", retryable=False, hint=f"Check {name}")
+    return ProviderError(message, kind="auth", retryable=False, hint=sentence("hint.check", name=name))

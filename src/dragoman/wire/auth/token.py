@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.errors import ConfigError, ProviderError
+from dragoman.sentences import sentence
 from dragoman.web_address import split_uri
 from dragoman.wire.auth.auth import Outgoing, TokenClient
 from dragoman.wire.network import is_loopback
@@ -71,7 +72,7 @@ class TokenAuth:
 
     @property
     def hint(self) -> str | None:
-        return f"Check {self.name}, and whether it may use this model"
+        return sentence("hint.token", name=self.name)
 
     def refused(self) -> None:
         self._token = None
@@ -113,11 +114,11 @@ def read_token(status: int, body: bytes, asked_at: float, *, url: str, name: str
         return AccessToken(value, asked_at + min(max(lives, 0.0), LONGEST))
     words = found.get("error_description") or found.get("error") or excerpt(body)
     raise ProviderError(
-        f"{host_of(url)} gives no access token: {str(words).splitlines()[0] if words else status}",
+        sentence("token.none", host=host_of(url), why=str(words).splitlines()[0] if words else status),
         kind="auth",
         status=status,
         retryable=status in (429, 500, 502, 503, 504),
-        hint=f"Check {name}",
+        hint=sentence("hint.check", name=name),
     )
 
 
@@ -125,7 +126,7 @@ def check_token_address(url: str, *, name: str) -> str:
     """The address, unless a secret would go out in clear to another machine."""
     parts = split_uri(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname)):
-        raise ConfigError(f"{name} names an address for tokens that is not https://")
+        raise ConfigError(sentence("token.insecure", name=name))
     return url
 
 

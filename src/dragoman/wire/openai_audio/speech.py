@@ -13,6 +13,7 @@ from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd
 from dragoman.messages.media import is_text
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
+from dragoman.sentences import sentence
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.media_options import SpeechOptions, check_media_options
@@ -57,7 +58,7 @@ class OpenAISpeech:
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
         text, options = prompt_of(request, attachments), request.options
         if not text:
-            raise BadRequest("there is no text to speak")
+            raise BadRequest(sentence("speech.no_text"))
         body: dict[str, JsonValue] = {
             "model": request.model,
             "input": text,

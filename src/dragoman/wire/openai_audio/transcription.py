@@ -15,6 +15,7 @@ from dragoman.messages.media import is_text, media_type, modality
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
+from dragoman.sentences import sentence
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments, base64_of
 from dragoman.wire.forms import form_file
@@ -66,7 +67,7 @@ class OpenAITranscription:
         sounds, options = files_in(request, "audio"), request.options
         base64 = base64_of(sounds[-1], attachments) if sounds else None
         if base64 is None:
-            raise BadRequest("there is no sound to write down: attach a recording")
+            raise BadRequest(sentence("sound.missing"))
         body: dict[str, JsonValue] = {
             "model": request.model,
             "file": form_file(_name(sounds[-1]), media_type(sounds[-1]), base64),

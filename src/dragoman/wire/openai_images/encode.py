@@ -11,6 +11,7 @@ from dragoman.errors import BadRequest
 from dragoman.messages.media import media_type
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
+from dragoman.sentences import sentence
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments, address_of, base64_of
 from dragoman.wire.forms import form_file
 from dragoman.wire.options import with_extra
@@ -60,9 +61,9 @@ def _pictures(request: Request, attachments: Attachments, quirks: Quirks) -> Bod
     masks = [file for file in files if is_mask(file, wanted)] if len(files) > 1 or wanted else []
     pictures = [file for file in files if file not in masks]
     if wanted and not masks:
-        raise BadRequest(f"the option mask: no picture that is sent is called {wanted!r}")
+        raise BadRequest(sentence("mask.unknown", wanted=wanted))
     if not pictures:
-        raise BadRequest("there is a mask, and no picture that it belongs to: attach that as well")
+        raise BadRequest(sentence("mask.no_picture"))
     if quirks.json_edits:
         images: list[JsonValue] = [
             {"type": "image_url", "url": address_of(file, attachments)} for file in pictures
@@ -78,6 +79,6 @@ def _pictures(request: Request, attachments: Attachments, quirks: Quirks) -> Bod
 def _coded(file: File, attachments: Attachments, name: str) -> Body:
     base64 = base64_of(file, attachments)
     if base64 is None:
-        raise BadRequest(f"{file.name or 'the picture'} is only an address: attach the picture itself")
+        raise BadRequest(sentence("picture.only_address", file=file.name or "the picture"))
     type = media_type(file)
     return form_file(file.name or f"{name}.{type.partition('/')[2]}", type, base64)

@@ -34,7 +34,7 @@ const becauses: Record<Cause, string> = {
   plugin: "Asked because a plugin wants you to look.",
   redefined: "Asked because the tool changed its description since it was first offered, or last allowed.",
   loop: "Asked because the model repeats itself.",
-  format: "Asked because the model is not known to write calls in this format.",
+  format: "Asked because this is text: the model is not known to write calls in this format.",
   interrupted: "Asked because the server stopped while it ran.",
   review: "Asked because you see this result before the model does.",
   tool: "Asked by the tool itself.",

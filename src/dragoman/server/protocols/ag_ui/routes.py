@@ -18,7 +18,7 @@ from dragoman.messages.events import TurnEnd
 from dragoman.messages.parts import Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
 from dragoman.server.api_router import api_router
-from dragoman.server.context import Context, Person, TheContext
+from dragoman.server.context import Context, Key, Person, TheContext
 from dragoman.server.protocols.ag_ui.bodies import AgentMessage, AgentPart, ResumeEntry, RunAgentInput
 from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
 from dragoman.server.protocols.ag_ui.state import UPDATE_STATE, check_state, state_in
@@ -32,7 +32,7 @@ from dragoman.server.protocols.threads import (
     write,
 )
 from dragoman.server.stream import EventStream
-from dragoman.store.store import TurnRow
+from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.live.log import Snapshot
@@ -46,21 +46,30 @@ _STREAM: dict[int | str, dict[str, object]] = {
 
 
 @router.post("/ag-ui", response_class=Response, responses=_STREAM)
-async def run(context: TheContext, person: Person, body: RunAgentInput) -> Response:
+async def run(context: TheContext, person: Person, body: RunAgentInput, key: Key = None) -> Response:
     """Something new, what a run waited for, or a run that is under way, once more."""
     async with context.readers.one_by_one(person, body.thread):
-        return await _run(context, person, body, None)
+        return await _run(context, person, body, None, key)
 
 
 @router.post("/ag-ui/{agent}", response_class=Response, responses=_STREAM)
-async def run_agent(context: TheContext, person: Person, agent: str, body: RunAgentInput) -> Response:
+async def run_agent(
+    context: TheContext, person: Person, agent: str, body: RunAgentInput, key: Key = None
+) -> Response:
     """The same of an agent of this name."""
     async with context.readers.one_by_one(person, body.thread):
-        return await _run(context, person, body, agent)
+        return await _run(context, person, body, agent, key)
 
 
-async def _run(context: Context, person: str, body: RunAgentInput, agent: str | None) -> Response:
+async def _run(
+    context: Context, person: str, body: RunAgentInput, agent: str | None, key: SendKey | None
+) -> Response:
     check_state(body.state)
+    if (begun := await context.turn_begun_with(key, person)) is not None:
+        await context.runtime.driver.adopt(begun)
+        return _respond(
+            context, context.runtime.turn(begun), await _projection(context, body, begun), after=None
+        )
     conversation = await conversation_of(context, person, body.thread, PROTOCOL)
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
     if conversation is not None and (known := await _known_run(context, person, body, conversation)):
@@ -77,7 +86,8 @@ async def _run(context: Context, person: str, body: RunAgentInput, agent: str | 
         raise BadRequest(f"there is no call {lost.call!r} in this thread that waits for a result")
     if conversation is not None and _last_said(body.messages) is None:
         return await _show(context, body, conversation, live)
-    row = await _start(context, person, body, agent, body.state or await state_in(context, conversation))
+    state = body.state or await state_in(context, conversation)
+    row = await _start(context, person, body, agent, state, key=key)
     context.readers.began(row.id)
     projection = await _projection(context, body, row.id)
     return _respond(context, context.runtime.turn(row.id), projection, after=0)
@@ -133,7 +143,13 @@ def _last_said(messages: Sequence[AgentMessage]) -> str | None:
 
 
 async def _start(
-    context: Context, person: str, body: RunAgentInput, agent: str | None, state: JsonValue
+    context: Context,
+    person: str,
+    body: RunAgentInput,
+    agent: str | None,
+    state: JsonValue,
+    *,
+    key: SendKey | None,
 ) -> TurnRow:
     dialogue = [one for one in body.messages if one.role in ("user", "assistant")]
     place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
@@ -153,6 +169,7 @@ async def _start(
         content=content,
         options=options,
         mark=body.run,
+        key=key,
     )
 
 

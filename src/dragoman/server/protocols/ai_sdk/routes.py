@@ -19,7 +19,7 @@ from dragoman.messages.parts import Part, Text, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
 from dragoman.server.api_router import api_router
-from dragoman.server.context import Context, Person, TheContext
+from dragoman.server.context import Context, Key, Person, TheContext
 from dragoman.server.protocols.ai_sdk.bodies import UIChatBody, UIMessage
 from dragoman.server.protocols.ai_sdk.chunks import UIMessageStream
 from dragoman.server.protocols.ai_sdk.data_chunks import Chunk
@@ -36,7 +36,7 @@ from dragoman.server.protocols.threads import (
     write,
 )
 from dragoman.server.stream import EventStream
-from dragoman.store.store import TurnRow
+from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.facts import options_in
 from dragoman.turn.live.log import Snapshot
 
@@ -53,17 +53,17 @@ _DONE = b"data: [DONE]\n\n"
 
 
 @router.post("/ai-sdk/chat", response_class=Response, responses=_STREAM)
-async def chat(context: TheContext, person: Person, body: UIChatBody) -> Response:
+async def chat(context: TheContext, person: Person, body: UIChatBody, key: Key = None) -> Response:
     """What `DefaultChatTransport` posts: something new, an answer once more, or what a call waited for."""
     async with context.readers.one_by_one(person, body.id):
-        return await _chat(context, person, body, approvals=True)
+        return await _chat(context, person, body, key, approvals=True)
 
 
 @router.post("/ai-sdk/v5/chat", response_class=Response, responses=_STREAM)
-async def chat_v5(context: TheContext, person: Person, body: UIChatBody) -> Response:
+async def chat_v5(context: TheContext, person: Person, body: UIChatBody, key: Key = None) -> Response:
     """The same for version 5, which knows no approvals."""
     async with context.readers.one_by_one(person, body.id):
-        return await _chat(context, person, body, approvals=False)
+        return await _chat(context, person, body, key, approvals=False)
 
 
 @router.get("/ai-sdk/chat/{id}/stream", response_class=Response, responses=_REST)
@@ -87,7 +87,11 @@ async def stop(context: TheContext, person: Person, id: str) -> shapes.Cancelled
     return shapes.Cancelled(cancelled)
 
 
-async def _chat(context: Context, person: str, body: UIChatBody, *, approvals: bool) -> Response:
+async def _chat(
+    context: Context, person: str, body: UIChatBody, key: SendKey | None, *, approvals: bool
+) -> Response:
+    if (turn := await context.turn_begun_with(key, person)) is not None:
+        return await _tell(context, await context.runtime.store.turn(turn), approvals=approvals)
     if (answer := body.gone_on_with) is not None:
         return await _go_on(context, person, answer, approvals=approvals)
     said = await _said_now(context, person, body)
@@ -97,7 +101,7 @@ async def _chat(context: Context, person: str, body: UIChatBody, *, approvals: b
         if (again := await _asked_already(context, person, body, said)) is not None:
             return await _tell(context, again, approvals=approvals)
     try:
-        row = await _start(context, person, body, said)
+        row = await _start(context, person, body, said, key)
     except TurnBusy:  # perhaps by the same message, in this moment
         again = await _asked_already(context, person, body, said)
         if again is None or body.trigger != "submit-message":
@@ -178,13 +182,15 @@ async def _said_now(context: Context, person: str, body: UIChatBody) -> _SaidNow
     return _SaidNow(dialogue[place].id[:LONGEST_NAME], content, before, answers[-1] if answers else None)
 
 
-async def _start(context: Context, person: str, body: UIChatBody, said: _SaidNow) -> TurnRow:
+async def _start(
+    context: Context, person: str, body: UIChatBody, said: _SaidNow, key: SendKey | None
+) -> TurnRow:
     """The turn that answers the last message, or answers it once more."""
     options = body.turn_options()
     if body.trigger == "regenerate-message":
         again = await _turn_to_repeat(context, person, body, said)
         if again is not None:
-            turn = await context.runtime.commands.rerun(again.message, options=options)
+            turn = await context.runtime.commands.rerun(again.message, options=options, key=key)
             context.publisher.changed(again.conversation)
             return await context.runtime.store.turn(turn)
     return await say(
@@ -196,6 +202,7 @@ async def _start(context: Context, person: str, body: UIChatBody, said: _SaidNow
         content=said.content,
         options=options,
         mark=said.mark,
+        key=key,
     )
 
 

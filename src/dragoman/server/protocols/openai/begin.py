@@ -16,7 +16,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Text
 from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.server.context import Context
-from dragoman.server.protocols.openai.attempts import ATTEMPT, Attempt, find_begun
+from dragoman.server.protocols.openai.attempts import answer_begins_behind
 from dragoman.server.protocols.openai.bodies import AnswerOptions, tool_specs
 from dragoman.server.protocols.openai.brought import (
     AssistantEntry,
@@ -31,6 +31,7 @@ from dragoman.server.protocols.openai.brought import (
 )
 from dragoman.server.protocols.openai.errors import ApiRefusal
 from dragoman.server.protocols.openai.history import MARK, find_parent
+from dragoman.store.store import SendKey
 from dragoman.turn.facts import CallChange, TurnOptions, options_in
 from dragoman.turn.send import turn_options
 
@@ -55,7 +56,8 @@ class ReplyRequest:
     conversation: str | None = None
     parent: str | None = None
     metadata: Mapping[str, JsonValue] | None = None  # of the request, stored with the message
-    attempt: Attempt | None = None
+    key: SendKey | None = None
+    retried: bool = False  # by an SDK, of its own accord
 
 
 def options_for(
@@ -91,11 +93,10 @@ async def begin(context: Context, person: str, wanted: ReplyRequest) -> ReplyPla
     """Everything is stored when it returns, and the turn runs."""
     brought = wanted.brought
     calls_with_outputs(brought.entries)  # each has one, or nothing is begun
-    if wanted.attempt is not None and wanted.attempt.again:
-        begun = await find_begun(context.runtime, person, wanted.attempt)
-        if begun is not None:
-            row, after = begun
-            return ReplyPlace(row.id, row.conversation, after)
+    if wanted.key is not None:
+        turn = await context.runtime.store.turn_of_key(person, wanted.key)
+        if turn is not None:  # whatever became of it: nothing runs twice
+            return await _joined(context, turn)
     if brought.outputs:
         place = await _go_on(context, person, wanted)
         if place is not None:
@@ -103,30 +104,35 @@ async def begin(context: Context, person: str, wanted: ReplyRequest) -> ReplyPla
         if not brought.sent:
             return await _answer_history(context, person, wanted)
     content = await parts_of(brought.sent, context, person)
-    conversation, parent, new = wanted.conversation, wanted.parent, False
+    conversation, parent = wanted.conversation, wanted.parent
+    new: Conversation | None = None
+    history: Sequence[Message] = ()
     if conversation is None:
         earlier: list[Entry] = [*brought.earlier, *brought.outputs]
         found = await find_parent(context.runtime.store, person, wanted.options.agent, earlier)
-        new = found is None
-        conversation, parent = found or await _store_history(context, person, earlier, wanted.options)
-    try:
-        turn = await context.runtime.commands.send(
-            conversation,
-            content,
-            parent=parent,
-            options=wanted.options,
-            metadata={MARK: _mark(wanted)},
-        )
-    except DragomanError:
-        if new:
-            await context.runtime.store.delete_conversation(conversation)  # nothing was said in it
-        raise
+        if found is None:
+            new, history = await _history(context, person, earlier, wanted.options)
+            conversation = new.id
+        else:
+            conversation, parent = found
+    turn = await context.runtime.commands.send(
+        conversation,
+        content,
+        parent=parent,
+        options=wanted.options,
+        metadata={MARK: {**(wanted.metadata or {})}},
+        key=wanted.key,
+        opens=new,
+        history=history,
+    )
     context.publisher.changed(conversation)
-    return ReplyPlace(turn, conversation)
+    return await _joined(context, turn)
 
 
-def _mark(wanted: ReplyRequest) -> dict[str, JsonValue]:
-    return {**(wanted.metadata or {}), **({ATTEMPT: wanted.attempt.sum} if wanted.attempt else {})}
+async def _joined(context: Context, turn: str) -> ReplyPlace:
+    store = context.runtime.store
+    after = await answer_begins_behind(store, turn)
+    return ReplyPlace(turn, (await store.turn(turn)).conversation, after)
 
 
 async def _answer_history(context: Context, person: str, wanted: ReplyRequest) -> ReplyPlace:
@@ -140,16 +146,20 @@ async def _answer_history(context: Context, person: str, wanted: ReplyRequest) -
         lost = lost or wanted.brought.outputs[0].call
         what = f"there is no call {lost} that waits for its output: its turn is over, or was never here"
         raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
-    conversation, _ = await _store_history(context, person, entries, wanted.options, _mark(wanted))
+    new, messages = await _history(context, person, entries, wanted.options, {**(wanted.metadata or {})})
+    conversation = new.id
+    await context.runtime.store.add_conversation(new, messages)
     try:
-        messages, _ = await context.runtime.store.messages(conversation)
         last = messages[-1].calls[-1]
         assert last.result is not None
         change = CallChange(last.id, result=last.result.text)
-        turn = await context.runtime.commands.rerun_call(change, options=wanted.options)
+        turn = await context.runtime.commands.rerun_call(change, options=wanted.options, key=wanted.key)
     except DragomanError:
         await context.runtime.store.delete_conversation(conversation)  # nothing was said in it
         raise
+    if (await context.runtime.store.turn(turn)).conversation != conversation:  # the same, at the same moment
+        await context.runtime.store.delete_conversation(conversation)
+        return await _joined(context, turn)
     context.publisher.changed(conversation)
     steps = sum(message.turn == messages[-1].turn and message.role == "assistant" for message in messages)
     return ReplyPlace(turn, conversation, await _last_copied(context, turn, steps))
@@ -165,15 +175,15 @@ async def _last_copied(context: Context, turn: str, steps: int) -> str | None:
     return None  # it ended before that
 
 
-async def _store_history(
+async def _history(
     context: Context,
     person: str,
     earlier: Sequence[Entry],
     options: TurnOptions,
     asked_with: dict[str, JsonValue] | None = None,
-) -> tuple[str, str | None]:
-    """A new conversation that begins with what the caller says was said before. `asked_with` is kept with the
-    last thing that a person said in it: it is answered next."""
+) -> tuple[Conversation, list[Message]]:
+    """A new conversation, not stored yet, that begins with what the caller says was said before. `asked_with`
+    is kept with the last thing that a person said in it: it is answered next."""
     id, now = new_id("conv"), context.runtime.services.clock()
     messages = await messages_of(earlier, id, context, person)
     if messages:
@@ -186,8 +196,7 @@ async def _store_history(
     conversation = Conversation(
         id, leaf=leaf, user=context.user(person), settings=settings, created=now, updated=now
     )
-    await context.runtime.store.add_conversation(conversation, messages)
-    return id, leaf
+    return conversation, messages
 
 
 # ── calls that the caller has run ─────────────────────────────────────────────────────────────────
@@ -215,10 +224,11 @@ async def _go_on(context: Context, person: str, wanted: ReplyRequest) -> ReplyPl
         if call.id not in outputs:
             raise missing_output(call.id)
     row = await context.runtime.store.turn(maker.turn)
-    if row.state in _CAME_TO_NOTHING and all(calls[id].state is CallState.COMPLETED for id in outputs):
+    failed = row.state in _CAME_TO_NOTHING and not wanted.retried
+    if failed and all(calls[id].state is CallState.COMPLETED for id in outputs):
         if wanted.brought.sent:
             return None  # something new is said
-        return await _answer_anew(context, maker, [*outputs][-1], wanted.options)
+        return await _answer_anew(context, maker, [*outputs][-1], wanted)
     if not waiting and wanted.brought.sent and not await _was_said(context, maker.turn, wanted, person):
         return None  # they are history by now, and something new is said
     commands = context.runtime.commands
@@ -230,13 +240,13 @@ async def _go_on(context: Context, person: str, wanted: ReplyRequest) -> ReplyPl
     return ReplyPlace(maker.turn, maker.conversation, maker.id)
 
 
-async def _answer_anew(context: Context, maker: Message, call: str, options: TurnOptions) -> ReplyPlace:
+async def _answer_anew(context: Context, maker: Message, call: str, wanted: ReplyRequest) -> ReplyPlace:
     """Of a turn that broke off or failed behind the calls, whose results are asked about once more."""
     messages, _ = await context.runtime.store.messages(maker.conversation)
     made = next(one for one in maker.calls if one.id == call)
     assert made.result is not None
     change = CallChange(call, result=made.result.text)
-    turn = await context.runtime.commands.rerun_call(change, options=options)
+    turn = await context.runtime.commands.rerun_call(change, options=wanted.options, key=wanted.key)
     context.publisher.changed(maker.conversation)
     path = Tree(messages).path(maker.id)
     steps = sum(message.turn == maker.turn and message.role == "assistant" for message in path)

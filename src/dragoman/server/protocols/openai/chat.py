@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.server.context import Context, Person, TheContext
-from dragoman.server.protocols.openai.attempts import attempt_of
+from dragoman.server.protocols.openai.attempts import attempt_of, is_retry
 from dragoman.server.protocols.openai.begin import ReplyPlace, ReplyRequest, begin, options_for
 from dragoman.server.protocols.openai.chat_bodies import ChatBody
 from dragoman.server.protocols.openai.chat_shapes import ChatCompletion, failure_body, status_of
@@ -50,8 +50,10 @@ async def create_completion(
     if conversation is not None:
         await context.check_owner(conversation, person)
     to_store: dict[str, JsonValue] = {"metadata": {**metadata}}
-    attempt = await attempt_of(request, conversation)
-    wanted = ReplyRequest(brought, options, conversation, metadata=to_store, attempt=attempt)
+    key = await attempt_of(request, context.runtime.services.clock(), conversation)
+    wanted = ReplyRequest(
+        brought, options, conversation, metadata=to_store, key=key, retried=is_retry(request)
+    )
     place = await begin(context, person, wanted)
     row = await context.runtime.store.turn(place.turn)
     reader = await reader_of(context.runtime, place)

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from dragoman.errors import (
     AlreadyAnswered,
     DragomanError,
+    KeyReused,
     NotFound,
     ProviderError,
     StoreUnavailable,
@@ -90,6 +91,8 @@ def response_to(error: DragomanError) -> Response:
             return error_response(404, detail, "model", code="model_not_found")
         case NotFound():
             return error_response(404, detail)
+        case KeyReused():
+            return error_response(422, detail, code="idempotency_key_reused", headers=NEVER_AGAIN)
         case TurnBusy():
             return error_response(409, detail, code="turn_busy", headers={"retry-after": _SOON})
         case TurnEnded() | AlreadyAnswered() | TurnSetAside():

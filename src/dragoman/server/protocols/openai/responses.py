@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -14,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.server.context import Context, Person, TheContext
-from dragoman.server.protocols.openai.attempts import Attempt, attempt_of
+from dragoman.server.protocols.openai.attempts import attempt_of, is_retry
 from dragoman.server.protocols.openai.begin import ReplyPlace, ReplyRequest, begin, options_for
 from dragoman.server.protocols.openai.errors import NEVER_AGAIN, OpenAIRoute, error_response, json_response
 from dragoman.server.protocols.openai.follow import (
@@ -39,6 +40,7 @@ from dragoman.server.protocols.openai.stored import (
     read_object,
 )
 from dragoman.server.stream import EventStream
+from dragoman.store.store import SendKey
 
 router = APIRouter(route_class=OpenAIRoute, include_in_schema=False)
 _PATIENCE = 10.0  # seconds for a turn to end once it is cancelled
@@ -49,7 +51,8 @@ async def create_response(
     context: TheContext, person: Person, request: Request, body: ResponseBody
 ) -> Response:
     """Who hangs up cancels the turn, unless it was to run in the background."""
-    wanted = await _wanted(context, person, body, await attempt_of(request))
+    key = await attempt_of(request, context.runtime.services.clock())
+    wanted = replace(await _wanted(context, person, body, key), retried=is_retry(request))
     place = await begin(context, person, wanted)
     found = await new_object(context, place)
     if body.background and not body.stream:
@@ -64,7 +67,7 @@ async def create_response(
     return json_response(found.whole(), headers=headers_of(place))
 
 
-async def _wanted(context: Context, person: str, body: ResponseBody, attempt: Attempt) -> ReplyRequest:
+async def _wanted(context: Context, person: str, body: ResponseBody, key: SendKey) -> ReplyRequest:
     asked = body.request_options()
     output = body.text.format.spec("text.format") if body.text and body.text.format else None
     brought = body.brought(context.upload_limit)
@@ -82,7 +85,7 @@ async def _wanted(context: Context, person: str, body: ResponseBody, attempt: At
         previous = await find_place(context, person, body.previous_response_id)
         conversation = previous.conversation
         parent = await parent_of(context, previous) if not brought.outputs else None
-    return ReplyRequest(brought, options, conversation, parent, metadata, attempt)
+    return ReplyRequest(brought, options, conversation, parent, metadata, key)
 
 
 @router.get("/responses/{id}")

@@ -4,6 +4,15 @@
 INSERT INTO turns (id, conversation, message, state, owner, epoch, created)
 VALUES (:id, :conversation, :message, :state, :owner, 1, :created);
 
+-- name: take_send_key
+-- Finds no row where a send has taken it since then: this one joins the turn of that one.
+INSERT INTO send_keys ("user", name, sum, turn, created) VALUES (:user, :name, :sum, :turn, :at)
+ON CONFLICT ("user", name) DO UPDATE SET sum = excluded.sum, turn = excluded.turn, created = excluded.created
+WHERE send_keys.created < :since RETURNING turn;
+
+-- name: send_key
+SELECT sum, turn, created FROM send_keys WHERE "user" = :user AND name = :name;
+
 -- name: turn
 SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns WHERE id = :id;
 

@@ -76,6 +76,12 @@ ON CONFLICT (blob, "user") DO UPDATE SET created = excluded.created;
 -- name: old_uploads
 SELECT blob FROM uploads WHERE created < :before LIMIT 1;
 
+-- name: old_send_keys
+SELECT name FROM send_keys WHERE created < :before LIMIT 1;
+
+-- name: forget_send_keys
+DELETE FROM send_keys WHERE created < :before;
+
 -- name: forget_uploads
 DELETE FROM uploads WHERE created < :before;
 

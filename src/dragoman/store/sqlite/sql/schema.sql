@@ -257,4 +257,15 @@ CREATE TRIGGER question_unlisted AFTER UPDATE OF open ON questions BEGIN
   SELECT id, coalesce(user, 'local') FROM conversations WHERE id = NEW.conversation;
 END;
 
+-- What sends are known by that may come again: a retry joins the turn that it repeats. Kept for a day.
+CREATE TABLE send_keys (
+  user     TEXT NOT NULL,
+  name     TEXT NOT NULL,
+  sum      TEXT NOT NULL,
+  turn     TEXT NOT NULL,
+  created  REAL NOT NULL,
+  PRIMARY KEY (user, name)
+) WITHOUT ROWID;
+CREATE INDEX send_keys_by_age ON send_keys (created);
+
 CREATE TABLE schema_version (version INTEGER NOT NULL);
