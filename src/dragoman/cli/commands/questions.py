@@ -116,6 +116,8 @@ def _report(question: Question) -> JsonValue:
         "server": question.server,
         "arguments": question.arguments,
         "text": question.text,
+        "diff": question.diff,
+        "result": question.result.text if question.result is not None else None,
         "because": question.because,
         "rules": [rules_in_words(rules) for rules in rule_options(question)],
         "choices": [*question.choices],
