@@ -212,7 +212,6 @@ ENGLISH: dict[str, str] = {
     "hint.none": "it has none",
     "hint.not_amazon": "The stream was damaged on its way, or something else than Amazon answers there",
     "hint.not_in_file": "it is not in {file}",
-    "hint.not_read": "What had arrived is stored; such a reply is not read to its end",
     "hint.other_folders": "this program works in other folders",
     "hint.other_wire": "The stream was cut, or belongs to another wire than the one that was chosen",
     "hint.overloaded": "The provider is overloaded: try again in a while, or use another model",
@@ -228,6 +227,10 @@ ENGLISH: dict[str, str] = {
     ),
     "hint.running": "Is the server running, and is the base URL right?",
     "hint.shorten": "Shorten or compact the conversation, or choose a model that can take more",
+    "hint.shorter_reply": (
+        "What had arrived is stored. Set the option max_tokens to ask for a shorter reply, or HttpClient("
+        "longest_text=…) in Python to read more"
+    ),
     "hint.slow": "The provider took too long: try again",
     "hint.something_else": "Check the provider's base URL: something else answers there",
     "hint.sso": "Run `aws sso login`, with the profile that AWS_PROFILE names",
@@ -464,6 +467,7 @@ ENGLISH: dict[str, str] = {
     "reply.too_big": "{host} sent more than {megabytes} MB, or {line_megabytes} MB without a line end",
     "reply.too_long": "{host} had not finished its reply after {seconds:g} s",
     "reply.too_many_calls": "the model made more than {most} calls in one reply",
+    "reply.too_much_text": "{host} sent more than {characters} characters in one reply",
     "reply.unfinished": "the stream ended before the reply was finished",
     "request.broke_off": "the body broke off",
     "request.failed": "something went wrong here that should not. The server's log has it as {number}.",

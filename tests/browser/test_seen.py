@@ -44,8 +44,14 @@ async def test_no_argument_is_hidden_and_hidden_characters_are_written_out_in_ev
     assert names == ["to", "subject", "urgent", "cc", "priority", "body"]
     assert await shown.evaluate("e => e.scrollHeight <= e.clientHeight + 1")
     await expect(shown.get_by_test_id("show-all")).to_contain_text("+44 lines")
-    await shown.get_by_test_id("show-all").click()
+    await expect(person.by("allow")).to_be_disabled()  # P14: not before all of it was opened
+    await expect(person.by("hidden")).to_contain_text("not shown yet")
+    await person.question.focus()
+    await person.page.keyboard.press("a")
+    await person.by("show-hidden").click()
     await expect(shown).to_contain_text("line 59 of the minutes")
+    await expect(person.by("hidden")).to_have_count(0)
+    await expect(person.by("allow")).to_be_enabled()
     await person.by("reject").click()
     await person.say("overridden")
     await expect(person.question).to_contain_text(r"\u202e", timeout=60_000)

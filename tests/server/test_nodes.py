@@ -100,8 +100,13 @@ async def test_who_has_signed_in_at_one_node_is_known_to_all(tmp_path: Path, pos
     ):
         async with browser.post(f"{first.url}/api/login", json={"password": first.token}) as signed_in:
             assert signed_in.status < 300, await signed_in.text()
+        saved = {one.key: one.value for one in browser.cookie_jar}
         async with browser.get(f"{second.url}/api/me") as me:
             assert me.status == 200
+        async with browser.post(f"{second.url}/api/logout") as signed_out:
+            assert signed_out.status == 204
+        async with aiohttp.request("GET", f"{first.url}/api/me", cookies=saved) as me:
+            assert me.status == 401  # void at every node
         for path, host in (("/healthz", "10.0.0.7"), ("/readyz", "10.0.0.7")):
             async with aiohttp.request("GET", second.url + path, headers={"Host": host}) as answer:
                 assert answer.status == 200

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
-from dragoman.server.auth import key_hash
+from dragoman.server.auth import Auth, key_hash, load_secret
 from dragoman.server.guessing import GUESSERS, LONGEST, NEWCOMERS, ONE, Guesses, TooManyTries
 from dragoman.server.links import LinkOwner, Links
 from dragoman.wire.scripted import says
+from tests.runtimes import runtime_with
 from tests.server.site import Answer, Site, served
 
 NOBODY = {"authorization": ""}
@@ -94,6 +97,55 @@ async def test_a_link_is_worthless_with_the_key_it_was_asked_for_with(tmp_path: 
         await store.add_person("ada", key_hash("another"), 2.0)
         assert (await site.ask("GET", "/api/me", headers=as_key)).status == 401
         assert (await site.ask("GET", link["path"], headers=NOBODY)).status == 403
+
+
+@slow
+@pytest.mark.parametrize("before", [{}, {"authorization": "Basic of-a-proxy"}])
+async def test_signing_out_ends_the_sign_in_and_its_streams_at_once(
+    tmp_path: Path, before: dict[str, str]
+) -> None:
+    """U2: a saved cookie got 200 for thirty days. Another sign-in of the same second stays."""
+    async with served(tmp_path, [says("x")], password="open sesame") as site:
+        kept, other = await cookies_of(site, "open sesame"), await cookies_of(site, "open sesame")
+        mine, theirs = {**NOBODY, **before, "cookie": kept}, {**NOBODY, "cookie": other}
+        assert kept != other
+        async with (
+            site.http.get(f"{site.url}/api/events", headers={**before, "cookie": kept}) as stream,
+            site.http.get(f"{site.url}/api/events", headers={"cookie": other}) as stays,
+        ):
+            assert (stream.status, stays.status) == (200, 200)
+            await stays.content.readline()
+            assert (await site.ask("POST", "/api/logout", headers=mine)).status == 204
+            await asyncio.wait_for(stream.read(), 5)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(stays.read(), 0.5)
+        assert (await site.ask("GET", "/api/me", headers=mine)).status == 401
+        assert (await site.ask("GET", "/api/me", headers=theirs)).status == 200
+        at_another_node = Auth(site.runtime.store, load_secret(tmp_path / "secret"), password="open sesame")
+        known = [await at_another_node.person(browser_with(one)) for one in (kept, other)]
+        assert known == [None, "local"]
+
+
+def browser_with(cookies: str) -> HTTPConnection:
+    return HTTPConnection({"type": "http", "headers": [(b"cookie", cookies.encode())]})
+
+
+async def test_a_sign_in_expires(tmp_path: Path) -> None:
+    """U2: after thirty days, whatever the browser keeps."""
+    now = 1_000_000.0
+    async with runtime_with(tmp_path, []) as runtime:
+        auth = Auth(runtime.store, b"s" * 32, clock=lambda: now)
+        response = Response()
+        request = HTTPConnection({"type": "http", "scheme": "http", "path": "/", "headers": []})
+        await auth.set_cookie(response, "local", request)
+        given = [value.decode() for name, value in response.raw_headers if name == b"set-cookie"]
+        (session,) = [one for one in given if "_browser=" not in one]
+        assert "Max-Age=2592000" in session
+        browser = browser_with(session.partition(";")[0])
+        now += 30 * 24 * 3600 - 1
+        assert await auth.person(browser) == "local"
+        now += 1
+        assert await auth.person(browser) is None
 
 
 def test_a_link_that_was_asked_for_does_not_hold_for_ever() -> None:

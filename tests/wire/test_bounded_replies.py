@@ -95,6 +95,62 @@ async def test_an_endless_reply_is_broken_off_with_flat_memory(
     assert peak() - before < 600_000_000
 
 
+def _delta(delta: str) -> bytes:
+    return f'data: {{"choices": [{{"index": 0, "delta": {{{delta}}}}}]}}\n\n'.encode()
+
+
+LONG = "x" * 100_000
+CALL = f'{{"index": 0, "id": "c", "function": {{"name": "f", "arguments": "{LONG}"}}}}'
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [f'"content": "{LONG}"', f'"reasoning_content": "{LONG}"', f'"tool_calls": [{CALL}]'],
+    ids=["text", "reasoning", "arguments"],
+)
+async def test_memory_does_not_grow_with_an_endless_text(tmp_path: Path, delta: str) -> None:
+    """T8: a gigabyte took 679 MB. The error names the limit, and what to set."""
+    before = peak()
+    async with endless(_delta(delta)) as (url, sent):
+        error = await ask(tmp_path, url)
+    assert error.kind == "too_large"
+    assert "8,000,000 characters" in str(error)
+    assert "max_tokens" in str(error)
+    assert sent[0] < 40_000_000
+    assert peak() - before < 200_000_000
+
+
+async def test_how_much_text_is_read_can_be_set(tmp_path: Path) -> None:
+    """T8"""
+    async with endless(PIECE) as (url, _), HttpClient(use_environment=False, longest_text=1000) as client:
+        model = HttpModel(client, WIRE(), Endpoint(url, "chat/completions"), model="m")
+        async with Runtime(tmp_path / "chat.db", model=model) as runtime:
+            turn = await runtime.send("go")
+            with pytest.raises(ProviderError, match="1,000 characters"):
+                await turn.result()
+            (_, reply) = (await turn.snapshot()).messages[-2:]
+            assert reply.text.startswith("word word")  # what had arrived is stored
+            assert len(reply.text) <= 1000
+
+
+async def test_a_reply_in_one_piece_has_the_same_limit(tmp_path: Path) -> None:
+    """T8"""
+
+    async def handler(request: web.Request) -> web.Response:
+        text = "x" * 9_000_000
+        return web.json_response({"choices": [{"index": 0, "message": {"content": text}}]})
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", handler)
+    server = TestServer(app)
+    await server.start_server()
+    try:
+        error = await ask(tmp_path, str(server.make_url("/v1")))
+    finally:
+        await server.close()
+    assert (error.kind, "8,000,000 characters" in str(error)) == ("too_large", True)
+
+
 async def test_a_reply_that_goes_on_and_on_ends_some_time(tmp_path: Path) -> None:
     """T8: however busy the line is."""
     async with endless(PIECE) as (url, _):

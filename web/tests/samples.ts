@@ -72,6 +72,7 @@ export function question(id: string, about: string, more: Partial<Question> = {}
     schema: {},
     result: null,
     diff: "",
+    told: [],
     in_parts: false,
     fingerprint: null,
     asked: 0,

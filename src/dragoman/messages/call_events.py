@@ -27,6 +27,7 @@ def call_asked(question: Question) -> CallAsked:
         list(question.choices),
         question.schema,
         question.diff,
+        list(question.told),
         question.in_parts,
         question.free,
     )
@@ -35,6 +36,13 @@ def call_asked(question: Question) -> CallAsked:
 def question_in(event: Event) -> str | None:
     """The id of what a person is asked, also by a call that works in a conversation of its own."""
     return event.question if isinstance(event, CallAsked) else question_within(event)
+
+
+def question_to_read(event: Event) -> str | None:
+    """The id of a question that its event tells only in part: one within a task, or a review."""
+    if isinstance(event, CallAsked):
+        return event.question if event.kind == "review" else None
+    return question_within(event)
 
 
 def question_within(event: Event) -> str | None:

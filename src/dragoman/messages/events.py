@@ -308,6 +308,7 @@ class CallAsked(Spoken):
     choices: list[str] = field(default_factory=list)
     schema: dict[str, JsonValue] = field(default_factory=dict)  # what edited arguments, or a reply, must fit
     diff: str = ""  # what it would do to files, where the tool can tell
+    told: list[str] = field(default_factory=list)  # arguments of which every character is in the diff
     in_parts: bool = False  # whether some hunks of that can be chosen
     free: bool = False  # whether an answer in the person's own words does as well as one of the choices
     seq: int = 0

@@ -121,6 +121,7 @@ class Question(Spoken):
     schema: dict[str, JsonValue] = field(default_factory=dict)  # of the arguments, for whoever edits them
     result: ToolResult | None = None  # what is to be reviewed
     diff: str = ""  # what it would do to files, as a unified diff, where the tool can tell
+    told: tuple[str, ...] = ()  # arguments of which every character is in the diff: it can stand for them
     in_parts: bool = False  # whether some hunks of that can be chosen
     fingerprint: str | None = None  # how the tool described itself when this was asked
     asked: float = 0.0

@@ -57,9 +57,8 @@ class Auth:
 
     async def person(self, request: HTTPConnection) -> str | None:
         """The name of the person, or None for a stranger."""
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            return await self._person_with_key(key.strip())
+        if (key := _bearer(request)) is not None:
+            return await self._person_with_key(key)
         return await self._person_in_cookie(request.cookies.get(self.cookie, ""))
 
     async def sign_in(self, password: str, request: HTTPConnection) -> str | None:
@@ -117,7 +116,16 @@ class Auth:
             name, value, max_age=seconds, path=path, httponly=True, samesite="strict", secure=secure
         )
 
-    def clear_cookie(self, response: Response, request: HTTPConnection) -> None:
+    def session(self, request: HTTPConnection) -> str | None:
+        """The sign-in by which a request comes in, by the hash of its cookie. None for a key."""
+        cookie = request.cookies.get(self.cookie, "")
+        return key_hash(cookie) if cookie and _bearer(request) is None else None
+
+    async def sign_out(self, response: Response, request: HTTPConnection) -> None:
+        """The browser forgets the cookie, and no server of this store takes it again."""
+        if (session := self.session(request)) is not None:
+            now = self._clock()
+            await self._store.end_session(session, now + _LIFETIME, now)
         below = str(request.scope.get("root_path", ""))
         response.delete_cookie(self.cookie, path=below or "/", httponly=True, samesite="strict")
 
@@ -135,11 +143,13 @@ class Auth:
     async def _person_in_cookie(self, cookie: str, purpose: str = "") -> str | None:
         body, _, signature = cookie.rpartition(".")
         try:
-            person, _, until = base64.urlsafe_b64decode(body).decode().rpartition("\n")
+            person, *_, until = base64.urlsafe_b64decode(body).decode().split("\n")
             credential = await self._credential(person)
             if credential is None or not _same(signature, self._sign(body, credential, purpose)):
                 return None
-            return person if int(until) > self._clock() else None
+            if int(until) <= self._clock() or await self._store.is_session_ended(key_hash(cookie)):
+                return None
+            return person
         except ValueError:
             return None
 
@@ -148,7 +158,8 @@ class Auth:
         return key_hash(self._password or "") if person == LOCAL else await self._store.key_of(person)
 
     async def _signed(self, person: str, seconds: int, purpose: str = "") -> str:
-        text = f"{person}\n{int(self._clock()) + seconds}"
+        """Two sign-ins of a second are two: signing one out leaves the other."""
+        text = f"{person}\n{secrets.token_urlsafe(9)}\n{int(self._clock()) + seconds}"
         body = base64.urlsafe_b64encode(text.encode()).decode()
         return f"{body}.{self._sign(body, await self._credential(person) or '', purpose)}"
 
@@ -177,6 +188,12 @@ def load_secret(file: Path) -> bytes:
     if len(secret) < 32:
         raise ConfigError(f"{file} is damaged: delete it; everybody will have to sign in again")
     return secret
+
+
+def _bearer(request: HTTPConnection) -> str | None:
+    """The key that a request brings. None where it has none, whatever a proxy puts into the same header."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else None
 
 
 def _same(one: str, other: str) -> bool:

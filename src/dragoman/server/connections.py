@@ -6,6 +6,7 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+SESSION = "dragoman.session"  # where the scope of a request has the sign-in that it came with
 CONNECTION = "connection"  # where the state of a request's scope has its connection
 
 
@@ -123,6 +124,12 @@ def connection_of(scope: MutableMapping[str, Any]) -> Peer | None:
     """The connection that a request came over, where it is one of ours."""
     connection: Peer | None = (scope.get("state") or {}).get(CONNECTION)
     return connection
+
+
+def session_in(scope: MutableMapping[str, Any]) -> str | None:
+    """The sign-in that a request came with; None where it came with a key."""
+    session: str | None = scope.get(SESSION)
+    return session
 
 
 def recognise(scope: MutableMapping[str, Any]) -> None:

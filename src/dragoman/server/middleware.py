@@ -17,7 +17,7 @@ from dragoman.sentences import sentence
 from dragoman.server.addresses import Proxies
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
 from dragoman.server.below import put_below
-from dragoman.server.connections import recognise
+from dragoman.server.connections import SESSION, recognise
 from dragoman.server.problems import problem, problem_of
 from dragoman.server.protocols.openai.errors import error_response, response_to
 from dragoman.server.routes.health import PATHS
@@ -26,6 +26,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_LIMIT = 2_000_000
 IMPORT_LIMIT = 50_000_000
 _PROTOCOLS = ("/api/ai-sdk/", "/api/ag-ui")  # of clients that send all that was said each time
+_MCP = "/mcp"  # of `dragoman mcp serve`: its own limit, of 4 MiB, is within
 _OWN_PAGE = "/api/setup"  # what is set up is decided in our own page, whoever has a key
 _SLOWEST = 30.0  # seconds between two pieces of a body
 _SIGN_IN = "/api/login"
@@ -94,6 +95,7 @@ class Middleware:
                     answer_to = response_to if _is_openai(path) else problem_of
                     return await answer_to(error)(scope, receive, send)
             if scope.get(_PERSON) is not None:
+                scope[SESSION] = self._auth.session(HTTPConnection(scope))
                 recognise(scope)
             elif _private(path):
                 return await refuse(401, SIGN_IN_FIRST)(scope, receive, send)
@@ -150,7 +152,7 @@ class Middleware:
             return _SIGN_IN_LIMIT
         if _is_openai(path):  # files come in it, as base64
             return JSON_LIMIT + self._upload_limit * 4 // 3
-        brings_history = path == "/api/import" or path.startswith(_PROTOCOLS)
+        brings_history = path in ("/api/import", _MCP) or path.startswith(_PROTOCOLS)
         return IMPORT_LIMIT if brings_history else JSON_LIMIT
 
 

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.errors import DragomanError, NotFound
 from dragoman.messages.events import EVENT, TurnEnd
-from dragoman.server.connections import Peer, connection_of
+from dragoman.server.connections import Peer, connection_of, session_in
 from dragoman.server.feed import Feed, cursor, parse_cursor
 from dragoman.server.pace import FeedReader, Pace
 from dragoman.turn.handles import TurnHandle
@@ -138,6 +138,12 @@ class OpenStreams:
             self._timer.cancel()
             self._timer = None
 
+    def end_session(self, session: str) -> None:
+        """Whoever reads them has signed out. At other nodes the middleware looks again."""
+        for stream in list(self._streams):
+            if stream.session == session:
+                stream.end()
+
     def close(self) -> None:
         """The server closes: nobody has to wait for them."""
         self.closed = True
@@ -173,11 +179,13 @@ class EventStream(Response):
         self._connection: Peer | None = None
         self._closing = False
         self._ending = False  # its last message is on its way
+        self.session: str | None = None  # the sign-in that it was opened with
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._time = asyncio.get_running_loop().time
         self._send = send
         self._connection = connection_of(scope)
+        self.session = session_in(scope)
         async with aclosing(self._chunks):
             first = await anext(self._chunks, b"")  # who gets the headers is listened to already
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})

@@ -27,6 +27,11 @@ class PeopleStore(Protocol):
     async def key_of(self, person: str) -> str | None:
         """The hash of their key, as long as they may come in."""
 
+    async def end_session(self, id: str, expires: float, now: float) -> None:
+        """A sign-in is void from now on, at every node. It is remembered until its cookie expires."""
+
+    async def is_session_ended(self, id: str) -> bool: ...
+
     async def people(self) -> list[Person]: ...
 
     async def remove_person(self, name: str) -> None: ...

@@ -18,6 +18,7 @@ from dragoman.messages.questions import (
     withhold,
 )
 from dragoman.tools.permissions import rules_in_words
+from dragoman.visible_text import visible
 
 _WIDER = 2  # rules that cover more than the call, for a conversation: more would be a wall of buttons
 
@@ -54,7 +55,7 @@ def choices_for(question: Question) -> dict[str, AnswerChoice]:
             if not question.choices:
                 return {}
             offered = {
-                f"choice-{number}": AnswerChoice(choice, "allow_once", reply(choice))
+                f"choice-{number}": AnswerChoice(visible(choice), "allow_once", reply(choice))
                 for number, choice in enumerate(question.choices)
             }
             return {**offered, "reject": AnswerChoice("None of these", "reject_once", reject())}
@@ -92,4 +93,4 @@ def _approval(question: Question) -> dict[str, AnswerChoice]:
 
 
 def _on(rules: tuple[Rule, ...]) -> str:
-    return "; ".join(part.removeprefix("allow ") for part in rules_in_words(rules).split("; "))
+    return visible("; ".join(part.removeprefix("allow ") for part in rules_in_words(rules).split("; ")))

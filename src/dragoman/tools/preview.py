@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.errors import BadRequest, ToolFailed
@@ -15,9 +16,21 @@ from dragoman.workspace.diff import FileDiff, is_whole, joined
 _SHOWN = 200_000  # characters of a diff in a question
 
 
-def preview_diff(tool: Tool, arguments: Arguments, workspace: Path | None) -> str:
+@dataclass(slots=True, frozen=True)
+class Foreseen:
+    """What a call would write, as a diff, and the arguments of which every character is in it: all that its
+    tool previews, or none where the diff is cut off, binary, or of a file that is not valid UTF-8."""
+
+    diff: str = ""
+    told: tuple[str, ...] = ()
+
+
+def foresee(tool: Tool, arguments: Arguments, workspace: Path | None) -> Foreseen:
     """Raises what the tool's own function raises: then the call would fail."""
-    return _shown(_preview(tool, arguments, workspace))
+    diffs = _preview(tool, arguments, workspace)
+    whole = is_whole(diffs, _SHOWN) and not any(one.binary for one in diffs)
+    told = tuple(name for name in tool.previewed if whole and name in arguments)
+    return Foreseen(_shown(diffs), told)
 
 
 def choose_hunks(
@@ -38,7 +51,7 @@ def choose_hunks(
         if wrong := [place for place in chosen if not 0 <= place < count]:
             raise BadRequest(sentence("part.unknown", change=wrong[0], last=count - 1))
         made = tool.keep_hunks(arguments, workspace, chosen)
-        if not preview_diff(tool, made, workspace):
+        if not foresee(tool, made, workspace).diff:
             raise BadRequest(sentence("part.no_change"))
         return made
     except (ToolFailed, UnicodeError) as error:

@@ -112,6 +112,7 @@ class Tool:
     cancellable: bool = False  # its own work may be stopped half-way
     writes: Writes = "anything"
     preview: Preview | None = None  # what it would write, for the person who is asked
+    previewed: tuple[str, ...] = ()  # arguments that the preview shows whole: a question need not repeat them
     keep_hunks: KeepHunks | None = None  # the arguments with which it would write a part of that
     repeats: bool = False  # polling: the loop guard leaves it alone
     identity: Callable[[Arguments], JsonValue] | None = None  # what makes two calls the same
@@ -170,6 +171,7 @@ def tool(
     cancellable: bool = ...,
     writes: Writes = ...,
     preview: Preview | None = ...,
+    previewed: Sequence[str] = ...,
     keep_hunks: KeepHunks | None = ...,
     repeats: bool = ...,
     identity: Callable[[Arguments], JsonValue] | None = ...,

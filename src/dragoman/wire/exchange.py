@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from dragoman.errors import ProviderError
-from dragoman.messages.events import Event
+from dragoman.messages.events import CallInputDelta, Event, ReasoningDelta, TextDelta
 from dragoman.messages.usage import Usage
 from dragoman.wire.framing import FRAMINGS, FramingName, Unsplit
 from dragoman.wire.provider_errors import error_in_body
@@ -25,6 +25,7 @@ from dragoman.wire.transport_errors import (
     stalled,
     too_large,
     too_long,
+    too_much_text,
     unreachable,
 )
 from dragoman.wire.wire import Decoder, ReadsWhole, begins_reply
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done w
 ERROR_BODY = 64 * 1024  # bytes: enough for any error message
 ERROR_SECONDS = 10.0  # for the body of an error, once its status is known
 LONGEST_REPLY = 128_000_000  # bytes: more than any model says, and less than hurts
+LONGEST_TEXT = 8_000_000  # characters of text, reasoning and arguments: ten times what any model writes
 LONGEST_LINE = 32_000_000  # bytes of one event: a picture fits
 LARGE_BODY = 1 << 20  # bytes: what is larger is read in a thread
 
@@ -57,6 +59,7 @@ class Exchange:
         whole: float | None,
         clock: Callable[[], float],
         framing: FramingName = "sse",
+        longest_text: int = LONGEST_TEXT,
     ) -> None:
         self.began = False  # a part of the reply was handed out: the request must not be repeated
         self._send = send
@@ -68,6 +71,8 @@ class Exchange:
         self._whole = whole
         self._deadline: float | None = None
         self._received = 0  # bytes
+        self._longest_text = longest_text
+        self._characters = 0
         self._clock = clock
         self._framing = FRAMINGS[framing]
         self._frames = self._framing()
@@ -143,9 +148,11 @@ class Exchange:
     async def read(self) -> list[Event]:
         """The next events; none when the reply is over."""
         if self._whole_reply is not None:
+            if self._failure is not None:
+                raise self._failure
             events, self._whole_reply = self._whole_reply, []
             self.began = True
-            return events
+            return self._within_text(events)
         assert self._response is not None
         assert self._stall_timer is not None
         content, timer = self._response.content, self._stall_timer
@@ -176,7 +183,7 @@ class Exchange:
             large = self._frames.pending > LARGE_BODY and b"\n" in chunk
             if events := await asyncio.to_thread(self._decode, chunk) if large else self._decode(chunk):
                 self.began = self.began or begins_reply(events)
-                return events
+                return self._within_text(events)
         if self._failure is not None:
             raise self._failure
         return []
@@ -189,6 +196,18 @@ class Exchange:
             raise failure
         self.began, self._ended = True, True
         events, self._whole_reply = self._whole_reply or [], None
+        return self._within_text(events)
+
+    def _within_text(self, events: list[Event]) -> list[Event]:
+        """Those up to the longest text. What is more is a failure, which waits until these were read."""
+        for place, event in enumerate(events):
+            if isinstance(event, TextDelta | ReasoningDelta | CallInputDelta):
+                self._characters += len(event.text)
+                if self._characters > self._longest_text:
+                    self._failure = too_much_text(self._url, self._longest_text)
+                    if not place:
+                        raise self._failure
+                    return events[:place]
         return events
 
     def _out_of_bounds(self, chunk: bytes) -> ProviderError | None:

@@ -19,7 +19,7 @@ from dragoman.errors import ConfigError, DragomanError, ProviderError
 from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import Outgoing, outgoing_to
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.exchange import Exchange, client_error, read_bounded
+from dragoman.wire.exchange import LONGEST_TEXT, Exchange, client_error, read_bounded
 from dragoman.wire.network import environment_proxy, exact_url, is_link_local, trust
 from dragoman.wire.payload import Payload
 from dragoman.wire.transport_errors import host_of, unreachable
@@ -66,6 +66,7 @@ class HttpClient:
 
     `proxy` wins over the environment's (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), which counts
     unless `use_environment` is off. `ca` is a file or folder of certificates to trust beside the system's.
+    A reply that has more than `longest_text` characters is broken off.
     """
 
     may_upload = True  # large files may be kept at a provider, in requests of their own
@@ -78,6 +79,7 @@ class HttpClient:
         proxy: str | None = None,
         use_environment: bool = True,
         ca: str | Path | None = None,
+        longest_text: int = LONGEST_TEXT,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         random: Callable[[], float] = randomness.random,
         clock: Callable[[], float] = time.time,
@@ -90,6 +92,7 @@ class HttpClient:
         self._proxy = proxy
         self._use_environment = use_environment
         self._ca = ca
+        self._longest_text = longest_text
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -162,6 +165,7 @@ class HttpClient:
             after_done=self.timeouts.after_done,
             whole=self.timeouts.whole_reply,
             clock=self.clock,
+            longest_text=self._longest_text,
         )
 
     async def get(self, url: str, *, largest: int, endpoint: Endpoint | None = None) -> bytes:

@@ -92,7 +92,15 @@ def too_large(url: str, most: int, line: int) -> ProviderError:
             "reply.too_big", host=host_of(url), megabytes=most // 1000000, line_megabytes=line // 1000000
         ),
         kind="too_large",
-        hint=sentence("hint.not_read"),
+        hint=sentence("hint.shorter_reply"),
+    )
+
+
+def too_much_text(url: str, most: int) -> ProviderError:
+    return ProviderError(
+        sentence("reply.too_much_text", host=host_of(url), characters=f"{most:,}"),
+        kind="too_large",
+        hint=sentence("hint.shorter_reply"),
     )
 
 

@@ -82,10 +82,20 @@ def diff_of(changes: Sequence[FileChange], contents: Callable[[FileState], bytes
 
 
 def diff_texts(path: str, old: bytes | None, new: bytes | None) -> FileDiff:
-    """Of one file that would be written: what a question shows."""
+    """Of one file that would be written: what a question shows. Not all of it where bytes are no text."""
     before = Side(FileState("file", 0o644), old) if old is not None else None
     after = Side(FileState("file", 0o644), new) if new is not None else None
-    return _file_diff(path, before, after, None)
+    found = _file_diff(path, before, after, None)
+    return found if _is_text(old) and _is_text(new) else replace(found, truncated=True)
+
+
+def _is_text(data: bytes | None) -> bool:
+    """Whether the lines of a diff are its very characters."""
+    try:
+        (data or b"").decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def joined(diffs: Sequence[FileDiff], longest: int | None = None) -> str:

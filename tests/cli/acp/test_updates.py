@@ -17,6 +17,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, File, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
 from dragoman.tools.builtin.todo import todo
+from dragoman.visible_text import visible
 from dragoman.workspace.diff import diff_texts, joined
 from tests.later import Later
 from tests.messages.test_fold import cuts
@@ -123,10 +124,10 @@ def test_a_diff_says_what_was_and_what_will_be(old: str, new: str) -> None:
         return
     changed = [(one["path"], one["oldText"] or "", one["newText"]) for one in contents]
     if old.count("\n") < 6 and new.count("\n") < 6 and old != new:
-        assert changed == [("/notes/a b.txt", old, new)]
+        assert changed == [("/notes/a b.txt", visible(old), visible(new))]
     for _, before, after in changed:
-        assert before in old
-        assert after in new
+        assert before in visible(old)
+        assert after in visible(new)
 
 
 def test_a_list_of_tasks_is_a_plan() -> None:

@@ -77,3 +77,21 @@ def test_rules_of_the_command_line_hold_in_a_chat(stage: Path) -> None:
     misspelled = Person("chat", "--deny", "memos.writ", folder=stage)
     misspelled.sees("did you mean 'memos.write'?")
     assert misspelled.ended() == 2
+
+
+def test_what_is_folded_is_opened_before_a_yes_counts(stage: Path) -> None:
+    """P14: the question says how much is hidden; a no needs nothing opened."""
+    settings = stage / "dragoman.toml"
+    settings.write_text(f'{settings.read_text("utf-8")}\n[review]\nbig = "always"\n', "utf-8")
+    somebody = Person("chat", folder=stage)
+    somebody.says("big")
+    somebody.sees("… 19,800 more lines")
+    somebody.sees("m show everything: 19,800 lines not shown yet")
+    somebody.answers("r")
+    somebody.sees("19,800 lines not shown yet: type m")
+    somebody.answers("m")
+    somebody.sees("line 19999: ")
+    assert "not shown yet" not in somebody.sees("r release")
+    somebody.answers("r")
+    somebody.sees("That was much.")
+    assert somebody.leaves() == 0

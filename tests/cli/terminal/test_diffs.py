@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rich.console import Console
 
 from dragoman.cli.terminal.cards import question_card
 from dragoman.cli.terminal.diffs import render_diff
+from dragoman.messages.parts import Arguments
 from dragoman.messages.questions import Question
 from dragoman.workspace.diff import diff_texts
 
@@ -27,10 +30,9 @@ def test_words_that_differ_stand_out() -> None:
 def test_a_question_about_a_write_shows_the_diff_and_no_escaped_text() -> None:
     """B2"""
     diff = diff_texts("a.txt", b"one\n", b"one\ntwo\n").text
-    question = Question(
-        "ask_1", "c", "t", "call", "approve", "write_file", "May it?", {"text": "one\ntwo\n"}, "h", diff=diff
-    )
-    printed = _printed(question_card(question))
+    arguments: Arguments = {"text": "one\ntwo\n"}
+    question = Question("ask_1", "c", "t", "call", "approve", "write_file", "May it?", arguments, "h")
+    printed = _printed(question_card(replace(question, diff=diff, told=("text",))))
     assert "+two" in printed
     assert "\\n" not in printed
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.terminal.text import format_json, head, near_home, one_line, parse_json, plain, visible
+from dragoman.cli.terminal.text import format_json, head, near_home, one_line, parse_json, plain
 
 
 @pytest.mark.parametrize(
@@ -42,29 +41,9 @@ def test_in_arguments_what_cannot_be_seen_is_written_out() -> None:
     assert format_json({"a": "x" * 100}).count("\n") == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        *(("rm\u200b x", "rm\\u200b x"), ("a\xadb", "a\\u00adb"), ("\ufeffa\u3164", "\\ufeffa\\u3164")),
-        *(("a\U000e0041b", "a\\udb40\\udc41b"), ("a\ufe0fb", "a\\ufe0fb"), ("a\u200dx", "a\\u200dx")),
-        *((whole, whole) for whole in ("👩\u200d💻 ❤\ufe0f", "نمی\u200cخواهم", "क्\u200dष", "grüß 中文\t\n")),
-    ],
-)
-def test_in_what_is_decided_about_nothing_hides(text: str, shown: str) -> None:
-    """P3: the page shows them, too. What a script or a picture is written with stays."""
-    assert visible(text) == shown
-
-
 @given(st.text())
 def test_json_with_nothing_hidden_is_the_same_json(text: str) -> None:
     assert json.loads(format_json(text)) == text
-
-
-def test_every_sign_that_is_not_seen_is_written_out() -> None:
-    unseen = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
-    codes = [*range(0x20000), *range(0xE0000, 0xE1000)]  # what lies between are letters; after it, private
-    signs = {chr(code) for code in codes if unicodedata.category(chr(code)) in unseen}
-    assert {*visible("a".join(signs - {"\t", "\n"}))} & signs == set()
 
 
 def test_json_that_is_too_deep_to_be_read_is_none() -> None:

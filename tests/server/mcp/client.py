@@ -58,9 +58,11 @@ async def over_stdio(folder: Path, *flags: str, mode: str = "auto", **options: A
 
 
 @asynccontextmanager
-async def http_server(folder: Path, *flags: str) -> AsyncIterator[tuple[str, str]]:
-    """Its address, and its key."""
+async def http_server(folder: Path, *flags: str, files: int | None = None) -> AsyncIterator[tuple[str, str]]:
+    """Its address, and its key. `files`: how many it may have open."""
+    limited = ("bash", "-c", f'ulimit -n {files}; exec "$@"', "-") if files is not None else ()
     process = await asyncio.create_subprocess_exec(
+        *limited,
         *python("-m", "dragoman"),
         *SERVE,
         "--http",

@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import re
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -379,3 +381,57 @@ async def test_what_a_tool_reports_is_progress(tmp_path: Path) -> None:
         command = {"command": "echo one; sleep 0.2; echo two"}
         await client.call_tool("shell", command, progress_callback=report)
         await eventually(lambda: "two" in "".join(one or "" for one in reported))
+
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    },
+}
+
+
+async def test_a_session_belongs_to_the_user_who_opened_it(tmp_path: Path) -> None:
+    """U2: for another user with its ID it does not exist, and they cannot end it."""
+    settings(tmp_path)
+    added = await program("people", "add", "eve", folder=tmp_path)
+    theirs = re.findall(r"\S{20,}", added.out)[-1]
+    accept = {"accept": "application/json, text/event-stream"}
+    async with http_server(tmp_path) as (url, key), httpx2.AsyncClient(headers=accept) as http:
+        mine, eve = {"authorization": f"Bearer {key}"}, {"authorization": f"Bearer {theirs}"}
+        opened = await http.post(url, json=INITIALIZE, headers=mine)
+        session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+        ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+        assert (await http.post(url, json=ask, headers={**eve, **session})).status_code == 404
+        assert (await http.delete(url, headers={**eve, **session})).status_code == 404
+        assert (await http.post(url, json=ask, headers={**mine, **session})).status_code == 200
+        assert (await http.delete(url, headers={**mine, **session})).status_code == 200
+        assert (await http.post(url, json=ask, headers={**mine, **session})).status_code == 404
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no ulimit")
+async def test_half_heads_of_strangers_lock_nobody_out(tmp_path: Path) -> None:
+    """U1: 300 of them did, under `ulimit -n 256`, as long as they liked. The limits are those of `serve`."""
+    settings(tmp_path)
+    accept = {"accept": "application/json, text/event-stream"}
+    async with http_server(tmp_path, files=256) as (url, key):
+        port = int(url.rpartition(":")[2].partition("/")[0])
+        strangers = []
+        for _ in range(300):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /mcp HTTP/1.1\r\nHost: 127")
+            strangers.append((reader, writer))
+        headers = {"authorization": f"Bearer {key}", **accept}
+        async with httpx2.AsyncClient(headers=headers, timeout=8) as http:
+            assert (await http.post(url, json=INITIALIZE)).status_code == 200
+            http.headers["content-type"] = "application/json"
+            large = await http.post(url, content=b" " * 5_000_000)
+            assert large.status_code == 413
+        for reader, writer in strangers:
+            with suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), 15) == b""  # hung up on, or after ten seconds
+            writer.close()

@@ -18,7 +18,7 @@ from dragoman.tools.builtin.edit_file import edit_file
 from dragoman.tools.builtin.edits import edits_between, replace_piece
 from dragoman.tools.builtin.textfile import version_of
 from dragoman.tools.builtin.write_file import write_file
-from dragoman.tools.preview import choose_hunks, preview_diff
+from dragoman.tools.preview import choose_hunks, foresee
 from dragoman.tools.tool import Tool
 from dragoman.workspace.diff import diff_texts
 from dragoman.workspace.hunks import hunks_between, keep_hunks
@@ -59,9 +59,9 @@ def test_what_runs_is_what_was_chosen(tool: Tool, old: str, new: str, data: st.D
         file = Path(folder) / "f"
         file.write_text(old)
         arguments = call_of(tool, old, new)
-        shown = preview_diff(tool, arguments, Path(folder))
+        shown = foresee(tool, arguments, Path(folder)).diff
         made = choose_hunks(tool, arguments, Path(folder), shown, dict.fromkeys(chosen))
-        assert preview_diff(tool, made, Path(folder)) == diff_texts("f", old.encode(), wanted).text
+        assert foresee(tool, made, Path(folder)).diff == diff_texts("f", old.encode(), wanted).text
         asyncio.run(told(Path(folder), tool, **made))
         assert file.read_bytes() == wanted
 
@@ -80,7 +80,7 @@ async def test_one_is_refused_and_another_edited(tmp_path: Path, tool: Tool) -> 
     """B2: what a person typed stands where the hunk's new side stood."""
     (tmp_path / "f").write_text(OLD)
     arguments = call_of(tool, OLD, NEW)
-    shown = preview_diff(tool, arguments, tmp_path)
+    shown = foresee(tool, arguments, tmp_path).diff
     third = "line 25\nline 26\nline 27, mine\nline 28\nline 29"  # an editor took the last line end
     made = choose_hunks(tool, arguments, tmp_path, shown, {0: None, 2: third})
     await told(tmp_path, tool, **made)
@@ -94,7 +94,7 @@ async def test_of_a_patch_whole_files_may_be_left_out(tmp_path: Path) -> None:
     (tmp_path / "gone").write_text("old\n")
     parts = [diff_texts("f", OLD.encode(), NEW.encode()), diff_texts("gone", b"old\n", None)]
     arguments: Arguments = {"patch": "".join(one.text for one in (*parts, diff_texts("new", None, b"new\n")))}
-    shown = preview_diff(apply_patch, arguments, tmp_path)
+    shown = foresee(apply_patch, arguments, tmp_path).diff
     made = choose_hunks(apply_patch, arguments, tmp_path, shown, {3: None})
     await told(tmp_path, apply_patch, **made)
     assert (tmp_path / "f").read_text() == OLD
@@ -118,7 +118,7 @@ def test_a_patch_of_a_file_with_any_name_can_be_taken_in_parts(name: str) -> Non
         file = Path(folder) / name
         file.write_text(OLD)
         arguments: Arguments = {"patch": diff_texts(name, OLD.encode(), NEW.encode()).text}
-        shown = preview_diff(apply_patch, arguments, Path(folder))
+        shown = foresee(apply_patch, arguments, Path(folder)).diff
         made = choose_hunks(apply_patch, arguments, Path(folder), shown, {0: None})
         asyncio.run(told(Path(folder), apply_patch, **made))
         assert file.read_text() == OLD.replace("line 3\n", "line three\n")
@@ -128,16 +128,16 @@ def test_line_ends_stay_what_they_were(tmp_path: Path) -> None:
     """B2: a browser's text field knows one kind of line end."""
     (tmp_path / "f").write_bytes(b"a\r\nb\r\n")
     arguments: Arguments = {"path": "f", "version": version_of(b"a\r\nb\r\n"), "old": "b", "new": "c"}
-    shown = preview_diff(edit_file, arguments, tmp_path)
+    shown = foresee(edit_file, arguments, tmp_path).diff
     made = choose_hunks(edit_file, arguments, tmp_path, shown, {0: "a\nd\n"})
-    assert "+d\r\n" in preview_diff(edit_file, made, tmp_path)
+    assert "+d\r\n" in foresee(edit_file, made, tmp_path).diff
 
 
 def test_what_cannot_be_chosen_is_told(tmp_path: Path) -> None:
     """B2 × T13: nothing, what is not there, what changes nothing, and a file that changed since."""
     (tmp_path / "f").write_text(OLD)
     arguments = call_of(edit_file, OLD, NEW)
-    shown = preview_diff(edit_file, arguments, tmp_path)
+    shown = foresee(edit_file, arguments, tmp_path).diff
 
     def chosen(hunks: dict[int, str | None]) -> None:
         choose_hunks(edit_file, arguments, tmp_path, shown, hunks)
@@ -157,7 +157,7 @@ def test_of_what_is_not_shown_whole_no_part_is_done(tmp_path: Path) -> None:
     """B2 × P3: a line so long that the question leaves it out, and says so, is not chosen by its number."""
     (tmp_path / "f").write_text(OLD)
     arguments = call_of(write_file, OLD, NEW.replace("line 20\n", "x" * 500_000))
-    shown = preview_diff(write_file, arguments, tmp_path)
+    shown = foresee(write_file, arguments, tmp_path).diff
     assert "not all of it is shown" in shown
     with pytest.raises(BadRequest, match="not all of its changes are shown"):
         choose_hunks(write_file, arguments, tmp_path, shown, {0: None})
@@ -168,7 +168,7 @@ def test_a_file_without_hunks_does_not_move_the_numbers_of_others(tmp_path: Path
     (tmp_path / "f").write_text(OLD)
     changes = "@@\n-line 3\n+line three\n@@\n-line 15\n@@\n-line 27\n+line 28, mine\n"
     patch = f"*** Begin Patch\n*** Add File: a\n+\0\n*** Update File: f\n{changes}*** End Patch"
-    shown = preview_diff(apply_patch, {"patch": patch}, tmp_path)
+    shown = foresee(apply_patch, {"patch": patch}, tmp_path).diff
     with pytest.raises(BadRequest, match="a is a binary file"):
         choose_hunks(apply_patch, {"patch": patch}, tmp_path, shown, {2: None})
 
@@ -178,8 +178,8 @@ def test_lines_that_are_no_utf_8_are_not_written_in_another_way(tmp_path: Path) 
     before = b"caf\xe9\n" + OLD.encode()
     (tmp_path / "f").write_bytes(before)
     arguments: Arguments = {"path": "f", "text": f"cafe\n{NEW}", "version": version_of(before)}
-    shown = preview_diff(write_file, arguments, tmp_path)
-    with pytest.raises(BadRequest, match="a part of this cannot be done"):
+    shown = foresee(write_file, arguments, tmp_path).diff
+    with pytest.raises(BadRequest, match="not all of its changes are shown"):
         choose_hunks(write_file, arguments, tmp_path, shown, {2: None})
 
 
@@ -189,6 +189,6 @@ def test_mixed_line_ends_are_not_made_alike_by_a_part_of_a_patch(tmp_path: Path)
     (tmp_path / "f").write_bytes(before.encode())
     changes = "@@\n-line 4\n+line four\n@@\n-line 20\n+line twenty\n"
     arguments: Arguments = {"patch": f"*** Begin Patch\n*** Update File: f\n{changes}*** End Patch"}
-    shown = preview_diff(apply_patch, arguments, tmp_path)
+    shown = foresee(apply_patch, arguments, tmp_path).diff
     with pytest.raises(BadRequest, match="its lines end in different ways"):
         choose_hunks(apply_patch, arguments, tmp_path, shown, {0: None})

@@ -34,8 +34,8 @@ async def test_the_model_answers_where_everybody_agrees() -> None:
             result = (await call(server, ASKS, bench, prompt="Hello?", maxTokens=7)).result
             refused = await call(server, ASKS, Bench(answers=[DO_NOT]), prompt="Hello?")
     assert (
-        "it wants to ask the model:\nuser: Resource trigger-sampling-request context: Hello?"
-        in (bench.questions[0][0])
+        "it wants to ask the model:\nsystem: You are a helpful test server.\n\n"
+        "user: Resource trigger-sampling-request context: Hello?" in (bench.questions[0][0])
     )
     assert "Hello?', at most 7" in result.text
     assert refused.state is CallState.FAILED

@@ -159,6 +159,7 @@ export interface components {
             };
             /** @default  */
             diff: string;
+            told: string[];
             /** @default false */
             in_parts: boolean;
             /** @default false */
@@ -1399,6 +1400,8 @@ export interface components {
             result: components["schemas"]["ToolResult"] | null;
             /** @default  */
             diff: string;
+            /** @default [] */
+            told: string[];
             /** @default false */
             in_parts: boolean;
             fingerprint: string | null;
@@ -1429,6 +1432,7 @@ export interface components {
             };
             /** @default  */
             diff: string;
+            told: string[];
             /** @default false */
             in_parts: boolean;
             /** @default false */

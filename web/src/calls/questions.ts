@@ -4,20 +4,7 @@ import type { Json, JsonObject, Question, Rule, Said } from "../api/types";
 import { saidIn, type Sentence } from "../i18n/format";
 import { t } from "../i18n/words.svelte";
 import { inField, isComposing } from "../parts/keys";
-import { parseDiff } from "../diff/parse";
-import { valueRows } from "./rows";
 import { visible } from "./visible";
-
-/** The arguments that stand in the diff: a long text, which it shows line by line, and the name of a file of it; and a
- * mark of the file that it was made against, which tells a person nothing. */
-export function toldBy({ diff, server, arguments: values }: Pick<Question, "diff" | "server" | "arguments">): string[] {
-  if (!diff) return [];
-  const files = parseDiff(diff).map(({ name }) => name);
-  const marks = (key: string): boolean => server === null && key === "version" && /^[0-9a-f]{6,64}$/.test(String(values[key]));
-  return valueRows(values)
-    .filter(({ key, long }) => long || marks(key) || files.includes(String(values[key])))
-    .map(({ key }) => key);
-}
 
 /** The values of a sentence of this code; nothing where it is another. */
 const valuesOf = (sentence: Sentence | Json, code: string): JsonObject | false =>

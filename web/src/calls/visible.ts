@@ -1,38 +1,34 @@
-/** Characters that change how a text looks without being seen are written out: what is approved is what is read. */
+/** Characters that change how a text looks without being seen are written out: what is approved is what is read (P14).
+ * The twin of `src/dragoman/visible_text.py`, held to it by `tests/visible_text.json`. */
 
 // Controls, marks of direction, joiners, fillers, variation selectors, tags, private and broken ones.
 const UNSEEN =
-  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu;
+  /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\u{110bd}\u{110cd}\u{13430}-\u{1343f}\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{10ffff}]/gu; // eslint-disable-line no-control-regex
 // Words of these scripts and pictures are not written right without them.
-const JOINED = /[\p{sc=Arab}\p{sc=Deva}\p{sc=Beng}\p{sc=Guru}\p{sc=Gujr}\p{sc=Taml}\p{sc=Telu}\p{sc=Knda}\p{sc=Mlym}\p{sc=Sinh}]/u;
-const PICTURE = /[\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?$/u;
-const KEPT = "\n\t";
+const JOINED = /^[\p{sc=Arab}\p{sc=Deva}\p{sc=Beng}\p{sc=Guru}\p{sc=Gujr}\p{sc=Taml}\p{sc=Telu}\p{sc=Knda}\p{sc=Mlym}\p{sc=Sinh}]$/u;
+const PICTURE = /^[\p{So}\u{1f3fb}-\u{1f3ff}]$/u;
+const NUMBER = /\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\u[0-9a-f]{4}/g;
 
-function belongs(sign: string, before: string, after: string): boolean {
-  if (KEPT.includes(sign)) return true;
-  if (sign === "\ufe0f") return PICTURE.test(before);
-  if (sign === "\u200d" && PICTURE.test(before)) return /^\p{Extended_Pictographic}/u.test(after);
-  return (sign === "\u200c" || sign === "\u200d") && JOINED.test(before.slice(-1)) && JOINED.test(after.slice(0, 1));
+function belongs(sign: string, before: string[], after: string): boolean {
+  const last = before.at(-1) ?? "";
+  if (sign === "\ufe0f") return PICTURE.test(last);
+  if (sign === "\u200d" && PICTURE.test(after)) return PICTURE.test(last === "\ufe0f" ? (before.at(-2) ?? "") : last);
+  return (sign === "\u200c" || sign === "\u200d") && JOINED.test(last) && JOINED.test(after);
 }
 
-function written(sign: string): string {
-  const code = sign.codePointAt(0) ?? 0;
-  return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, "0")}`;
-}
+/** As JSON has it: JSON stays JSON of the same value. */
+const written = (sign: string): string => sign.split("").map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
 
 export const visible = (text: string): string =>
   text.replace(UNSEEN, (sign, at: number) => {
-    if (sign === "\r") return "";
-    return belongs(sign, text.slice(Math.max(0, at - 4), at), text.slice(at + sign.length, at + sign.length + 4)) ? sign : written(sign);
+    const [before, [after = ""]] = [[...text.slice(Math.max(0, at - 4), at)], [...text.slice(at + sign.length, at + sign.length + 2)]];
+    return belongs(sign, before, after) ? sign : written(sign);
   });
 
 /** Those of a text that are not seen, by their numbers; "" where all are. */
-export const unseenIn = (text: string): string =>
-  visible(text) === text ? "" : (visible(text).match(/\\u[^\s]{4,8}/g)?.slice(0, 8).join(" ") ?? "");
+export const unseenIn = (text: string): string => (visible(text) === text ? "" : (visible(text).match(NUMBER)?.slice(0, 8).join(" ") ?? ""));
 
-/** The same for JSON, which stays JSON of the same value. */
-export const visibleJson = (value: unknown): string =>
-  JSON.stringify(value, null, 2).replace(UNSEEN, (sign) => (KEPT.includes(sign) ? sign : [...sign.split("")].map(written).join("")));
+export const visibleJson = (value: unknown): string => visible(JSON.stringify(value, null, 2));
 
 export function firstLine(text: string): string {
   return /\S.*/.exec(text)?.[0].slice(0, 300) ?? "";

@@ -7,22 +7,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dragoman.visible_text import visible
+
 _HUNK = re.compile(r"^@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _QUOTED = re.compile(r"\\(?:([0-7]{3})|(.))")
 _MARKS = {"n": "\n", "t": "\t"}
 
 
 def diff_contents(text: str, folder: Path) -> list[dict[str, Any]]:
-    """What a unified diff says, place by place. A part that was cut off, or is no text, is left out."""
+    """What a unified diff says, place by place, invisible characters written out. A part that was cut off, or
+    is no text, is left out."""
     return [
         {
             "type": "diff",
             "path": str(folder / path),
-            "oldText": old if not (made and not old) else None,
-            "newText": new,
+            "oldText": visible(old) if not (made and not old) else None,
+            "newText": visible(new),
         }
         for path, old, new, made in _hunks(text)
     ]
+
+
+def whole_contents(text: str, folder: Path) -> list[dict[str, Any]]:
+    """The same where it says everything that the diff does, of each of its files; else nothing."""
+    contents = diff_contents(text, folder)
+    files = sum(line.startswith("diff --git ") for line in text.split("\n"))
+    return contents if len({one["path"] for one in contents}) == files else []
 
 
 def _hunks(text: str) -> Iterator[tuple[str, str, str, bool]]:

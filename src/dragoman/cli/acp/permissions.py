@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from dragoman.messages.causes import cause
+from dragoman.messages.causes import approval_text
 from dragoman.messages.questions import Question
 from dragoman.tools.answer_choices import choices_for
 
@@ -12,10 +13,9 @@ from dragoman.tools.answer_choices import choices_for
 def permission_request(
     session: str, question: Question, tool_call: dict[str, Any], contents: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The parameters of `session/request_permission`. `contents` are the diffs of what it would write."""
-    words = f"{question.text}\n\n{cause(question)}"
-    if question.result is not None:
-        words = f"{words}\n\n{question.result.text}"
+    """The parameters of `session/request_permission`. `contents` are the diffs of what it would write, in the
+    editor's own form, where they can stand for the text of the question's diff."""
+    words = approval_text(replace(question, diff="") if contents else question)
     return {
         "sessionId": session,
         "toolCall": {

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from dragoman.cli.acp.diffs import diff_contents
+from dragoman.cli.acp.diffs import whole_contents
 from dragoman.cli.acp.jsonrpc import RpcError
 from dragoman.cli.acp.permissions import permission_request
 from dragoman.cli.acp.updates import TurnUpdates
@@ -17,6 +17,7 @@ from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages.questions import Answer, Question, reject, reply
 from dragoman.runtime import Runtime
 from dragoman.tools.answer_choices import choices_for
+from dragoman.visible_text import visible
 
 _BY = "editor"
 _OWN_WORDS = "words"
@@ -88,7 +89,7 @@ class EditorQuestions:
         if not choices:
             return await self._fill_form(question)
         call = self._updates.tool_call(question.call, question.tool, question.arguments)
-        contents = diff_contents(question.diff, self._updates.folder)
+        contents = whole_contents(question.diff, self._updates.folder) if question.told else []
         request = permission_request(self._session, question, call, contents)
         if question.free and self._forms:
             own = {"optionId": _OWN_WORDS, "name": "In your own words", "kind": "allow_once"}
@@ -117,7 +118,7 @@ class EditorQuestions:
             "sessionId": self._session,
             "toolCallId": question.call,
             "mode": "form",
-            "message": question.text,
+            "message": visible(question.text),
             "requestedSchema": schema,
         }
         filled = await self._ask("elicitation/create", params)

@@ -15,6 +15,7 @@ from dragoman.cli.acp.diffs import diff_contents
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, CallState, File, Reasoning, Text, ToolCall, ToolResult
+from dragoman.visible_text import visible
 
 Update: TypeAlias = dict[str, Any]
 
@@ -28,6 +29,7 @@ _KINDS = (
 )
 _SEARCHES = ("grep", "glob", "list_directory")
 _SHOWN = 50_000  # characters of a result
+_TITLE = 200  # characters: the call itself is shown whole
 _PROGRESS = 8_000  # characters of what a call reported last
 _PLAN = {"open": "pending", "doing": "in_progress", "done": "completed"}
 
@@ -194,7 +196,8 @@ def title_of(tool: str, arguments: Arguments | None) -> str:
     for name in ("command", "path", "url", "pattern", "query", "agent"):
         value = (arguments or {}).get(name)
         if isinstance(value, str) and value.strip():
-            return f"{tool}: {' '.join(value.split())[:200]}"
+            line = " ".join(visible(value).split())
+            return f"{tool}: {line if len(line) <= _TITLE else f'{line[:_TITLE]}…'}"
     return tool
 
 

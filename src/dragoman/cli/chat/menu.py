@@ -9,7 +9,7 @@ from rich.text import Text
 
 from dragoman.cli.chat.hunk_menu import pick_hunks
 from dragoman.cli.terminal.arguments import edit_arguments
-from dragoman.cli.terminal.cards import question_card
+from dragoman.cli.terminal.cards import hidden_lines, question_card
 from dragoman.cli.terminal.choices import NotAChoice, menu_lines, parse_choice
 from dragoman.cli.terminal.follow import prompt_until_settled
 from dragoman.cli.terminal.form import Declined, fill_form, unless_declined
@@ -19,6 +19,7 @@ from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages.parts import Arguments
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply
 from dragoman.runtime import Runtime
+from dragoman.visible_text import visible
 
 
 class QuestionMenu:
@@ -29,6 +30,7 @@ class QuestionMenu:
         self._console = console
         self._keyboard = keyboard
         self._draft: Arguments | None = None  # an edit that did not fit, to go on with
+        self._hidden = 0  # lines of what is asked about that were not shown yet
 
     async def settle(self, id: str) -> None:
         """Ask until it is answered, here or by another client.
@@ -38,6 +40,7 @@ class QuestionMenu:
         question = await self._runtime.store.question(id)
         if not question.open:
             return
+        self._hidden = hidden_lines(question)
         self._console.print(question_card(question, await self._calling_agent(question)))
         how = await prompt_until_settled(self._runtime, question, self._prompt(question))
         if how is not None:
@@ -70,12 +73,16 @@ class QuestionMenu:
             return await self._reply(question)
         if self._draft is not None:
             return await self._edit(question)
-        for line in menu_lines(question):
+        for line in menu_lines(question, self._hidden):
             self._console.print(Text(line, "yellow"))
         try:
-            choice = parse_choice(question, await self._keyboard.line("your choice: "))
+            choice = parse_choice(question, await self._keyboard.line("your choice: "), self._hidden)
         except NotAChoice as error:
             self._notify(str(error))
+            return None
+        if choice == "more":
+            self._hidden = 0
+            self._console.print(question_card(question, await self._calling_agent(question), None))
             return None
         if choice == "edit":
             return await self._edit(question)
@@ -129,7 +136,7 @@ class QuestionMenu:
     async def _pick(self, question: Question) -> str:
         choices = question.choices
         for number, choice in enumerate(choices, 1):
-            self._console.print(Text(f"  {number}  {one_line(choice)}", "yellow"))
+            self._console.print(Text(f"  {number}  {one_line(visible(choice))}", "yellow"))
         prompt = f"which{', or in your own words' if question.free else ''} (/reject: none) "
         while True:
             line = unless_declined(await self._keyboard.line(prompt, words=choices))

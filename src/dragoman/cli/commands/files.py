@@ -17,12 +17,13 @@ from rich.console import Console
 
 from dragoman.cli.lookup import LAST, find_conversation, find_turn, open_store
 from dragoman.cli.terminal.diffs import render_diff
-from dragoman.cli.terminal.text import count, one_line, plain, print_json, visible
+from dragoman.cli.terminal.text import count, one_line, plain, print_json
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, NotFound, RevertConflict
 from dragoman.runtime import Runtime
 from dragoman.store.store import Store
 from dragoman.turn.way_back import Reverted, WorkspaceDiff
+from dragoman.visible_text import visible
 from dragoman.workspace.blame import BlamedLine
 
 

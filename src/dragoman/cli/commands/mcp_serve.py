@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-import uvicorn
 from mcp.server.lowlevel import Server
 
 from dragoman.cli.listening import PORT, files_of, listen_on, log_warnings
@@ -19,7 +18,9 @@ from dragoman.config.project_prompt import templates
 from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError
 from dragoman.runtime import Runtime
+from dragoman.server.addresses import Proxies
 from dragoman.server.auth import Auth, load_secret
+from dragoman.server.listener import HttpServer
 from dragoman.server.mcp.caller import WithCaller
 from dragoman.server.mcp.server import http_app, mcp_server, serve_stdio
 from dragoman.server.middleware import LOOPBACK
@@ -90,15 +91,15 @@ async def _serve_with(
 
 async def _serve_http(settings: Settings, flags: McpServeFlags, runtime: Runtime, server: Server) -> None:
     auth = Auth(runtime.store, load_secret(files_of(settings) / "secret"))
-    hosts = {*LOOPBACK, *settings.values.get("server", {}).get("hosts", [])}
+    table = settings.values.get("server", {})
+    hosts, proxies = {*LOOPBACK, *table.get("hosts", [])}, Proxies(table.get("proxies", []))
     if not is_loopback(flags.host):
         hosts.add(flags.host)
-    app = http_app(server, auth, hosts)
+    app = http_app(server, auth, hosts, proxies)
     with listen_on(flags.host, flags.port, HTTP_PORT) as listener:
         host, port = listener.getsockname()[:2]
         where = f"[{host}]" if ":" in host else host
         print(f"Dragoman's tools are at http://{where}:{port}/mcp", file=sys.stderr)
         print(f"  header  Authorization: Bearer {auth.key}", file=sys.stderr)
         print("  a key of `dragoman people` will do, too. Ctrl-C stops it.", file=sys.stderr, flush=True)
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
-        await uvicorn.Server(config).serve(sockets=[listener])
+        await HttpServer(app, proxies=proxies).serve(sockets=[listener])

@@ -11,16 +11,17 @@ from pydantic import JsonValue, ValidationError
 
 from dragoman.cli.lookup import find_question, open_store
 from dragoman.cli.terminal.choices import rule_options
-from dragoman.cli.terminal.text import count, format_json, parse_json, plain, print_json
+from dragoman.cli.terminal.text import count, parse_json, print_json
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
-from dragoman.messages.causes import cause
+from dragoman.messages.causes import approval_text
 from dragoman.messages.parts import Arguments
 from dragoman.messages.questions import VERDICTS, Answer, Question, Rule, Scope
 from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.permissions import rules_in_words
 from dragoman.tools.schema import problems
+from dragoman.visible_text import visible
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -89,16 +90,13 @@ def list_questions(settings: Settings, *, as_json: bool) -> None:
     for question in found:
         when = datetime.fromtimestamp(question.asked).strftime("%Y-%m-%d %H:%M")
         print(f"{question.id}\t{when}\t{question.kind}\t{question.conversation}")
-        print(f"  {plain(question.text)}")
-        if question.kind != "tool":
-            print(f"  {plain(question.tool)} {format_json(question.arguments)}")
+        print("\n".join(f"  {line}" for line in approval_text(question).split("\n")))
         for choice in question.choices:
-            print(f"  - {plain(choice)}")
+            print(f"  - {visible(choice)}")
         if question.choices and question.free:
             print("  or an answer in your own words")
         for number, rules in enumerate(rule_options(question), 1):
-            print(f"  {number}  {plain(rules_in_words(rules))}")
-        print(f"  {cause(question)}")
+            print(f"  {number}  {visible(rules_in_words(rules))}")
     if not found:
         print("Nothing waits for you.", file=sys.stderr)
 
@@ -118,6 +116,8 @@ def _report(question: Question) -> JsonValue:
         "server": question.server,
         "arguments": question.arguments,
         "text": question.text,
+        "diff": question.diff,
+        "result": question.result.text if question.result is not None else None,
         "because": question.because,
         "rules": [rules_in_words(rules) for rules in rule_options(question)],
         "choices": [*question.choices],

@@ -9,11 +9,12 @@ from rich.rule import Rule
 from rich.text import Text
 
 from dragoman.cli.terminal.diffs import render_diff
-from dragoman.cli.terminal.text import format_json, head, one_line, plain
-from dragoman.messages.causes import cause
+from dragoman.cli.terminal.text import format_json, head, one_line
+from dragoman.messages.causes import cause, untold
 from dragoman.messages.parts import Arguments, CallState, File, ToolResult
 from dragoman.messages.questions import Question
 from dragoman.tools.permissions import rules_in_words
+from dragoman.visible_text import visible
 
 LINES = 12  # of arguments or of a result
 DIFF_LINES = 40
@@ -58,23 +59,32 @@ def call_card(
     return _panel(Group(*parts), title, colour)
 
 
-def question_card(question: Question, agent: str | None = None) -> Panel:
-    """What a person is asked about, whole; by whom, where it is another agent's work."""
-    title = Text.assemble(("? ", "bold yellow"), (one_line(question.tool), "bold"))
+def question_card(question: Question, agent: str | None = None, lines: int | None = ASKED_LINES) -> Panel:
+    """What a person is asked about, by whom where it is another agent's work: whole, or so many lines of each
+    part, and how many more there are."""
+    title = Text.assemble(("? ", "bold yellow"), (one_line(visible(question.tool)), "bold"))
     if question.server:
-        title.append(f" at {one_line(question.server)}")
+        title.append(f" at {one_line(visible(question.server))}")
     if agent is not None:
         title.append(f" · called by {one_line(agent)}")
     text = question.text.removesuffix(f" (always would mean: {rules_in_words(question.rules)})")
-    parts: list[RenderableType] = [Text(plain(text).strip(), "bold")]
+    parts: list[RenderableType] = [Text(visible(text).strip(), "bold")]
     if question.diff:
-        parts.append(render_diff(question.diff, ASKED_LINES))
-    elif question.kind != "tool" and question.arguments:
-        parts.append(Text(head(format_json(question.arguments), ASKED_LINES)))
+        parts.append(render_diff(question.diff, lines))
+    if rest := untold(question):
+        parts.append(Text(head(format_json(rest), lines)))
     if question.result is not None:
-        parts += [Rule(style="dim"), *_render_result(question.result, ASKED_LINES)]
+        parts += [Rule(style="dim"), *_render_result(question.result, lines)]
     parts.append(Text(cause(question), "dim"))
     return _panel(Group(*parts), title, "yellow")
+
+
+def hidden_lines(question: Question) -> int:
+    """How many lines of what a person decides about are not shown before they ask for them."""
+    rest = format_json(untold(question))
+    result = question.result.text if question.result is not None else ""
+    counts = (text.rstrip("\n").count("\n") + 1 for text in (question.diff, rest, result))
+    return sum(max(0, lines - ASKED_LINES) for lines in counts)
 
 
 def _without_texts(arguments: Arguments) -> Arguments:
@@ -87,8 +97,8 @@ def describe_file(file: File) -> str:
     return f"[{one_line(file.name or 'a file')}: {one_line(file.media_type)}{size}]"
 
 
-def _render_result(result: ToolResult, lines: int) -> list[RenderableType]:
-    parts: list[RenderableType] = [Text(head(plain(result.text).rstrip("\n"), lines) or "(nothing)")]
+def _render_result(result: ToolResult, lines: int | None) -> list[RenderableType]:
+    parts: list[RenderableType] = [Text(head(visible(result.text).rstrip("\n"), lines) or "(nothing)")]
     parts += [Text(describe_file(file), "cyan") for file in result.attachments]
     if result.note:
         parts.append(Text(one_line(result.note), "dim"))

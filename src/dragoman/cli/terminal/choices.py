@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from dragoman.cli.terminal.text import plain
+from dragoman.cli.terminal.text import count
 from dragoman.messages.questions import (
     Answer,
     Kind,
@@ -21,6 +21,7 @@ from dragoman.messages.questions import (
     withhold,
 )
 from dragoman.tools.permissions import rules_in_words
+from dragoman.visible_text import visible
 
 
 @dataclass(slots=True, frozen=True)
@@ -43,6 +44,7 @@ REJECT = MenuItem("n", ("no", "reject"), "reject [why]")
 STOP = MenuItem("s", ("stop",), "stop the calls [why]")
 RELEASE = MenuItem("r", ("release", "yes", "y"), "release")
 WITHHOLD = MenuItem("w", ("withhold", "no", "n"), "withhold [why]")
+MORE = MenuItem("m", ("more",), "show everything")
 
 _MENUS: dict[Kind, tuple[MenuItem, ...]] = {
     "approve": (ONCE, CONVERSATION, HOUR, ALWAYS, DENY, PART, EDIT, REJECT),
@@ -55,9 +57,9 @@ _KEEPS_A_RULE = (CONVERSATION, HOUR, ALWAYS, DENY)
 _SCOPES: dict[str, Scope] = {"c": "conversation", "h": "hour", "a": "always"}
 _KEPT = re.compile(r"(d?)([cha]?) ?([0-9]*)")
 
-Choice: TypeAlias = Answer | Literal["edit", "part", "why"]
-"""What was typed means: this; other arguments, or another result; a part of what would be written; or a no
-whose reason was not given."""
+Choice: TypeAlias = Answer | Literal["edit", "part", "why", "more"]
+"""What was typed means: this; other arguments, or another result; a part of what would be written; a no whose
+reason was not given; or that everything is to be shown."""
 
 
 class NotAChoice(ValueError):
@@ -72,12 +74,20 @@ def menu(question: Question) -> tuple[MenuItem, ...]:
     return items
 
 
-def menu_lines(question: Question) -> Iterator[str]:
-    """The rules, each with its number, where there are several; then the keys."""
+def refuse_hidden(hidden: int) -> None:
+    """NotAChoice where a part of what would be allowed or released was not shown yet (P14)."""
+    if hidden:
+        raise NotAChoice(f"{count(hidden, 'line')} not shown yet: type {MORE.key} to read everything first")
+
+
+def menu_lines(question: Question, hidden: int = 0) -> Iterator[str]:
+    """What is hidden; the rules, each with its number, where there are several; then the keys."""
+    if hidden:
+        yield f"{MORE.key} {MORE.label}: {count(hidden, 'line')} not shown yet, and nothing is allowed before"
     options = rule_options(question)
     for number, rules in enumerate(options, 1):
         if len(options) > 1:
-            yield f"  {number}  {plain(rules_in_words(rules))}"
+            yield f"  {number}  {visible(rules_in_words(rules))}"
     items = menu(question)
     if len(options) > 1:
         kept = " · ".join(f"{one.key} {one.label}" for one in items if one in _KEEPS_A_RULE)
@@ -86,9 +96,19 @@ def menu_lines(question: Question) -> Iterator[str]:
     yield " · ".join(f"{one.key} {_label(one, question)}" for one in items)
 
 
-def parse_choice(question: Question, line: str) -> Choice:
-    """`y`, `a2`, `dh`, `n because …`. NotAChoice where it is nothing of the kind."""
+def parse_choice(question: Question, line: str, hidden: int = 0) -> Choice:
+    """`y`, `a2`, `dh`, `n because …`. NotAChoice where it is nothing of the kind, and for any yes as long as
+    there are `hidden` lines."""
+    choice = _parse(question, line)
+    if choice in ("edit", "part") or (isinstance(choice, Answer) and choice.verdict in ("allow", "release")):
+        refuse_hidden(hidden)
+    return choice
+
+
+def _parse(question: Question, line: str) -> Choice:
     word, _, rest = line.strip().partition(" ")
+    if word.lower() in (MORE.key, *MORE.words):
+        return "more"
     items = menu(question)
     if question.rules and question.kind == "approve" and (kept := _kept(question, line)) is not None:
         return kept
@@ -144,5 +164,5 @@ def rule_options(question: Question) -> list[tuple[Rule, ...]]:
 
 def _label(item: MenuItem, question: Question) -> str:
     if item is ALWAYS and question.rules:
-        return f"always ({plain(rules_in_words(question.rules))})"
+        return f"always ({visible(rules_in_words(question.rules))})"
     return item.label

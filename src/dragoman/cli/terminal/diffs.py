@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from dragoman.cli.terminal.text import count, visible
+from dragoman.cli.terminal.text import count
+from dragoman.visible_text import visible
 from dragoman.workspace.diff import words
 
 _LONGEST = 2_000  # characters of a line that is compared word by word

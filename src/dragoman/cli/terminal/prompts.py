@@ -10,12 +10,21 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dragoman.cli.terminal.choices import EDIT, PART, NotAChoice, menu, menu_lines, parse_choice
+from dragoman.cli.terminal.cards import ASKED_LINES, describe_file, hidden_lines
+from dragoman.cli.terminal.choices import (
+    EDIT,
+    PART,
+    NotAChoice,
+    menu,
+    menu_lines,
+    parse_choice,
+    refuse_hidden,
+)
 from dragoman.cli.terminal.follow import prompt_until_settled
-from dragoman.cli.terminal.text import format_json, head, parse_json, plain, visible
+from dragoman.cli.terminal.text import format_json, head, parse_json
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages import events as e
-from dragoman.messages.causes import cause
+from dragoman.messages.causes import cause, untold
 from dragoman.messages.questions import (
     Answer,
     Question,
@@ -30,6 +39,7 @@ from dragoman.messages.questions import (
 from dragoman.runtime import Runtime
 from dragoman.tools.thread import in_thread
 from dragoman.turn.handles import TurnHandle
+from dragoman.visible_text import visible
 
 # What becomes of a question that nobody can answer: the cautious thing, and never waiting.
 UNATTENDED: dict[str, Answer] = {
@@ -41,8 +51,8 @@ UNATTENDED: dict[str, Answer] = {
     "tool": reject("nobody was there to answer"),
 }
 
+_END = "\n"
 _TYPED = {EDIT: "e {JSON}", PART: "p 1 3 these changes alone"}  # here everything is in one line
-DIFF_LINES = 200  # of what would be written
 
 
 class LinePrompts:
@@ -98,25 +108,33 @@ class LinePrompts:
             _print(f"\n· it is settled: {how}\n")
 
     async def _prompt(self, question: Question) -> None:
+        hidden = hidden_lines(question)
+        lines: int | None = ASKED_LINES
         while True:
-            line = await _read_line(question)
+            line = await _read_line(question, hidden, lines)
             if not line:  # Ctrl-D: the person goes away, and what it asks waits on
                 _print("\n")
                 self.left = True
                 self._leave()
                 return
             try:
-                await self._runtime.answer(question.id, await self._parse(question, line))
+                answer = await self._parse(question, line, hidden)
+                if answer is None:
+                    hidden, lines = 0, None
+                    continue
+                await self._runtime.answer(question.id, answer)
                 return
             except (AlreadyAnswered, TurnEnded):
                 raise
             except (BadRequest, NotAChoice) as error:
                 _print(f"· {error}\n")
 
-    async def _parse(self, question: Question, line: str) -> Answer:
+    async def _parse(self, question: Question, line: str, hidden: int) -> Answer | None:
+        """None: everything is to be shown."""
         word, _, rest = line.strip().lower().partition(" ")
         if question.kind == "tool" or PART not in menu(question) or word not in (PART.key, *PART.words):
-            return _parse_answer(question, line)
+            return _parse_answer(question, line, hidden)
+        refuse_hidden(hidden)
         numbers = rest.replace(",", " ").split()
         if not numbers or not all(one.isdecimal() for one in numbers):
             raise NotAChoice("p 1 3 makes the first and the third change, and no other")
@@ -124,42 +142,56 @@ class LinePrompts:
         return allow_once(await self._runtime.commands.arguments_for_hunks(question.id, chosen))
 
 
-async def _read_line(question: Question) -> str:
-    about = f"  {question.tool} {format_json(question.arguments)}\n" if question.kind != "tool" else ""
+def question_text(question: Question, hidden: int, lines: int | None) -> str:
+    """What a person is asked about, whole or so many lines of each part, and what they can type."""
+    about = ""
+    if question.kind != "tool":
+        rest = untold(question)
+        about = f"  {visible(question.tool)}{f' {head(format_json(rest), lines)}' if rest else ''}\n"
     if question.diff:
-        about = f"  {question.tool}\n{head(visible(question.diff), DIFF_LINES)}\n"
-    result = f"  → {plain(question.result.text)}\n" if question.result is not None else ""
-    choices = "".join(f"  - {plain(choice)}\n" for choice in question.choices)
+        about += f"{head(visible(question.diff.rstrip(_END)), lines)}\n"
+    if question.result is not None:
+        files = "".join(f"  {describe_file(file)}\n" for file in question.result.attachments)
+        about += f"  → {head(visible(question.result.text.rstrip(_END)), lines)}\n{files}"
+    choices = "".join(f"  - {visible(choice)}\n" for choice in question.choices)
     if question.kind == "tool":
         keys = "  as JSON: { … }\n" if question.schema else ""
     else:
         keys = (
-            "".join(f"  {line.strip()}\n" for line in menu_lines(question))
+            "".join(f"  {line.strip()}\n" for line in menu_lines(question, hidden))
             .replace("e edit", "e {JSON}")
             .replace("p part of it", "p 1 3 these changes alone")
         )
     prompt = "> " if question.kind == "tool" else "[y/N] "
-    _print(f"? {plain(question.text)}\n{about}{result}{choices}  {cause(question)}\n{keys}{prompt}")
+    return f"? {visible(question.text)}\n{about}{choices}  {cause(question)}\n{keys}{prompt}"
+
+
+async def _read_line(question: Question, hidden: int, lines: int | None) -> str:
+    _print(question_text(question, hidden, lines))
     # The descriptor itself: a thread left waiting in a buffered stream would break the exit of the program.
     line = await in_thread(lambda: os.read(sys.stdin.fileno(), 4096))
     return line.decode(errors="replace")
 
 
-def _parse_answer(question: Question, line: str) -> Answer:
-    """Nothing, and what means nothing, is a no: whoever only presses Enter has not said yes."""
+def _parse_answer(question: Question, line: str, hidden: int) -> Answer | None:
+    """Nothing, and what means nothing, is a no: whoever only presses Enter has not said yes. None: everything
+    is to be shown."""
     if question.kind == "tool":
         return reply(_parse_value(line) if question.schema else line.rstrip("\n"))
     word, _, rest = line.strip().partition(" ")
     if word.lower() in ("e", "edit"):
+        refuse_hidden(hidden)
         return _parse_edit(question, rest)
     try:
-        choice = parse_choice(question, line)
+        choice = parse_choice(question, line, hidden)
     except NotAChoice:
         if word:
             raise
         choice = "why"
     if isinstance(choice, Answer):
         return choice
+    if choice == "more":
+        return None
     no = "the person said no"
     return withhold(no) if question.kind == "review" else reject(no)
 

@@ -6,19 +6,16 @@ from typing import Any
 
 import mcp_types as types
 
-from dragoman.messages.causes import cause
-from dragoman.messages.parts import canonical
+from dragoman.messages.causes import approval_text, cause
 from dragoman.messages.questions import NOBODY, Answer, Question, reject, reply, withhold
 from dragoman.tools.answer_choices import choices_for
 
 _ANSWER = "answer"
-_ARGUMENTS = 4_000  # characters that are shown
-_DIFF = 8_000
 
 
 def form_of(question: Question) -> types.ElicitRequestFormParams:
     """What the person is asked, and the answers there are."""
-    return types.ElicitRequestFormParams(message=_message(question), requested_schema=_schema(question))
+    return types.ElicitRequestFormParams(message=approval_text(question), requested_schema=_schema(question))
 
 
 def answer_in(question: Question, filled: types.ElicitResult) -> Answer:
@@ -57,17 +54,6 @@ def no(question: Question, why: str | None) -> Answer:
 def _written(permission: str, pattern: str) -> str:
     escaped = pattern.replace("\\", "\\\\").replace('"', '\\"')
     return permission if pattern == "*" else f"{permission}:{escaped}"
-
-
-def _message(question: Question) -> str:
-    lines = [question.text, cause(question)]
-    if question.diff:
-        lines.append(question.diff[:_DIFF])
-    elif question.kind != "tool":
-        lines.append(f"{question.tool} {canonical(question.arguments)[:_ARGUMENTS]}")
-    if question.result is not None:
-        lines.append(question.result.text[:_DIFF])
-    return "\n\n".join(lines)
 
 
 def _schema(question: Question) -> dict[str, Any]:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from typing import Any
 
 import mcp_types as types
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.config.project_prompt import Template
 from dragoman.conversation.tree import LOCAL
 from dragoman.runtime import Runtime
+from dragoman.server.addresses import Proxies
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
+from dragoman.server.connections import session_in
 from dragoman.server.mcp import resources
 from dragoman.server.mcp.calls import Caller, ToolCalls, Unfinished
 from dragoman.server.mcp.tasks import CallTasks
+from dragoman.server.middleware import Middleware, person_in
 
-_PERSON = "dragoman.person"  # in the scope of a request: whose key it came with
 _INSTRUCTIONS = """\
 Tools of Dragoman. A call may need a person's permission: they are asked where this client can ask, and else \
 the call is refused with the rule that would allow it. Conversations are resources."""
@@ -100,38 +103,38 @@ async def serve_stdio(server: Server) -> None:
         pass  # the other side went away in the middle of an answer
 
 
-def http_app(server: Server, auth: Auth, hosts: Iterable[str]) -> ASGIApp:
-    """At `/mcp`, for who has a key, and only under our own names: no page of another site can ask us."""
+def http_app(server: Server, auth: Auth, hosts: Collection[str], proxies: Proxies | None = None) -> ASGIApp:
+    """At `/mcp`, for who has a key, and only under our own names: no page of another site can ask us. Around
+    it is the middleware of `dragoman serve`."""
     names = [name for host in hosts for name in (host, f"{host}:*")]
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=names,
         allowed_origins=[f"http://{name}" for name in names],
     )
-    return WithKey(server.streamable_http_app(transport_security=security), auth)
+    app = WithKey(server.streamable_http_app(transport_security=security))
+    return Middleware(app, hosts=hosts, upload_limit=0, auth=auth, proxies=proxies)
 
 
 class WithKey:
-    """Lets in who has a key of the server, and tells the rest of the program whose it is."""
+    """Lets in who has a key of the server; a cookie, which a browser sends unasked, is none. Whoever opens
+    a session owns it: to anybody else it does not exist."""
 
-    def __init__(self, app: ASGIApp, auth: Auth) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._auth = auth
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            request = Request(scope)
-            bearer = request.headers.get("authorization", "").lower().startswith("bearer ")
-            person = await self._auth.person(request) if bearer else None
-            if person is None:
+            person = person_in(scope)
+            if person is None or session_in(scope) is not None:
                 challenge = {"www-authenticate": "Bearer"}
                 refused = JSONResponse({"error": SIGN_IN_FIRST}, status_code=401, headers=challenge)
                 return await refused(scope, receive, send)
-            scope[_PERSON] = person
+            scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=person, scopes=[]))
         return await self._app(scope, receive, send)
 
 
 def _person(context: ServerRequestContext[Any]) -> str:
     """Who asks: of a request over HTTP the owner of its key, else whoever started us."""
     request = context.request
-    return str(request.scope[_PERSON]) if request is not None else LOCAL
+    return person_in(request.scope) or LOCAL if request is not None else LOCAL

@@ -120,7 +120,11 @@ async def new_link(request: Request, person: Person) -> shapes.Link:
 
 
 @sign_in.post("/logout", status_code=204)
-async def logout(request: Request) -> Response:
+async def logout(request: Request, context: TheContext) -> Response:
+    """The sign-in is void, at every server of this store. Live streams that were opened with it end."""
+    auth: Auth = request.app.state.auth
     response = Response(status_code=204)
-    request.app.state.auth.clear_cookie(response, request)
+    await auth.sign_out(response, request)
+    if (session := auth.session(request)) is not None:
+        context.publisher.streams.end_session(session)
     return response

@@ -44,6 +44,17 @@ class PeopleConformance(Suite):
             with refused(NotFound):
                 await store.remove_person("ada")
 
+    async def test_a_session_that_was_ended_stays_so_until_its_cookie_expires(self, tmp_path: Path) -> None:
+        """V4, U2"""
+        async with self.opened(tmp_path) as store:
+            await store.end_session("one", 100.0, 1.0)
+            await store.end_session("one", 100.0, 1.0)
+        async with self.opened(tmp_path) as store:
+            assert await store.is_session_ended("one")
+            assert not await store.is_session_ended("two")
+            await store.end_session("two", 300.0, 200.0)
+            assert [await store.is_session_ended(one) for one in ("one", "two")] == [False, True]
+
     async def test_prompts_belong_to_one_person(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await store.set_prompt("ada", "review", "Read this.")

@@ -32,6 +32,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "uploads": ("blob", "user"),
     "past_spending": ("day", "person", "model", "agent", "tool"),
     "provider_files": ("account", "id"),
+    "ended_sessions": ("id",),
     "send_keys": ("user", "name"),
     "unwanted_blobs": ("blob",),
     "texts": ("id",),

@@ -38,6 +38,13 @@ class SqlPeople(SqlDatabase):
         rows = await self._all("key_of_person", id=person)
         return rows[0]["key"] if rows else None
 
+    async def end_session(self, id: str, expires: float, now: float) -> None:
+        await self._run("end_session", id=id, expires=expires)
+        await self._run("forget_sessions", now=now)
+
+    async def is_session_ended(self, id: str) -> bool:
+        return bool(await self._all("ended_session", id=id))
+
     async def people(self) -> list[Person]:
         return [Person(row["name"], row["created"]) for row in await self._all("people")]
 

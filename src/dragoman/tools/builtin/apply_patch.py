@@ -80,6 +80,7 @@ def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> A
     permission="files.write",
     writes="named",
     preview=preview,
+    previewed=("patch",),
     keep_hunks=keep,
     pattern=patch_patterns,
     wider=_wider,

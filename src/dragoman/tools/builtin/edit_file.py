@@ -72,6 +72,7 @@ def _sides(arguments: Arguments, workspace: Path | None) -> tuple[str, bytes, by
     permission="files.write",
     writes="named",
     preview=preview,
+    previewed=("path", "version", "old", "new", "everywhere", "edits"),
     keep_hunks=keep,
     pattern=path_patterns,
     wider=wider_paths,

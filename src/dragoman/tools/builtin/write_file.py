@@ -39,6 +39,7 @@ def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> A
     permission="files.write",
     writes="named",
     preview=preview,
+    previewed=("path", "text", "version"),
     keep_hunks=keep,
     pattern=path_patterns,
     wider=wider_paths,

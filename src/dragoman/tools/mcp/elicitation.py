@@ -21,7 +21,6 @@ from dragoman.web_address import web_address
 
 OPENED, NOT_OPENED = "I have done what it asks there", "I will not open it"
 LET, DO_NOT = "Let it ask the model", "Do not"
-SHOWN = 4000  # characters of a question
 
 _CALL: ContextVar[ToolContext | None] = ContextVar("dragoman_mcp_call", default=None)
 
@@ -77,7 +76,7 @@ class Elicitation:
 
     async def _form(self, call: ToolContext, params: types.ElicitRequestFormParams) -> types.ElicitResult:
         schema = params.requested_schema
-        answer = await call.ask(f"{self._server} asks: {params.message[:SHOWN]}", schema=schema)
+        answer = await call.ask(f"{self._server} asks: {params.message}", schema=schema)
         if not isinstance(answer, dict):
             return types.ElicitResult(action="decline")
         return types.ElicitResult(action="accept", content={**_defaults(schema), **answer})
@@ -88,7 +87,7 @@ class Elicitation:
         if parts is None:
             return types.ElicitResult(action="decline")
         asked = f"{self._server} asks you to open a page at {parts.hostname}"
-        text = f"{asked}: {params.message[:SHOWN]}\n{params.url}"
+        text = f"{asked}: {params.message}\n{params.url}"
         answer = await call.ask(text, choices=(OPENED, NOT_OPENED))
         return types.ElicitResult(action="accept" if answer == OPENED else "decline")
 
@@ -123,8 +122,9 @@ class Elicitation:
         if call is None or texts is None or params.tools:
             what = "only texts, without tools, and only while one of its calls runs"
             return types.ErrorData(code=types.INVALID_REQUEST, message=f"this client samples {what}")
-        asked = "\n\n".join(f"{role}: {text}" for role, text in texts)
-        question = f"{self._server} wants to ask the model:\n{asked[:SHOWN]}"
+        system = [("system", params.system_prompt)] if params.system_prompt else []
+        asked = "\n\n".join(f"{role}: {text}" for role, text in [*system, *texts])
+        question = f"{self._server} wants to ask the model:\n{asked}"
         try:
             answer = await call.ask(question, choices=(LET, DO_NOT))
         except ToolFailed:

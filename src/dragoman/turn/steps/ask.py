@@ -12,6 +12,7 @@ from dragoman.messages.questions import Cause, Kind, Mode, Question, Rule
 from dragoman.sentences import Sentence, sentence, together
 from dragoman.tools.authorize import Ask
 from dragoman.tools.permissions import rules_in_words
+from dragoman.tools.preview import Foreseen
 from dragoman.tools.tool import Tool
 from dragoman.turn.live.log import TurnLog
 
@@ -25,7 +26,7 @@ _WORDS: dict[Kind, Callable[[str], Sentence]] = {
 
 
 def question_to_run(
-    log: TurnLog, call: ToolCall, tool: Tool, ask: Ask, mode: Mode, *, diff: str = "", fails: str = ""
+    log: TurnLog, call: ToolCall, tool: Tool, ask: Ask, mode: Mode, *, foreseen: Foreseen, fails: str = ""
 ) -> Question:
     """May this call run? Only where the rules alone want it asked would a rule make that unnecessary.
     `fails`: why it would do nothing, as things stand."""
@@ -55,7 +56,7 @@ def question_to_run(
         rules=rules,
         wider=wider,
         schema=tool.parameters.schema,
-        diff=diff,
+        foreseen=foreseen,
     )
 
 
@@ -129,7 +130,7 @@ def _question(  # noqa: PLR0917 - what every question has
     free: bool = False,
     schema: dict[str, JsonValue],
     result: ToolResult | None = None,
-    diff: str = "",
+    foreseen: Foreseen = Foreseen(),  # noqa: B008 - nobody changes it
 ) -> Question:
     """The same one, asked again after a crash, has the same id."""
     return Question(
@@ -151,8 +152,9 @@ def _question(  # noqa: PLR0917 - what every question has
         free=free,
         schema=schema,
         result=result,
-        diff=diff,
-        in_parts="\n@@ -" in diff and tool.keep_hunks is not None,
+        diff=foreseen.diff,
+        told=foreseen.told,
+        in_parts="\n@@ -" in foreseen.diff and tool.keep_hunks is not None,
         fingerprint=tool.fingerprint,
         asked=log.now(),
     )

@@ -19,7 +19,7 @@ from dragoman.messages.questions import Answer, Question, Rule
 from dragoman.sentences import sentence, together
 from dragoman.tools.authorize import Ask, Authority, Reason, Refuse, Run, authorize
 from dragoman.tools.execute import Permit
-from dragoman.tools.preview import preview_diff
+from dragoman.tools.preview import Foreseen, foresee
 from dragoman.tools.repair import incomplete_arguments, repair_arguments, unknown_tool
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
@@ -255,23 +255,23 @@ async def _seen_by_plugins(prepared: PreparedTurn, offer: Offer, call: ToolCall)
 
 async def _asking(prepared: PreparedTurn, call: ToolCall, tool: Tool, ask: Ask) -> Asking:
     """With what it would write, before anything is written."""
-    diff, fails = await _foreseen(prepared, tool, call) if tool.preview is not None else ("", "")
-    question = question_to_run(prepared.log, call, tool, ask, prepared.mode, diff=diff, fails=fails)
+    foreseen, fails = await _foreseen(prepared, tool, call) if tool.preview is not None else (Foreseen(), "")
+    question = question_to_run(prepared.log, call, tool, ask, prepared.mode, foreseen=foreseen, fails=fails)
     return Asking(call, question)
 
 
-async def _foreseen(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> tuple[str, str]:
+async def _foreseen(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> tuple[Foreseen, str]:
     """The diff it would make, or why it would make none. It is asked about all the same: what stands in a
     file is told to nobody whom no person has let do that."""
     workspace = prepared.view.workspace
     try:
         with previewing(prepared.log.conversation.id):
-            return await in_thread(lambda: preview_diff(tool, call.arguments, workspace)), ""
+            return await in_thread(lambda: foresee(tool, call.arguments, workspace)), ""
     except ToolFailed as error:
-        return "", str(error)
+        return Foreseen(), str(error)
     except Exception as error:  # a tool's own function
         _log.debug("%s cannot tell what it would write: %s", tool.name, error)
-        return "", ""
+        return Foreseen(), ""
 
 
 def _authorized(tool: Tool, call: ToolCall, authority: Authority) -> Run | Ask | Refuse:

@@ -114,6 +114,7 @@ export const calls = {
   ] as [string, string][],
   allowAll: (count: number) => `Allow all ${count}`,
   allowAllSure: (count: number) => `Allow all ${count} all the same`,
+  openFirst: "A part of this is not shown yet. Open it before you allow it.",
   notSeen: (count: number) => (count === 1 ? "One of them has not been on the screen yet." : `${count} of them have not been on the screen yet.`),
   rejectAll: (count: number) => `Reject all ${count}`,
   questionOf: (place: number, of: number) => `${place} of ${of}`,

@@ -109,6 +109,7 @@ export const calls: typeof english = {
   ],
   allowAll: (count) => `全部允许（${count}）`,
   allowAllSure: (count) => `仍然全部允许（${count}）`,
+  openFirst: "还有一部分没有显示。请先展开，然后再允许。",
   notSeen: (count) => `其中 ${count} 项还没有在屏幕上出现过。`,
   rejectAll: (count) => `全部拒绝（${count}）`,
   questionOf: (place, of) => `第 ${place} 个，共 ${of} 个`,

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
+from dragoman.messages.causes import approval_text
 from dragoman.messages.endings import FAILED, notice_of
 from dragoman.messages.message import Message
 from dragoman.messages.parts import (
@@ -216,8 +217,11 @@ class AgentRun:
                 pass
 
     def ask_within(self, question: Question) -> Iterator[RunEvent]:
-        """By the calls of a task, which stand in a conversation of their own: the run goes on."""
-        if question.open:
+        """By the calls of a task, which stand in a conversation of their own: the run goes on. One that is
+        asked already is a review, which its event tells only in part."""
+        if question.id in self._asked:
+            self._asked[question.id] = question
+        elif question.open:
             yield _custom("question", _interrupt(question.id, question))
 
     def pause(self) -> Iterator[RunEvent]:
@@ -351,7 +355,7 @@ def _interrupt(id: str, asked: Question | e.CallAsked) -> JsonValue:
     return {
         "id": id,
         "reason": asked.kind,
-        "message": asked.text,
+        "message": approval_text(asked),
         "toolCallId": asked.call,
         "responseSchema": schemas.get(asked.kind, _YES_OR_NO),
         "metadata": {
@@ -361,6 +365,7 @@ def _interrupt(id: str, asked: Question | e.CallAsked) -> JsonValue:
             "choices": [*asked.choices],
             "free": asked.free,
             "diff": asked.diff,
+            "told": [*asked.told],
         },
     }
 

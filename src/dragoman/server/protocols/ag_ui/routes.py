@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnEnded
-from dragoman.messages.call_events import question_within
+from dragoman.messages.call_events import question_to_read
 from dragoman.messages.events import TurnEnd
 from dragoman.messages.parts import Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
@@ -316,7 +316,7 @@ async def _rest(
     async for event in events_after(turn, after) if after else turn.events():
         for told in projection.events(event):
             yield told
-        if (question := question_within(event)) is not None:
+        if (question := question_to_read(event)) is not None:
             for told in projection.ask_within(await context.runtime.store.question(question)):
                 yield told
         await _update_state(turn, projection)

@@ -261,7 +261,8 @@ class UIMessageStream:
                 pass
 
     def ask_within(self, question: Question) -> Iterator[Chunk]:
-        """By the calls of a task, which stand in a conversation of their own: the stream stays open."""
+        """By the calls of a task, which stand in a conversation of their own: the stream stays open. A review
+        comes in place of what its event told: that has no result."""
         if question.open:
             yield question_chunk(question.id, question)
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
+from dragoman.messages.causes import approval_text
 from dragoman.messages.parts import File
 from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
@@ -22,7 +23,8 @@ def file_chunk(file: File) -> Chunk:
 
 
 def question_chunk(id: str, asked: Question | e.CallAsked) -> Chunk:
-    """Everything that a person is to know who answers it, wherever."""
+    """Everything that a person is to know who answers it, wherever; `shown` is all of it in one text, with
+    nothing invisible in it."""
     about: Chunk = {
         "id": id,
         "call": asked.call,
@@ -35,6 +37,8 @@ def question_chunk(id: str, asked: Question | e.CallAsked) -> Chunk:
         "free": asked.free,
         "schema": asked.schema,
         "diff": asked.diff,
+        "told": [*asked.told],
+        "shown": approval_text(asked),
     }
     return data_chunk("question", about, id=id)
 

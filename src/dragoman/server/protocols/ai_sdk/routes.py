@@ -14,7 +14,7 @@ from functools import partial
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy, TurnEnded
-from dragoman.messages.call_events import question_within
+from dragoman.messages.call_events import question_to_read
 from dragoman.messages.parts import Part, Text, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
@@ -346,7 +346,7 @@ async def _rest(
     async for event in turn.events() if known is None else events_after(turn, known):
         for chunk in stream.chunks(event):
             yield chunk
-        if (question := question_within(event)) is not None:
+        if (question := question_to_read(event)) is not None:
             for chunk in stream.ask_within(await context.runtime.store.question(question)):
                 yield chunk
         if stream.waits_for_client:

@@ -16,6 +16,16 @@ SELECT name FROM people WHERE key = :key;
 -- name: key_of_person
 SELECT key FROM people WHERE name = :id;
 
+-- name: end_session
+INSERT INTO ended_sessions (id, expires) VALUES (:id, :expires) ON CONFLICT DO NOTHING;
+
+-- name: forget_sessions
+-- Those whose cookie is worth nothing by now anyway.
+DELETE FROM ended_sessions WHERE expires < :now;
+
+-- name: ended_session
+SELECT id FROM ended_sessions WHERE id = :id;
+
 -- name: people
 SELECT name, created FROM people ORDER BY name;
 

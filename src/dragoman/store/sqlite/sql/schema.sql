@@ -194,6 +194,12 @@ CREATE TABLE provider_files (
 ) WITHOUT ROWID;
 CREATE INDEX provider_files_of_blob ON provider_files (blob);
 
+-- Sign-ins that were signed out, by the hash of their cookie, until the cookie would have expired.
+CREATE TABLE ended_sessions (
+  id       TEXT PRIMARY KEY,
+  expires  REAL NOT NULL
+) WITHOUT ROWID;
+
 -- Blobs of deleted conversations whose bytes are still to be removed.
 CREATE TABLE unwanted_blobs (blob TEXT PRIMARY KEY) WITHOUT ROWID;
 
