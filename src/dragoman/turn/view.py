@@ -28,6 +28,7 @@ from dragoman.turn.live.log import TurnLog
 from dragoman.turn.machine import State, Turn
 from dragoman.turn.output import Output
 from dragoman.wire.collect import collect_reply
+from dragoman.wire.selection import current_message
 from dragoman.wire.wire import Model
 
 
@@ -119,7 +120,10 @@ class TurnView:
         return shown_messages(self._log.path, self.id, self._history)
 
     def window(self, policy: Policy = "full") -> tuple[RequestMessage, ...]:
-        """The same as the messages of a request, with the tool use of earlier turns by this policy."""
+        """The same as the messages of a request, with the tool use of earlier turns by this policy. A model
+        that does not chat gets one message: the current one (M1)."""
+        if not self.talks:
+            return (current_message(self._log.path, self._log.turn.message, type_of(self._model)),)
         return window(self._log.path, policy, self.id, self._history)
 
     @property

@@ -21,7 +21,7 @@ from dragoman.wire.bodies import is_large, write, write_large
 from dragoman.wire.body_fields import fields_of
 from dragoman.wire.downloads import LARGEST, fetch_made
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.files import Attachments
+from dragoman.wire.files import Attachments, files_of
 from dragoman.wire.forms import write_form
 from dragoman.wire.http import LARGE_BODY, HttpClient
 from dragoman.wire.learned import Learned, may_teach
@@ -86,7 +86,12 @@ class HttpModel:
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[list[Event], None]:
         """The reply's events, one list per network read. Close the iterator, or cancel, to hang up."""
-        request, left_out = self._files.fit(request)
+        left_out = 0
+        if self._media is not None:  # a line in place of a file would be painted or spoken
+            request = self._media.select(request)
+            self._files.check([*files_of(request)], self.name)
+        else:
+            request, left_out = self._files.fit(request)
         if left_out:
             yield [Notice(f"{self.name} is not shown the {left_out} oldest files: {NO_ROOM}", "no_room")]
         endpoint, body, uploaded = await self._addressed(request)
@@ -167,8 +172,6 @@ class HttpModel:
 
     def _complete(self, request: Request) -> Request:
         request = with_tool_choice(request)
-        if self._media is not None:
-            request = self._media.select(request)
         if own := own_fields(request.options, self._wire.options):
             request = replace(request, extra=with_extra(own, request.extra))
         return request

@@ -54,7 +54,7 @@ class OpenAITranscription:
     options: frozenset[str] = frozenset(TranscriptionOptions.__annotations__)
 
     def select(self, request: Request) -> Request:
-        return select(request, "audio", reuse=True)
+        return select(request, "audio")
 
     def endpoint(self, request: Request, endpoint: Endpoint) -> Endpoint:
         return replace(endpoint, path="audio/transcriptions", query={}, form=True, framing="sse")

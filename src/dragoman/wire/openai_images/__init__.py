@@ -21,18 +21,14 @@ from dragoman.wire.selection import select
 
 @dataclass(slots=True)
 class OpenAIImages:
-    """The wire, for one provider and its quirks. Satisfies `wire.Wire` and `wire.MediaWire`.
-
-    `edits` are models that do nothing but change pictures: where none is sent, the last one is meant.
-    """
+    """The wire, for one provider and its quirks. Satisfies `wire.Wire` and `wire.MediaWire`."""
 
     quirks: Quirks = NO_QUIRKS
-    edits: bool = False
     name: str = NAME
     options: frozenset[str] = frozenset(ImageOptions.__annotations__)
 
     def select(self, request: Request) -> Request:
-        return select(request, "image", reuse=self.edits)
+        return select(request, "image")
 
     def endpoint(self, request: Request, endpoint: Endpoint) -> Endpoint:
         changes = changes_a_picture(request)
