@@ -19,7 +19,7 @@ from dragoman.trace_context import attempt_headers
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.bodies import is_large, write, write_large
 from dragoman.wire.body_fields import fields_of
-from dragoman.wire.downloads import LARGEST, fetch_made
+from dragoman.wire.downloads import fetch_made
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import Attachments, files_of
 from dragoman.wire.forms import write_form
@@ -100,6 +100,7 @@ class HttpModel:
         while True:
             exchange = self._client.exchange(
                 endpoint,
+                largest=self._files.limits.reply,
                 self.model,
                 body=body,
                 decoder=self._wire.decoder(reply),
@@ -112,7 +113,9 @@ class HttpModel:
                 while events := await exchange.read():
                     for event in events:
                         if type(event) is FileAdded:
-                            await fetch_made(event, endpoint.base_url, self._download)
+                            problem = await fetch_made(event, endpoint.base_url, self._download)
+                            if problem is not None:
+                                yield [Notice(f"{event.file.name} is only an address: {problem}", "address")]
                     yield restore_calls(events, request.tools)
                 over = True
                 return
@@ -143,7 +146,7 @@ class HttpModel:
 
     async def _download(self, url: str) -> bytes:
         """What lies at an address in a reply. The key does not go there."""
-        return await self._client.get(url, largest=LARGEST)
+        return await self._client.get(url, largest=self._files.limits.reply)
 
     async def _addressed(self, request: Request) -> tuple[Endpoint, bytes | Payload, frozenset[str]]:
         """The request as it is sent, where it goes, and the blobs that are named by an id in it. What takes

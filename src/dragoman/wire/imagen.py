@@ -117,7 +117,12 @@ class ImagenDecoder:
         if not isinstance(predictions, list):
             return None
         self.finish_word = "stop"
-        return [event for one in predictions if isinstance(one, dict) for event in self._add(one)]
+        return self._each(predictions)
+
+    @property
+    def usage(self) -> Usage:
+        """As far as it is known by now."""
+        return Usage(images=self._made)
 
     def end(self) -> Iterator[Event]:
         if self.finish_word is None:
@@ -129,13 +134,20 @@ class ImagenDecoder:
         yield from self._prose.close()
         finish = "stop" if self._made else "safety"
         reason = reason_of(finish, " ".join(dict.fromkeys(self._filtered)) or "all pictures were filtered")
-        yield MessageEnd(finish, Usage(images=self._made), reason=reason)
+        yield MessageEnd(finish, self.usage, reason=reason)
+
+    def _each(self, predictions: list[Any]) -> Iterator[Event]:
+        """One image after the other. Each is dropped here once it was handed out."""
+        predictions.reverse()
+        while predictions:
+            if isinstance(one := predictions.pop(), dict):
+                yield from self._add(one)
 
     def _add(self, prediction: Any) -> Iterator[Event]:
         one: Prediction = prediction
         if reason := one.get("raiFilteredReason"):
             self._filtered.append(reason)
-        if data := one.get("bytesBase64Encoded"):
+        if data := one.pop("bytesBase64Encoded", None):
             claimed = one.get("mimeType") or ""
             type = claimed if claimed.startswith("image/") and is_media_type(claimed) else "image/png"
             self._made += 1

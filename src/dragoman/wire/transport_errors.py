@@ -85,11 +85,12 @@ def stalled(url: str, seconds: float | None) -> ProviderError:
     )
 
 
-def too_large(url: str, most: int, line: int) -> ProviderError:
+def too_large(url: str, most: int) -> ProviderError:
     return ProviderError(
-        f"{host_of(url)} sent more than {most // 1_000_000} MB, or {line // 1_000_000} MB without a line end",
+        f"{host_of(url)} sent more than {most / 1_000_000:g} MB",
         kind="too_large",
-        hint="What had arrived is stored; such a reply is not read to its end",
+        hint=f"What had arrived is stored; to read larger replies, set files = {{ reply = {2 * most} }} "
+        "(bytes) in the provider's table in dragoman.toml",
     )
 
 

@@ -58,6 +58,14 @@ class ReadsWhole(Protocol):
 
 
 class Wire(Protocol):
+@runtime_checkable
+class BreaksOff(Protocol):
+    """A decoder that holds back what can be used also without its end, such as a sound."""
+
+    def break_off(self) -> Iterable[Event]:
+        """What it holds of a reply that reached a limit. After that, nothing."""
+
+
     """One provider protocol: a body for a request, a decoder for its reply."""
 
     name: str

@@ -103,11 +103,15 @@ class SoundDecoder:
         return (event,)
 
     def end(self) -> Iterator[Event]:
-        """A sound that was cut off does not get here: the connection says that it broke."""
-        data = "".join((*self._coded, _base64(self._rest)))
-        if data:
-            yield FileAdded(File(self._type, url=self._address(data), name=f"speech.{self._kind}"))
+        yield from self.break_off()
         yield MessageEnd("stop")
+
+    def break_off(self) -> Iterator[Event]:
+        """The sound so far: a player plays it also if it was cut off."""
+        if self._kind:
+            pieces, self._coded = [self._address(""), *self._coded, _base64(self._rest)], []
+            yield FileAdded(File(self._type, url="".join(pieces), name=f"speech.{self._kind}"))
+            self._kind = ""
 
     @property
     def _type(self) -> str:

@@ -129,13 +129,17 @@ class ChatDecoder:
         elif self._others is not None:
             self._others.append(choice)
 
+    def break_off(self) -> Iterator[Event]:
+        """What was spoken so far."""
+        yield from self._close()
+        if sound := self._samples.take():
+            yield FileAdded(sound)
+
     def end(self) -> Iterator[Event]:
         for choice in self._others or ():
             if choice.get("index") == (self._others or [{}])[0].get("index"):
                 yield from self._choice(choice)
-        yield from self._close()
-        if sound := self._samples.take():
-            yield FileAdded(sound)
+        yield from self.break_off()
         if sources := self._sources.all():
             yield TextCited(sources)
         word = self.finish_word or ""
