@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from pydantic import JsonValue
+
 from dragoman.messages.endings import REFUSED
 from dragoman.messages.parts import Text
 from dragoman.messages.request import Request, RequestMessage
@@ -12,6 +14,7 @@ from dragoman.turn.view import TurnView
 
 _LONGEST = 40  # characters of a title that is made of the first words
 _PROMPT = "Give the conversation below a title of at most six words. Reply with the title alone.\n\n"
+_OPTIONS: dict[str, JsonValue] = {"max_tokens": 40, "reasoning_effort": None, "reasoning_budget": None}
 
 
 class Titles(Plugin):
@@ -43,7 +46,7 @@ class Titles(Plugin):
         said = _first_words(turn)
         answer = next((m.text for m in turn.messages if m.role == "assistant" and m.text), "")
         prompt = f"{_PROMPT}Person: {said[:2000]}\n\nAnswer: {answer[:2000]}"
-        request = Request(turn.model, (RequestMessage("user", (Text(prompt),)),), options={"max_tokens": 40})
+        request = Request(turn.model, (RequestMessage("user", (Text(prompt),)),), options={**_OPTIONS})
         reply = await turn.complete(request, purpose="title")
         title = " ".join(reply.text.split()).strip("\"'“”*# ")
         if title and reply.finish not in REFUSED:

@@ -25,7 +25,7 @@ from dragoman.wire.files import Attachments, files_of
 from dragoman.wire.forms import write_form
 from dragoman.wire.http import LARGE_BODY, HttpClient
 from dragoman.wire.learned import Learned, may_teach
-from dragoman.wire.options import Extra, check_options, own_fields, with_extra, with_tool_choice
+from dragoman.wire.options import Extra, own_fields, with_extra, with_tool_choice
 from dragoman.wire.payload import Payload
 from dragoman.wire.pictures import NO_LIMITS, FileLimits, has_pillow, is_too_large
 from dragoman.wire.request_files import NO_ROOM, RequestFiles
@@ -76,10 +76,7 @@ class HttpModel:
         return f"HttpModel({self.name!r}, {self._wire.name}, {host_of(self._endpoint.base_url)})"
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
-        if self._media is not None:
-            self._media.check_options(options, model=self.name, strict=self._extra is not True)
-        else:
-            check_options(options, model=self.name, words=self._wire.options, extra=self._extra)
+        self._wire.check_options(options, model=self.name, extra=self._extra)
 
     def check_files(self, files: Sequence[File]) -> None:
         self._files.check(files, self.name)
@@ -100,10 +97,10 @@ class HttpModel:
         while True:
             exchange = self._client.exchange(
                 endpoint,
-                largest=self._files.limits.reply,
                 self.model,
                 body=body,
                 decoder=self._wire.decoder(reply),
+                largest=self._files.limits.reply,
                 trace=attempt_headers(),
             )
             failure: ProviderError

@@ -21,7 +21,7 @@ from dragoman.messages.usage import Usage
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.media_options import check_media_options
-from dragoman.wire.options import with_extra
+from dragoman.wire.options import Extra, refuse_together, with_extra
 from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.selection import prompt_of, select
@@ -71,8 +71,12 @@ class Imagen:
         path = f"{endpoint.path.rpartition(':')[0]}:predict"
         return replace(endpoint, path=path, query={}, framing="sse")
 
-    def check_options(self, options: Mapping[str, JsonValue], *, model: str, strict: bool) -> None:
-        check_media_options(options, ImagenOptions, model=model, strict=strict)
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
+        check_media_options(options, ImagenOptions, model=model, extra=extra)
+        if options.get("size") not in (None, "auto"):
+            refuse_together(model, options, "size", "aspect_ratio", "each says what shape an image has")
+        if options.get("compression") is not None and options.get("format") != "jpeg":
+            raise BadRequest('the option compression: Imagen takes it with the option format = "jpeg" alone')
         _shape(options)
 
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
@@ -85,7 +89,10 @@ class Imagen:
         if (seed := options.get("seed")) is not None:
             parameters |= {"seed": seed, "addWatermark": False}  # one excludes the other
         if (format := options.get("format")) is not None:
-            parameters["outputOptions"] = {"mimeType": f"image/{format}", **_compression(options)}
+            output: dict[str, JsonValue] = {"mimeType": f"image/{format}"}
+            if (compression := options.get("compression")) is not None:
+                output["compressionQuality"] = compression
+            parameters["outputOptions"] = output
         instances: list[JsonValue] = [{"prompt": prompt_of(request, attachments)}]
         return with_extra({"instances": instances, "parameters": parameters}, request.extra)
 
@@ -171,8 +178,3 @@ def _shape(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     if (wanted := options.get("aspect_ratio")) is not None:
         shape["aspectRatio"] = wanted
     return shape
-
-
-def _compression(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    wanted = options.get("compression")
-    return {} if wanted is None or options.get("format") != "jpeg" else {"compressionQuality": wanted}

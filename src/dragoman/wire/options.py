@@ -18,6 +18,7 @@ from typing_extensions import TypedDict  # pydantic wants this one on Python 3.1
 from dragoman.errors import BadRequest
 from dragoman.messages.parts import ToolCall
 from dragoman.messages.request import Request, name_key
+from dragoman.wire.quirks import Quirks
 
 Options: TypeAlias = Mapping[str, JsonValue]
 Body: TypeAlias = dict[str, JsonValue]
@@ -60,6 +61,7 @@ class CommonOptions(TypedDict, total=False):
     truncation: str
 
 
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 COMMON = frozenset(CommonOptions.__annotations__)
 
 # What people write, coming from other libraries, and what it is called here.
@@ -148,6 +150,35 @@ def check_options(
         raise BadRequest(
             f"the option {_path(fault['loc'])}: {problem[0].lower()}{problem[1:]}, not {fault['input']!r}"
         ) from error
+
+
+def refuse_together(model: str, options: Options, first: str, second: str, why: str) -> None:
+    """BadRequest that names both options, if both are given to a provider that takes one of them alone."""
+    if options.get(first) is not None and options.get(second) is not None:
+        raise BadRequest(
+            f"{model} does not take the options {first} and {second} together: {why}. Remove one of them"
+        )
+
+
+def check_tool_options(options: Options, *, model: str, quirks: Quirks) -> None:
+    """BadRequest for an option about tools that this provider refuses."""
+    choice = options.get("tool_choice")
+    if quirks.no_forced_choice and choice not in (None, "auto", "none"):
+        raise BadRequest(f"the option tool_choice: {model} takes auto and none, not {choice!r}")
+    if quirks.no_parallel_flag and options.get("parallel_tool_calls") is not None:
+        raise BadRequest(f"the option parallel_tool_calls: {model} does not take it. Remove it")
+
+
+def check_effort(options: Options, *, model: str) -> str | None:
+    """The option that asks for reasoning, if one does, for wires that have their own words for it. BadRequest
+    if two ask, or in an unknown word."""
+    effort, budget = options.get("reasoning_effort"), options.get("reasoning_budget")
+    refuse_together(model, options, "reasoning_effort", "reasoning_budget", "each says how much to reason")
+    if effort is not None and effort not in EFFORTS:
+        raise BadRequest(f"the option reasoning_effort: {model} takes {', '.join(EFFORTS)}, not {effort!r}")
+    if budget:
+        return "reasoning_budget"
+    return "reasoning_effort" if effort not in (None, "none") else None
 
 
 def own_fields(options: Options, words: Collection[str]) -> Body:

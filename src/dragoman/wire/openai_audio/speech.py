@@ -16,7 +16,7 @@ from dragoman.messages.request import Request
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.media_options import SpeechOptions, check_media_options
-from dragoman.wire.options import with_extra
+from dragoman.wire.options import Extra, with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.selection import prompt_of, select
 
@@ -51,8 +51,8 @@ class OpenAISpeech:
         headers = {**endpoint.headers, "Accept": "*/*"}
         return replace(endpoint, path="audio/speech", query={}, framing="bytes", headers=headers)
 
-    def check_options(self, options: Mapping[str, JsonValue], *, model: str, strict: bool) -> None:
-        check_media_options(options, SpeechOptions, model=model, strict=strict)
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
+        check_media_options(options, SpeechOptions, model=model, extra=extra)
 
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
         text, options = prompt_of(request, attachments), request.options

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from dragoman.errors import BadRequest
 from dragoman.messages.media import is_text, modality
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
@@ -15,6 +16,7 @@ from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.media_options import ImageOptions, check_media_options
 from dragoman.wire.openai_images.decode import NAME, ImagesDecoder
 from dragoman.wire.openai_images.encode import changes_a_picture, encode
+from dragoman.wire.options import Extra, refuse_together
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.selection import select
 
@@ -36,8 +38,12 @@ class OpenAIImages:
         path = "images/edits" if changes else "images/generations"
         return replace(endpoint, path=path, query={}, form=form, framing="sse")
 
-    def check_options(self, options: Mapping[str, JsonValue], *, model: str, strict: bool) -> None:
-        check_media_options(options, ImageOptions, model=model, strict=strict)
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
+        check_media_options(options, ImageOptions, model=model, extra=extra)
+        if options.get("n") != 1:
+            refuse_together(model, options, "n", "partial_images", "several images are not streamed")
+        if self.quirks.json_edits and options.get("mask") is not None:
+            raise BadRequest(f"the option mask: {model} takes no masks. Remove it")
 
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
         return encode(request, attachments, quirks=self.quirks)

@@ -34,12 +34,15 @@ def encode(
     body: Body = {"model": request.model, "prompt": prompt_of(request, attachments)}
     body |= {name: options[name] for name in _SAME if options.get(name) is not None}
     body |= {theirs: options[ours] for ours, theirs in _RENAMED.items() if options.get(ours) is not None}
-    if _STREAMS.search(request.model) is None:
+    streams, partials = _STREAMS.search(request.model) is not None, options.get("partial_images")
+    if not streams:
         body["response_format"] = quirks.image_data
-    elif options.get("n", 1) == 1:  # several cannot be streamed
-        body |= {"stream": True, "partial_images": options.get("partial_images", PARTIALS)}
+    if partials is not None or (streams and options.get("n", 1) == 1):  # several cannot be streamed
+        body |= {"stream": True, "partial_images": PARTIALS if partials is None else partials}
     if changes_a_picture(request):
         body |= _pictures(request, attachments, quirks)
+    elif (mask := options.get("mask")) is not None:
+        raise BadRequest(f"the option mask: no image that is sent is called {mask!r}")
     return with_extra(body, request.extra)
 
 
@@ -60,9 +63,13 @@ def _pictures(request: Request, attachments: Attachments, quirks: Quirks) -> Bod
     masks = [file for file in files if is_mask(file, wanted)] if len(files) > 1 or wanted else []
     pictures = [file for file in files if file not in masks]
     if wanted and not masks:
-        raise BadRequest(f"the option mask: no picture that is sent is called {wanted!r}")
+        raise BadRequest(f"the option mask: no image that is sent is called {wanted!r}")
     if not pictures:
         raise BadRequest("there is a mask, and no picture that it belongs to: attach that as well")
+    if len(masks) > 1:
+        raise BadRequest("there are several masks: attach one, or name it with the option mask")
+    if masks and quirks.json_edits:
+        raise BadRequest(f"{request.model} takes no masks: leave {masks[0].name} out")
     if quirks.json_edits:
         images: list[JsonValue] = [
             {"type": "image_url", "url": address_of(file, attachments)} for file in pictures
