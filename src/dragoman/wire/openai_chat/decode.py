@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
 
 from pydantic import JsonValue
 
@@ -80,7 +80,7 @@ class ChatDecoder:
         choices = body.get("choices") if isinstance(body, dict) else None
         if not isinstance(choices, list):
             return None
-        if not any(isinstance(one, dict) and one.get("message") for one in choices):
+        if not any(isinstance(one, dict) and _is_reply(one) for one in choices):
             return None
         events = [*self._read(cast("ChatChunk", body))]
         self._over = True
@@ -302,3 +302,8 @@ def _error_of(error: JsonValue) -> ProviderError:
     codes = (report.get("status_code"), report.get("status"), report.get("code"))
     status = next((code for code in codes if isinstance(code, int) and 400 <= code < 600), None)
     return provider_error(error, status=status)
+
+
+def _is_reply(choice: Mapping[str, Any]) -> bool:
+    """Whether a choice holds an answer, or says that a filter kept it back: Azure leaves the message out."""
+    return bool(choice.get("message")) or choice.get("finish_reason") == "content_filter"
