@@ -464,7 +464,29 @@ ENGLISH: dict[str, str] = {
     "reply.more_calls": "the model asked for more calls instead of giving its answer",
     "reply.none": "{at} hung up before it replied: {reason}",
     "reply.stalled": "{host} sent nothing for {seconds:g} s in the middle of its reply",
-    "reply.too_big": "{host} sent more than {megabytes} MB, or {line_megabytes} MB without a line end",
+    "option.blank_stop": "The option stop: {model} takes no blank words.",
+    "option.compression": "The option compression: Imagen takes it only with format = jpeg.",
+    "option.instead": "The option {name}: {model} takes {instead} instead.",
+    "option.least": "The option {name}: {model} takes at least {least}, not {given}.",
+    "option.not_taken": "The option {name}: {model} does not take it. Remove it.",
+    "option.reasoning_room": (
+        "The options {name} and max_tokens: reasoning counts, too. Set max_tokens to at least {least}, or "
+        "reason less."
+    ),
+    "option.schema_with_tools": (
+        "The option response_schema: {model} takes no schema alongside tools. Switch the tools off, or send "
+        "an output_type, which says it in words, too."
+    ),
+    "option.takes": "The option {name}: {model} takes {taken}, not {given}.",
+    "option.together": "{model} does not take the options {first} and {second} together. Remove one of them.",
+    "file.not_fetched": "{name} is only an address: {problem}",
+    "mask.several": "There are several masks. Attach one, or name it with the option mask.",
+    "mask.none_taken": "{model} takes no masks. Leave {mask} out.",
+    "hint.larger_reply": (
+        "What had arrived is stored. To read larger replies, set files = {{ reply = {reply} }} (bytes) in "
+        "the provider's table in dragoman.toml"
+    ),
+    "reply.too_big": "{host} sent more than {megabytes} MB",
     "reply.too_long": "{host} had not finished its reply after {seconds:g} s",
     "reply.too_many_calls": "the model made more than {most} calls in one reply",
     "reply.too_much_text": "{host} sent more than {characters} characters in one reply",

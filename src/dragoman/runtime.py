@@ -125,6 +125,7 @@ class Runtime:
         compact_at: float | None = 0.8,
         private: Mapping[str, str] | None = None,
         titles_by_model: bool = False,
+        title_length: int = 30,
         small_model: str | None = None,
         workspace: str | Path | Workspace | None = None,
         workspaces: Mapping[str, str | Path | Workspace] | None = None,
@@ -159,6 +160,7 @@ class Runtime:
             max_daily_cost=max_daily_cost,
             continuations=continuations,
             titles_by_model=titles_by_model,
+            title_length=title_length,
         )
         if self.histories.records and any(folders):
             built_in.append(Snapshots(self.histories))

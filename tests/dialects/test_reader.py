@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.dialects.dialect import NAMES, dialect
 from dragoman.dialects.reader import INVALID_CALL, DialectReader, explain
+from dragoman.dialects.values import value_of
 from dragoman.messages.events import (
     CallInputEnd,
     CallInputStart,
@@ -25,6 +26,8 @@ from dragoman.messages.events import (
 )
 from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message
+from dragoman.messages.parts import Text
+from dragoman.messages.request import ToolSpec
 from dragoman.messages.usage import Usage
 from tests.dialects.calls import replies
 from tests.dialects.replies import REPLIES, TOOLS, Reply
@@ -216,3 +219,69 @@ def test_w4_words_that_seem_to_begin_a_thought_are_the_answer_if_nothing_ends_it
 
     assert message.text == "Here is my thought process:\n\nI add."
     assert [call.tool for call in message.calls] == ["get_time"]
+
+
+def test_d2_a_text_keeps_the_phase_of_its_message_beside_a_call() -> None:
+    """D2 × R5: each message of the Responses API is a text of its own, without the call in it."""
+    call = '<tool_call>{"name": "get_time", "arguments": {}}</tool_call>'
+    said = [("Wait.", "commentary"), (f"Done.{call}", "final_answer")]
+    texts = [one for text, phase in said for one in (TextStart(), TextDelta(text), TextEnd(phase=phase))]
+    message = folded(read("hermes", [*texts, MessageEnd("stop")]))
+    parts = [(part.text, part.phase) for part in message.parts if isinstance(part, Text)]
+    assert parts == [("Wait.", "commentary"), ("Done.", "final_answer")]
+    assert [call.tool for call in message.calls] == ["get_time"]
+
+
+LABEL = ToolSpec(
+    "label",
+    "Label it.",
+    {
+        "type": "object",
+        "properties": {
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "about": {"type": "object"},
+            "note": {"type": "string"},
+            "either": {"type": ["string", "array"]},
+        },
+    },
+)
+PYTHON_LISTS = {
+    "qwen_coder": "<seed:tool_call><function=label><parameter=tags>{0}</parameter></function>"
+    "</seed:tool_call>",
+    "minicpm": '<function name="label"><param name="tags">{0}</param></function>',
+    "functiongemma": "<start_function_call>call:label{{tags:<escape>{0}<escape>}}<end_function_call>",
+    "gemma": "<|tool_call>call:label{{tags:{0}}}<tool_call|>",
+}
+
+
+@pytest.mark.parametrize(("name", "form"), PYTHON_LISTS.items(), ids=PYTHON_LISTS)
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("['a', 'b']", ["a", "b"]),
+        (r"['it\'s, ok', 'b]']", ["it's, ok", "b]"]),
+        ("['']", [""]),
+    ],
+)
+def test_d2_a_list_as_python_writes_it_is_a_list(
+    name: str, form: str, written: str, meant: list[str]
+) -> None:
+    """D2: where the schema wants one."""
+    (call,) = dialect(name).parse(form.format(written), (LABEL,)).calls
+    assert call.arguments == {"tags": meant}
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "meant"),
+    [
+        ("about", "{'a': [1, True, None]}", {"a": [1, True, None]}),
+        ("note", "['a', 'b']", "['a', 'b']"),  # the schema wants a string
+        ("either", "['a', 'b']", "['a', 'b']"),  # it may be one
+        ("tags", "[a, b]", "[a, b]"),  # names, and no values
+        ("tags", "__import__('os')", "__import__('os')"),
+        ("tags", "{'a': 1}", "{'a': 1}"),
+    ],
+)
+def test_d2_what_is_no_list_of_python_stays_as_it_is(key: str, written: str, meant: object) -> None:
+    """D2: whoever checks the arguments says what would fit."""
+    assert value_of(written, key, LABEL) == meant

@@ -106,7 +106,7 @@ class MediaServer:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         path = request.path.removeprefix("/v1/")
-        self.asked.append((path, await _fields(request)))
+        self.asked.append((path, await form_fields(request)))
         self.began.set()
         if request.headers.get("Authorization") != f"Bearer {KEY}":
             return refusal(401, "Incorrect API key provided", code="invalid_api_key")
@@ -251,7 +251,7 @@ def fails(*refused: Any, headers: dict[str, str] | None = None, **more: Any) -> 
     return handler
 
 
-async def _fields(request: web.Request) -> dict[str, Any]:
+async def form_fields(request: web.Request) -> dict[str, Any]:
     if request.content_type == "application/json":
         fields: dict[str, Any] = from_json(await request.read())
         return fields

@@ -16,7 +16,15 @@ async def test_the_title_is_the_beginning_of_what_was_said(tmp_path: Path) -> No
     async with runtime_with(tmp_path, [says("ok")]) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("Please   tell me\nall about the moons of Jupiter")).result()
-        assert (await chat.info()).title == "Please tell me all about the moons of…"
+        assert (await chat.info()).title == "Please tell me all about the…"
+
+
+async def test_how_long_a_title_is_can_be_set(tmp_path: Path) -> None:
+    """T9"""
+    async with runtime_with(tmp_path, [says("ok")], title_length=12) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("Please tell me all about the moons of Jupiter")).result()
+        assert (await chat.info()).title == "Please tell…"
 
 
 async def test_a_models_title_takes_its_place(tmp_path: Path) -> None:

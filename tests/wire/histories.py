@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from pydantic import JsonValue
 
+from dragoman.errors import BadRequest
 from dragoman.messages.parts import (
     Arguments,
     CallState,
@@ -26,6 +28,7 @@ from dragoman.messages.parts import (
 )
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire.files import Attachments
+from dragoman.wire.wire import Wire
 
 MODEL = "acme/model"  # the one that is asked
 OTHER_MODEL = "other/model"  # the one that was asked before the person switched
@@ -185,3 +188,12 @@ def calls_of(request: Request) -> Iterator[ToolCall]:
         for part in message.parts:
             if isinstance(part, ToolCall) and message.role == "assistant":
                 yield part
+
+
+def is_accepted(wire: Wire, options: Mapping[str, JsonValue], model: str) -> bool:
+    """Whether a model is asked with these options at all (R9)."""
+    try:
+        wire.check_options(options, model=model, extra=())
+    except BadRequest:
+        return False
+    return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,6 +22,7 @@ from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.http import HttpClient
 from dragoman.wire.http_model import HttpModel
+from dragoman.wire.options import Extra, check_options
 from dragoman.wire.provider_errors import provider_error
 
 KEY = "sk-very-secret-0123456789"
@@ -37,6 +38,9 @@ class Plain:
 
     name = "plain"
     options: frozenset[str] = frozenset()
+
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
+        check_options(options, model=model, words=self.options, extra=extra)
 
     def carries(self, file: File) -> bool:
         return True

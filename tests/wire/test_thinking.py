@@ -192,3 +192,20 @@ def test_a_model_that_has_lost_its_way_costs_no_more_than_what_it_writes() -> No
     assert len(endless) - len(text.text) <= 500
     for size in (1, 7, 1000):
         assert parts_of([endless[at : at + size] for at in range(0, len(endless), size)]) == (text,)
+
+
+def test_a_text_keeps_the_phase_of_its_message() -> None:
+    """W4 × R5: Responses says of each message whether it is commentary or the answer."""
+    thinking = Thinking(inside=False)
+    draft = Draft(Message("msg_r", "conversation", None, "assistant", ()))
+    said = [("<think>Hm.</think>Wait.", "commentary"), ("Done.", "final_answer"), ("More.", None)]
+    for text, phase in said:
+        for event in (TextStart(), TextDelta(text), TextEnd(phase=phase)):
+            for split in thinking.feed(event):
+                draft.apply(split)
+    texts = [part for part in draft.message.parts if isinstance(part, Text)]
+    assert [(part.text, part.phase) for part in texts] == [
+        ("Wait.", "commentary"),
+        ("Done.", "final_answer"),
+        ("More.", None),
+    ]

@@ -215,3 +215,19 @@ async def test_t8_an_error_that_comes_with_a_status_of_success_is_one(report: Js
             chat = HttpModel(http, openai_chat.WIRE(), endpoint, model="small", name="plain/small")
             with pytest.raises(ProviderError, match=r"^no credit"):
                 await ask(chat)
+
+
+async def test_a_choice_that_a_filter_kept_back_is_a_filtered_answer() -> None:
+    """W1: Azure leaves the message out."""
+    results: JsonValue = {"violence": {"filtered": True, "severity": "high"}}
+    body: JsonValue = {
+        "object": "chat.completion",
+        "choices": [{"index": 0, "finish_reason": "content_filter", "content_filter_results": results}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 0},
+    }
+    async with provider(answers(200, body, media_type="application/json")) as served, client() as http:
+        endpoint = Endpoint(served.url, "chat", auth=KeyAuth(KEY, "PLAIN_API_KEY"))
+        chat = HttpModel(http, openai_chat.WIRE(), endpoint, model="small", name="plain/small")
+        message = await collect_reply(chat, question())
+    assert (message.parts, message.finish) == ((), "filter")
+    assert "violence" in str(message.metadata["reason"])

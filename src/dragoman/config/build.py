@@ -201,7 +201,7 @@ def check_model(settings: Settings, catalog: Catalog, at: str, model: str | None
 
 _PASSED_ON = (
     *("system", "options", "mode", "on_reject", "tool_history", "history_parts", "private"),
-    *("titles_by_model", "review", "small_model", "continuations"),
+    *("titles_by_model", "title_length", "review", "small_model", "continuations"),
 )
 
 

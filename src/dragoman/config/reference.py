@@ -257,7 +257,8 @@ _PROVIDER = {
     "facts": "what the sources of `providers/facts.json` call it",
     "quirks": "in what it differs from its wire: `wire/quirks.py`",
     "files": "what it takes of attachments: `picture_edge` (pixels; larger pictures are made smaller), "
-    "`picture_bytes`, `together` (bytes), `upload_above` (bytes)",
+    "`picture_bytes`, `together` (bytes), `upload_above` (bytes); and how large a `reply` can be (bytes, "
+    "128,000,000 by default)",
     "defaults": "of its models, under what each one has of its own",
     "models": "by a pattern of the name; the first that fits counts",
 }

@@ -266,6 +266,9 @@ class ConfigTable(TypedDict, total=False):
     ]
     small_model: Annotated[str, Field(description="the model for titles and summaries")]
     titles_by_model: Annotated[bool, Field(description="let the model title conversations")]
+    title_length: Annotated[
+        int, Field(ge=8, le=200, description="characters of a title that is the first words")
+    ]
     skills: Annotated[list[str], Field(description="more folders to look for skills in")]
     mcp_file: Annotated[str, Field(description="a JSON file with mcpServers, as other programs write it")]
     limits: AllLimitsTable

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from dragoman.dialects.cursor import Cursor, Steps
 from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.python_text import literal_in
 from dragoman.dialects.scanner import Reading, TextCall, Tools
 from dragoman.dialects.values import value_of
 from dragoman.dialects.wording import compact
@@ -99,7 +100,10 @@ class Gemma(Dialect):
         items: list[JsonValue] = []
         yield from cursor.space()
         while not (yield from cursor.accept("]")):
-            items.append((yield from self._value(cursor, "", None, depth)))
+            quoted = yield from cursor.accept("'")
+            items.append(
+                (yield from self._quoted(cursor) if quoted else self._value(cursor, "", None, depth))
+            )
             yield from self._comma(cursor, "]")
         return items
 
@@ -117,6 +121,20 @@ class Gemma(Dialect):
         if not text.strip() or '"' in text:
             raise NotAValue(f"a string has to stand between two {self._tokens.quote}")
         return value_of(text.strip(), key, tool)
+
+    def _quoted(self, cursor: Cursor) -> Steps[JsonValue]:
+        """A string of a list as Python writes it, behind its quote: in place of the token."""
+        text = "'"
+        while text == "'" or (len(text) - len(text[:-1].rstrip("\\"))) % 2 == 0:
+            piece, mark = yield from cursor.until("'", self._tokens.close, self._tokens.open)
+            if mark != "'":
+                raise NotAValue(f"a string has to stand between two {self._tokens.quote}")
+            cursor.at += 1
+            text += f"{piece}'"
+        try:
+            return literal_in(text)
+        except ValueError:
+            raise NotAValue(f"a string has to stand between two {self._tokens.quote}") from None
 
     def _string(self, cursor: Cursor) -> Steps[str]:
         quote = self._tokens.quote

@@ -132,6 +132,16 @@ def keywords(call: ast.Call) -> Arguments:
     return arguments
 
 
+def literal_in(text: str) -> JsonValue:
+    """A plain value as Python writes it, such as `['a', 'b']`. Raises NotALiteral where it is none."""
+    if (tree := _parsed(text)) is None:
+        raise NotALiteral("it is no Python")
+    try:
+        return _literal(tree)
+    except RecursionError:
+        raise NotALiteral("it is nested too deep") from None
+
+
 def _dotted(node: ast.expr) -> str:
     names: list[str] = []
     while isinstance(node, ast.Attribute):

@@ -92,6 +92,11 @@ class DialectReader:
             case TextEnd() if event.was_reasoning:
                 yield from self._break_off()
                 yield from self._misread()
+            case TextEnd() if event.phase is not None:  # of Responses: a message of its own
+                yield from self._break_off()
+                self._prose.phase = event.phase
+                yield from self._prose.close()
+                self._prose.phase = None
             case TextStart() | TextEnd():
                 pass  # what is shown has its own beginning and end
             case ReasoningStart():

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pydantic import JsonValue
 
 from dragoman.dialects.cursor import Cursor, Steps
+from dragoman.dialects.python_text import literal_in
 from dragoman.dialects.scanner import Tools
 from dragoman.messages.boundary import read_strict_json
 from dragoman.messages.request import ToolSpec
@@ -78,12 +79,23 @@ def value_in(text: str, schema: JsonValue, tool: ToolSpec | None, *, is_text: bo
     try:
         value: JsonValue = _SPELLINGS[bare] if bare in _SPELLINGS else read_strict_json(bare)
     except ValueError:
-        return text
+        return _as_python(bare, kinds, text)
     if not kinds:
         return text if isinstance(value, str) else value
     if "string" not in kinds:
         return value  # if it does not fit either, whoever checks the arguments can say what would
     return value if kind_of(value) in kinds - {"string"} else text
+
+
+def _as_python(bare: str, kinds: set[str], text: str) -> JsonValue:
+    """A list or an object as Python writes it, where the schema wants one and has no place for a string."""
+    if "string" in kinds or not kinds & {"array", "object"}:
+        return text
+    try:
+        value = literal_in(bare)
+    except ValueError:
+        return text
+    return value if kind_of(value) in kinds else text
 
 
 def schema_in(schema: JsonValue, key: str, tool: ToolSpec | None, depth: int = _DEPTH) -> JsonValue:

@@ -18,6 +18,9 @@ ModelType: TypeAlias = Literal["chat", "image-gen", "image-edit", "audio-stt", "
 CHAT: ModelType = "chat"
 MODEL_TYPES: tuple[ModelType, ...] = ("chat", "image-gen", "image-edit", "audio-stt", "audio-tts")
 
+WORKS_ON: dict[ModelType, Modality] = {"image-edit": "image", "audio-stt": "audio"}
+"""What a type needs besides words. If a message has none, the model continues with the latest one."""
+
 _SAME = {
     "image/jpg": "image/jpeg",
     "image/pjpeg": "image/jpeg",

@@ -36,6 +36,7 @@ def built_in_plugins(
     max_daily_cost: float | None,
     continuations: int | None,
     titles_by_model: bool,
+    title_length: int,
 ) -> list[Plugin]:
     """As the parameters of `Runtime` say."""
     daily: list[Plugin] = []
@@ -56,5 +57,5 @@ def built_in_plugins(
         Length(continuations),
         Pause(),
         TypedOutput(),
-        Titles(by_model=titles_by_model),
+        Titles(by_model=titles_by_model, length=title_length),
     ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from pydantic import JsonValue
+
 from dragoman.messages.endings import REFUSED
 from dragoman.messages.parts import Text
 from dragoman.messages.request import Request, RequestMessage
@@ -11,20 +13,22 @@ from dragoman.sentences import sentence
 from dragoman.turn.plugin import Plugin
 from dragoman.turn.view import TurnView
 
-_LONGEST = 40  # characters of a title that is made of the first words
+LENGTH = 30  # characters of a title that is made of the first words
 _PROMPT = "Give the conversation below a title of at most six words. Reply with the title alone.\n\n"
+_OPTIONS: dict[str, JsonValue] = {"max_tokens": 40, "reasoning_effort": None, "reasoning_budget": None}
 
 
 class Titles(Plugin):
     """How it begins, at once; then, if asked for, what the model would call it."""
 
-    def __init__(self, *, by_model: bool = False, timeout: float = 20.0) -> None:
+    def __init__(self, *, by_model: bool = False, length: int = LENGTH, timeout: float = 20.0) -> None:
         self.by_model = by_model
+        self.length = length
         self.timeout = timeout
 
     async def on_turn_start(self, turn: TurnView) -> None:
         """At once, and not with the answer: a conversation that waits for a person needs a name too."""
-        if turn.conversation.title is None and (title := _beginning(turn)):
+        if turn.conversation.title is None and (title := self._beginning(turn)):
             await turn.set_title(title)
 
     async def on_turn_end(self, turn: TurnView) -> None:
@@ -32,7 +36,7 @@ class Titles(Plugin):
             return
         first = all(message.turn == turn.id for message in turn.path)
         answered = any(message.role == "assistant" for message in turn.messages)
-        if not (first and answered) or turn.conversation.title != _beginning(turn):
+        if not (first and answered) or turn.conversation.title != self._beginning(turn):
             return
         try:
             async with asyncio.timeout(self.timeout):
@@ -44,24 +48,23 @@ class Titles(Plugin):
         said = _first_words(turn)
         answer = next((m.text for m in turn.messages if m.role == "assistant" and m.text), "")
         prompt = f"{_PROMPT}Person: {said[:2000]}\n\nAnswer: {answer[:2000]}"
-        request = Request(turn.model, (RequestMessage("user", (Text(prompt),)),), options={"max_tokens": 40})
+        request = Request(turn.model, (RequestMessage("user", (Text(prompt),)),), options={**_OPTIONS})
         reply = await turn.complete(request, purpose="title")
         title = " ".join(reply.text.split()).strip("\"'“”*# ")
         if title and reply.finish not in REFUSED:
             await turn.set_title(title[:80])
 
+    def _beginning(self, turn: TurnView) -> str:
+        return shortened(_first_words(turn), self.length)
 
-def _beginning(turn: TurnView) -> str:
-    return shortened(_first_words(turn))
 
-
-def shortened(text: str) -> str:
-    """The first words of it, about forty characters, cut between two words where there are any."""
+def shortened(text: str, length: int) -> str:
+    """The first words of it, about so many characters, cut between two words if there are any."""
     words = " ".join(text.split())
-    if len(words) <= _LONGEST:
+    if len(words) <= length:
         return words
-    head, _, _ = words[: _LONGEST + 1].rpartition(" ")
-    return (head if len(head) >= _LONGEST // 2 else words[:_LONGEST]).rstrip(" ,;:-") + "…"
+    head, _, _ = words[: length + 1].rpartition(" ")
+    return (head if len(head) >= length // 2 else words[:length]).rstrip(" ,;:-") + "…"
 
 
 def _first_words(turn: TurnView) -> str:

@@ -119,8 +119,8 @@ def measured(usage: Usage, type: ModelType, request: Request) -> Usage:
     """With what only the request tells: nobody but us counts the characters that are spoken."""
     if type != "audio-tts" or usage.characters:
         return usage
-    texts = (part.text for part in last_said(request.messages) if isinstance(part, Text))
-    return replace(usage, characters=sum(map(len, texts)))
+    texts = [part.text for part in last_said(request.messages) if isinstance(part, Text)]
+    return replace(usage, characters=sum(map(len, [*texts, *request.texts])))
 
 
 def unit_cost(usage: Usage, prices: UnitPrices) -> float | None:

@@ -47,7 +47,7 @@ from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient
 from dragoman.wire.http_model import HttpModel
 from dragoman.wire.learned import Learned
-from dragoman.wire.pictures import NO_LIMITS
+from dragoman.wire.pictures import FileLimits
 from dragoman.wire.uploads import KeepsProviderFiles
 from dragoman.wire.wire import Model
 
@@ -283,7 +283,7 @@ class Models:
                 extra=provider.extra if traits.type == CHAT else provider.extra is True,
                 attachments=self._attachments,
                 learned=learned,
-                limits=provider.files if traits.type == CHAT else NO_LIMITS,
+                limits=provider.files if traits.type == CHAT else FileLimits(reply=provider.files.reply),
                 uploads=self.uploads.of(provider) if traits.type == CHAT else None,
             )
         served = ServedModel(

@@ -245,7 +245,7 @@ class ServedModel:
             asked = self._with_output(asked, request.output, as_text=as_text)
         if language is not None and as_text:
             asked = disguise(asked, language)
-        return self._learned.fit(asked, self._takes)
+        return self._learned.fit(asked, self._takes) if self.type == CHAT else asked
 
     def _with_output(self, request: Request, wanted: OutputSpec, *, as_text: bool) -> Request:
         """What the answer has to look like: in words, since not every server that takes a schema heeds it,

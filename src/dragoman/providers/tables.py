@@ -106,6 +106,7 @@ class FilesTable(TypedDict, total=False):
     picture_bytes: Annotated[int, Field(ge=1024)]  # of one picture
     together: Annotated[int, Field(ge=1024)]  # bytes of all files: the oldest are left out where it is more
     upload_above: Annotated[int, Field(ge=0)]  # bytes: larger files are uploaded once, and named by their id
+    reply: Annotated[int, Field(ge=1024)]  # bytes of a whole reply: a larger one is broken off
 
 
 @with_config(extra="forbid", strict=True)

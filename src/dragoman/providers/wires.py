@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from dragoman.errors import ConfigError
 from dragoman.messages.media import CHAT, ModelType
@@ -25,7 +24,7 @@ from dragoman.wire.wire import Wire
 
 MEDIA_WIRES: dict[ModelType, Callable[..., Wire]] = {
     "image-gen": openai_images.WIRE,
-    "image-edit": partial(openai_images.WIRE, edits=True),
+    "image-edit": openai_images.WIRE,
     "audio-stt": OpenAITranscription,
     "audio-tts": OpenAISpeech,
 }

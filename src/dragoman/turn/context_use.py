@@ -9,12 +9,14 @@ from typing import Literal, TypeAlias
 
 from dragoman.conversation.tree import Tree
 from dragoman.conversation.window import window
+from dragoman.messages.media import CHAT, type_of
 from dragoman.messages.parts import File, Part, ProviderItem, Reasoning, Summary, Text, ToolCall, canonical
 from dragoman.messages.request import RequestMessage
 from dragoman.tools.tool import Tool
 from dragoman.turn.facts import options_in
 from dragoman.turn.layers import RequestLayers, layers_of
 from dragoman.turn.services import Services
+from dragoman.wire.selection import current_message
 
 ShareKind: TypeAlias = Literal[
     "prompt", "tools", "person", "answers", "thoughts", "calls", "files", "summary"
@@ -65,7 +67,11 @@ async def context_use(services: Services, turn: str) -> ContextUse:
     path = tree.path(asked.id)[:-1] if asked is not None else tree.path(row.message)
     settings = options_in(await services.store.facts(turn)).settings or {}
     history = settings.get("history")
-    sent = window(path, turn=turn, history=history if isinstance(history, int) else None)
+    model = services.model(layers.model)
+    if (type := type_of(model)) == CHAT:
+        sent = window(path, turn=turn, history=history if isinstance(history, int) else None)
+    else:
+        sent = (current_message(path, row.message, type),)
     sizes = _sizes(layers, sent, services.toolbox.offer().tools)
     letters = sum(sizes.values())
     used = asked.usage.input if asked is not None and asked.usage is not None else 0
@@ -73,8 +79,7 @@ async def context_use(services: Services, turn: str) -> ContextUse:
     shares = [
         ContextShare(kind, name, round(total * size / letters)) for (kind, name), size in sizes.most_common()
     ]
-    context = services.model(layers.model).context
-    return ContextUse(turn, layers.model, context, total, bool(used), tuple(shares))
+    return ContextUse(turn, layers.model, model.context, total, bool(used), tuple(shares))
 
 
 def _sizes(layers: RequestLayers, sent: Sequence[RequestMessage], tools: Mapping[str, Tool]) -> _Sizes:

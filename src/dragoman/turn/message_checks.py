@@ -16,6 +16,7 @@ from dragoman.sentences import sentence
 from dragoman.store.store import Store
 from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.services import Services
+from dragoman.wire.selection import earlier_parts
 from dragoman.wire.wire import Model
 
 
@@ -43,7 +44,7 @@ async def check_message(
     if type_of(model) != CHAT and parent is not None:
         messages = history if history is not None else (await store.messages(message.conversation))[0]
         with suppress(NotFound):
-            earlier = [one.parts for one in reversed(Tree(messages).path(parent))]
+            earlier = earlier_parts(Tree(messages).path(parent))
     check(message.parts, earlier)
 
 

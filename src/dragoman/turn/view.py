@@ -28,6 +28,7 @@ from dragoman.turn.live.log import TurnLog
 from dragoman.turn.machine import State, Turn
 from dragoman.turn.output import Output
 from dragoman.wire.collect import collect_reply
+from dragoman.wire.selection import current_message
 from dragoman.wire.wire import Model
 
 
@@ -122,7 +123,9 @@ class TurnView:
         self, policy: Policy = "full", parts: Collection[str] | None = None
     ) -> tuple[RequestMessage, ...]:
         """The same as the messages of a request, with the tool use of earlier turns by this policy, and of
-        their messages the parts of these types."""
+        their messages these parts. A model that does not chat gets the current one alone (M1)."""
+        if not self.talks:
+            return (current_message(self._log.path, self._log.turn.message, type_of(self._model)),)
         return window(self._log.path, policy, self.id, self._history, parts)
 
     @property

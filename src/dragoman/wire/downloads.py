@@ -6,7 +6,6 @@ import asyncio
 import socket
 from binascii import b2a_base64
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -16,23 +15,28 @@ from dragoman.messages.events import FileAdded
 from dragoman.messages.parts import File
 from dragoman.wire.public_address import is_public
 
-LARGEST = 32_000_000  # bytes
 SECONDS = 60.0
 _BEGINNINGS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"RIFF": "webp", b"GIF8": "gif"}
 
 Get: TypeAlias = Callable[[str], Awaitable[bytes]]
 
 
-async def fetch_made(event: FileAdded, base_url: str, get: Get) -> None:
-    """Put the bytes of such a file into the event. Where that fails, the address stays: better than nothing.
+async def fetch_made(event: FileAdded, base_url: str, get: Get) -> str | None:
+    """Put the bytes of such a file into the event. If that fails, the address stays, and the problem is
+    returned.
 
     A provider must not make us read what only we can reach: the address is on the open internet, or at the
     host that is asked anyway.
     """
     if (event.file.url or "").startswith(("http://", "https://")):
-        with suppress(ProviderError, OSError, ValueError):  # TimeoutError is an OSError
+        try:
             async with asyncio.timeout(SECONDS):
                 event.file = await _fetched(event.file, base_url, get)
+        except ProviderError as error:
+            return ". ".join(filter(None, (error.message, error.hint)))
+        except (OSError, ValueError) as error:  # TimeoutError is an OSError
+            return str(error) or f"it was not read within {SECONDS:g} s"
+    return None
 
 
 async def _fetched(file: File, base_url: str, get: Get) -> File:

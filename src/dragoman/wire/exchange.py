@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from dragoman.errors import ProviderError
-from dragoman.messages.events import CallInputDelta, Event, ReasoningDelta, TextDelta
+from dragoman.messages.events import CallInputDelta, Event, FileAdded, ReasoningDelta, TextDelta
 from dragoman.messages.usage import Usage
 from dragoman.wire.framing import FRAMINGS, FramingName, Unsplit
 from dragoman.wire.provider_errors import error_in_body
 from dragoman.wire.sse import DONE
-from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import (
     EXCERPT,
     broken,
@@ -28,23 +28,23 @@ from dragoman.wire.transport_errors import (
     too_much_text,
     unreachable,
 )
-from dragoman.wire.wire import Decoder, ReadsWhole, begins_reply
+from dragoman.wire.whole_body import WholeBody
+from dragoman.wire.wire import BreaksOff, Decoder, ReadsWhole, begins_reply
 
 if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
     import aiohttp
 
 ERROR_BODY = 64 * 1024  # bytes: enough for any error message
 ERROR_SECONDS = 10.0  # for the body of an error, once its status is known
-LONGEST_REPLY = 128_000_000  # bytes: more than any model says, and less than hurts
 LONGEST_TEXT = 8_000_000  # characters of text, reasoning and arguments: ten times what any model writes
-LONGEST_LINE = 32_000_000  # bytes of one event: a picture fits
 LARGE_BODY = 1 << 20  # bytes: what is larger is read in a thread
 
 
 class Exchange:
     """One attempt: `open` sends the request, `read` gives events, `close` hangs up.
 
-    `send` gets the response. The limits are seconds; None means: wait for ever.
+    `send` gets the response. The limits are seconds; None means: wait for ever. `largest` are bytes of the
+    whole reply.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class Exchange:
         after_done: float | None,
         whole: float | None,
         clock: Callable[[], float],
+        largest: int,
         framing: FramingName = "sse",
         longest_text: int = LONGEST_TEXT,
     ) -> None:
@@ -73,13 +74,14 @@ class Exchange:
         self._received = 0  # bytes
         self._longest_text = longest_text
         self._characters = 0
+        self._largest = largest
         self._clock = clock
         self._framing = FRAMINGS[framing]
         self._frames = self._framing()
         self._response: aiohttp.ClientResponse | None = None
         self._stall_timer: _StallTimer | None = None
         self._unread = b""
-        self._whole_reply: list[Event] | None = None  # where it came in one piece
+        self._whole_reply: Iterator[Event] | None = None  # if it came in one piece
         self._head = b""  # how the body began, for the error that has to show it
         self._framed = False
         self._blank = True  # nothing but white space has come
@@ -108,11 +110,8 @@ class Exchange:
             if not accepted:
                 failure = self._rejection(response, await read_bounded(response))
             elif self._is_whole(response):
-                page = self._unread.lstrip().startswith(b"<")
-                size = ERROR_BODY if page else LONGEST_LINE
-                seconds = self._between_chunks
-                body = await read_bounded(response, self._unread, seconds=seconds, largest=size)
-                failure = await self._take(body)
+                begun, self._unread = self._unread, b""
+                failure = await self._take_whole(response, begun)
         except (OSError, client_error()) as error:  # TimeoutError is an OSError
             failure = unreachable(error, self._url, self._first_byte)
         if failure is not None:
@@ -128,31 +127,53 @@ class Exchange:
             return response.content_type in ("application/json", "application/problem+json", "text/html")
         return is_no_stream(self._unread)
 
-    async def _take(self, body: bytes) -> ProviderError | None:
-        large = len(body) > LARGE_BODY  # pictures: not while others wait for their events
-        return await asyncio.to_thread(self._take_whole, body) if large else self._take_whole(body)
+    async def _take_whole(self, response: aiohttp.ClientResponse, begun: bytes) -> ProviderError | None:
+        """What comes is no stream: it can be a reply in one piece, from a server that does not stream. If it
+        breaks off, the whole images in it are kept."""
+        if begun.lstrip().startswith(b"<"):
+            return no_stream(await read_bounded(response, begun, seconds=self._between_chunks))
+        body, chunk, torn = WholeBody(), begun, None
+        while chunk:
+            if (torn := self._out_of_bounds(chunk)) is not None:
+                break
+            body.feed(chunk)
+            try:
+                async with asyncio.timeout(self._between_chunks):
+                    chunk = await response.content.readany()
+            except TimeoutError:
+                torn = stalled(self._url, self._between_chunks)
+                break
+            except (OSError, client_error()) as error:
+                torn = broken(error, self._url)
+                break
+        large = self._received > LARGE_BODY  # images: not while others wait for their events
+        failed = (
+            await asyncio.to_thread(self._read_body, body, torn) if large else self._read_body(body, torn)
+        )
+        if failed is None:
+            self._failure = torn
+        return failed
 
-    def _take_whole(self, body: bytes) -> ProviderError | None:
-        """What came is no stream: it may be a reply in one piece, of a server that does not stream."""
-        self._unread = b""
+    def _read_body(self, body: WholeBody, torn: ProviderError | None) -> ProviderError | None:
         try:
-            value = read_json(body)
+            value = body.value(cut=torn is not None)
             events = self._decoder.whole(value) if isinstance(self._decoder, ReadsWhole) else None
-            self._whole_reply = None if events is None else [*events, *self._decoder.end()]
+            if events is not None and not isinstance(events, Iterator):
+                events = [*events, *(() if torn else self._decoder.end())]
         except ProviderError as error:
             return error
         except (ValueError, LookupError, TypeError, AttributeError):
-            self._whole_reply = None
-        return no_stream(body) if self._whole_reply is None else None
+            events = None
+        if events is None:
+            return torn or no_stream(bytes(body.head))
+        ended = isinstance(events, list) or torn is not None
+        self._whole_reply = iter(events) if ended else chain(events, self._decoder.end())
+        return None
 
     async def read(self) -> list[Event]:
         """The next events; none when the reply is over."""
         if self._whole_reply is not None:
-            if self._failure is not None:
-                raise self._failure
-            events, self._whole_reply = self._whole_reply, []
-            self.began = True
-            return self._within_text(events)
+            return self._within_text(self._next_of_whole(self._whole_reply))
         assert self._response is not None
         assert self._stall_timer is not None
         content, timer = self._response.content, self._stall_timer
@@ -174,29 +195,28 @@ class Exchange:
                 timer.end()
             if (failure := self._out_of_bounds(chunk)) is not None:
                 self._failure = failure
+                fitting = chunk[: len(chunk) - max(0, self._received - self._largest)]
+                if fitting and (events := self._decode(fitting)):
+                    return events
                 break
             if self._blank and chunk.strip():
                 self._blank = False
                 if self._framing is not Unsplit and is_no_stream(chunk):  # after empty lines, sent to wait
-                    return await self._read_whole(chunk)
+                    self._received -= len(chunk)
+                    if (failure := await self._take_whole(self._response, chunk)) is not None:
+                        raise failure
+                    return await self.read()
             # the end of a picture: it is not read while others wait for their events
             large = self._frames.pending > LARGE_BODY and b"\n" in chunk
             if events := await asyncio.to_thread(self._decode, chunk) if large else self._decode(chunk):
                 self.began = self.began or begins_reply(events)
                 return self._within_text(events)
         if self._failure is not None:
+            decoder, at_a_limit = self._decoder, not self._failure.retryable
+            if at_a_limit and isinstance(decoder, BreaksOff) and (kept := [*decoder.break_off()]):
+                return kept
             raise self._failure
         return []
-
-    async def _read_whole(self, begun: bytes) -> list[Event]:
-        """A reply in one piece, of which this is the beginning."""
-        assert self._response is not None
-        body = await read_bounded(self._response, begun, seconds=self._between_chunks, largest=LONGEST_LINE)
-        if (failure := await self._take(body)) is not None:
-            raise failure
-        self.began, self._ended = True, True
-        events, self._whole_reply = self._whole_reply or [], None
-        return self._within_text(events)
 
     def _within_text(self, events: list[Event]) -> list[Event]:
         """Those up to the longest text. What is more is a failure, which waits until these were read."""
@@ -210,11 +230,26 @@ class Exchange:
                     return events[:place]
         return events
 
+    def _next_of_whole(self, events: Iterator[Event]) -> list[Event]:
+        """The next events of a reply in one piece: one file at a time, since each can be large."""
+        batch: list[Event] = []
+        try:
+            for event in events:
+                batch.append(event)
+                if type(event) is FileAdded:
+                    break
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            self._failure = garbled(b"", error)
+        self.began = self.began or begins_reply(batch)
+        if not batch and self._failure is not None:
+            raise self._failure
+        return batch
+
     def _out_of_bounds(self, chunk: bytes) -> ProviderError | None:
-        """A reply without an end, or in a line without one, is broken off."""
+        """A reply without an end is broken off."""
         self._received += len(chunk)
-        if self._received > LONGEST_REPLY or self._frames.pending > LONGEST_LINE:
-            return too_large(self._url, LONGEST_REPLY, LONGEST_LINE)
+        if self._received > self._largest:
+            return too_large(self._url, self._largest)
         if self._deadline is not None and asyncio.get_running_loop().time() > self._deadline:
             return too_long(self._url, self._whole)
         return None

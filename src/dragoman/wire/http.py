@@ -22,7 +22,7 @@ from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import LONGEST_TEXT, Exchange, client_error, read_bounded
 from dragoman.wire.network import environment_proxy, exact_url, is_link_local, trust
 from dragoman.wire.payload import Payload
-from dragoman.wire.transport_errors import host_of, unreachable
+from dragoman.wire.transport_errors import host_of, too_large, unreachable
 from dragoman.wire.wire import Decoder
 
 if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
@@ -144,6 +144,7 @@ class HttpClient:
         *,
         body: bytes | Payload,
         decoder: Decoder,
+        largest: int,
         trace: Mapping[str, str] | None = None,
     ) -> Exchange:
         """One attempt at a reply. Nothing is sent before it is opened. `trace` are headers, too."""
@@ -166,6 +167,7 @@ class HttpClient:
             whole=self.timeouts.whole_reply,
             clock=self.clock,
             longest_text=self._longest_text,
+            largest=largest,
         )
 
     async def get(self, url: str, *, largest: int, endpoint: Endpoint | None = None) -> bytes:
@@ -191,7 +193,9 @@ class HttpClient:
             raise unreachable(error, url, self.timeouts.first_byte) from None
         if status in (401, 403):
             raise ProviderError(sentence("key.refused", host=host_of(url)), kind="auth", status=status)
-        if status != 200 or len(body) > largest:
+        if len(body) > largest:
+            raise too_large(url, largest)
+        if status != 200:
             raise ProviderError(
                 sentence("models.no_such_list", host=host_of(url)), kind="no_list", status=status
             )

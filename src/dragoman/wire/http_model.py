@@ -20,13 +20,13 @@ from dragoman.trace_context import attempt_headers
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.bodies import is_large, write, write_large
 from dragoman.wire.body_fields import fields_of
-from dragoman.wire.downloads import LARGEST, fetch_made
+from dragoman.wire.downloads import fetch_made
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.files import Attachments
+from dragoman.wire.files import Attachments, files_of
 from dragoman.wire.forms import write_form
 from dragoman.wire.http import LARGE_BODY, HttpClient
 from dragoman.wire.learned import Learned, may_teach
-from dragoman.wire.options import Extra, check_options, own_fields, with_extra, with_tool_choice
+from dragoman.wire.options import Extra, own_fields, with_extra, with_tool_choice
 from dragoman.wire.payload import Payload
 from dragoman.wire.pictures import NO_LIMITS, FileLimits, has_pillow, is_too_large
 from dragoman.wire.request_files import NO_ROOM, RequestFiles
@@ -77,17 +77,19 @@ class HttpModel:
         return f"HttpModel({self.name!r}, {self._wire.name}, {host_of(self._endpoint.base_url)})"
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
-        if self._media is not None:
-            self._media.check_options(options, model=self.name, strict=self._extra is not True)
-        else:
-            check_options(options, model=self.name, words=self._wire.options, extra=self._extra)
+        self._wire.check_options(options, model=self.name, extra=self._extra)
 
     def check_files(self, files: Sequence[File]) -> None:
         self._files.check(files, self.name)
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[list[Event], None]:
         """The reply's events, one list per network read. Close the iterator, or cancel, to hang up."""
-        request, left_out = self._files.fit(request)
+        left_out = 0
+        if self._media is not None:  # a line in place of a file would be painted or spoken
+            request = self._media.select(request)
+            self._files.check([*files_of(request)], self.name)
+        else:
+            request, left_out = self._files.fit(request)
         if left_out:
             yield [
                 Notice(sentence("model.no_room", name=self.name, left_out=left_out, why=NO_ROOM), "no_room")
@@ -101,6 +103,7 @@ class HttpModel:
                 self.model,
                 body=body,
                 decoder=self._wire.decoder(reply),
+                largest=self._files.limits.reply,
                 trace=attempt_headers(),
             )
             failure: ProviderError
@@ -110,7 +113,14 @@ class HttpModel:
                 while events := await exchange.read():
                     for event in events:
                         if type(event) is FileAdded:
-                            await fetch_made(event, endpoint.base_url, self._download)
+                            problem = await fetch_made(event, endpoint.base_url, self._download)
+                            if problem is not None:
+                                yield [
+                                    Notice(
+                                        sentence("file.only_address", name=event.file.name, problem=problem),
+                                        "address",
+                                    )
+                                ]
                     yield restore_calls(events, request.tools)
                 over = True
                 return
@@ -141,7 +151,7 @@ class HttpModel:
 
     async def _download(self, url: str) -> bytes:
         """What lies at an address in a reply. The key does not go there."""
-        return await self._client.get(url, largest=LARGEST)
+        return await self._client.get(url, largest=self._files.limits.reply)
 
     async def _addressed(self, request: Request) -> tuple[Endpoint, bytes | Payload, frozenset[str]]:
         """The request as it is sent, where it goes, and the blobs that are named by an id in it. What takes
@@ -170,8 +180,6 @@ class HttpModel:
 
     def _complete(self, request: Request) -> Request:
         request = with_tool_choice(request)
-        if self._media is not None:
-            request = self._media.select(request)
         if own := own_fields(request.options, self._wire.options):
             request = replace(request, extra=with_extra(own, request.extra))
         return request

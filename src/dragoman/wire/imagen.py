@@ -22,7 +22,7 @@ from dragoman.sentences import sentence
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.media_options import check_media_options
-from dragoman.wire.options import with_extra
+from dragoman.wire.options import Extra, refuse_together, with_extra
 from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.selection import prompt_of, select
@@ -72,8 +72,12 @@ class Imagen:
         path = f"{endpoint.path.rpartition(':')[0]}:predict"
         return replace(endpoint, path=path, query={}, framing="sse")
 
-    def check_options(self, options: Mapping[str, JsonValue], *, model: str, strict: bool) -> None:
-        check_media_options(options, ImagenOptions, model=model, strict=strict)
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
+        check_media_options(options, ImagenOptions, model=model, extra=extra)
+        if options.get("size") not in (None, "auto"):
+            refuse_together(model, options, "size", "aspect_ratio")
+        if options.get("compression") is not None and options.get("format") != "jpeg":
+            raise BadRequest(sentence("option.compression"))
         _shape(options)
 
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
@@ -86,7 +90,10 @@ class Imagen:
         if (seed := options.get("seed")) is not None:
             parameters |= {"seed": seed, "addWatermark": False}  # one excludes the other
         if (format := options.get("format")) is not None:
-            parameters["outputOptions"] = {"mimeType": f"image/{format}", **_compression(options)}
+            output: dict[str, JsonValue] = {"mimeType": f"image/{format}"}
+            if (compression := options.get("compression")) is not None:
+                output["compressionQuality"] = compression
+            parameters["outputOptions"] = output
         instances: list[JsonValue] = [{"prompt": prompt_of(request, attachments)}]
         return with_extra({"instances": instances, "parameters": parameters}, request.extra)
 
@@ -118,7 +125,12 @@ class ImagenDecoder:
         if not isinstance(predictions, list):
             return None
         self.finish_word = "stop"
-        return [event for one in predictions if isinstance(one, dict) for event in self._add(one)]
+        return self._each(predictions)
+
+    @property
+    def usage(self) -> Usage:
+        """As far as it is known by now."""
+        return Usage(images=self._made)
 
     def end(self) -> Iterator[Event]:
         if self.finish_word is None:
@@ -130,13 +142,20 @@ class ImagenDecoder:
         yield from self._prose.close()
         finish = "stop" if self._made else "safety"
         reason = reason_of(finish, " ".join(dict.fromkeys(self._filtered)) or "all pictures were filtered")
-        yield MessageEnd(finish, Usage(images=self._made), reason=reason)
+        yield MessageEnd(finish, self.usage, reason=reason)
+
+    def _each(self, predictions: list[Any]) -> Iterator[Event]:
+        """One image after the other. Each is dropped here once it was handed out."""
+        predictions.reverse()
+        while predictions:
+            if isinstance(one := predictions.pop(), dict):
+                yield from self._add(one)
 
     def _add(self, prediction: Any) -> Iterator[Event]:
         one: Prediction = prediction
         if reason := one.get("raiFilteredReason"):
             self._filtered.append(reason)
-        if data := one.get("bytesBase64Encoded"):
+        if data := one.pop("bytesBase64Encoded", None):
             claimed = one.get("mimeType") or ""
             type = claimed if claimed.startswith("image/") and is_media_type(claimed) else "image/png"
             self._made += 1
@@ -160,8 +179,3 @@ def _shape(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     if (wanted := options.get("aspect_ratio")) is not None:
         shape["aspectRatio"] = wanted
     return shape
-
-
-def _compression(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    wanted = options.get("compression")
-    return {} if wanted is None or options.get("format") != "jpeg" else {"compressionQuality": wanted}

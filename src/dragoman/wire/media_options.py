@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, TypeAdapter, with_config
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
-from dragoman.wire.options import check_options
+from dragoman.wire.options import Extra, check_options
 
 
 @with_config(strict=True)
@@ -50,9 +50,9 @@ class SpeechOptions(TypedDict, total=False):
     instructions: str  # how it is to sound
 
 
-def check_media_options(options: Mapping[str, JsonValue], words: Any, *, model: str, strict: bool) -> None:
-    """BadRequest where one is none of the words, if `strict`, or has the wrong type."""
-    check_options(options, model=model, words=words.__annotations__, extra=not strict, types=_adapter(words))
+def check_media_options(options: Mapping[str, JsonValue], words: Any, *, model: str, extra: Extra) -> None:
+    """BadRequest for an option that is neither one of the words nor `extra`, or has the wrong type."""
+    check_options(options, model=model, words=words.__annotations__, extra=extra, types=_adapter(words))
 
 
 def option_schemas() -> dict[str, JsonValue]:

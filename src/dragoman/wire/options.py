@@ -19,6 +19,7 @@ from dragoman.errors import BadRequest
 from dragoman.messages.parts import ToolCall
 from dragoman.messages.request import Request, name_key
 from dragoman.sentences import sentence
+from dragoman.wire.quirks import Quirks
 
 Options: TypeAlias = Mapping[str, JsonValue]
 Body: TypeAlias = dict[str, JsonValue]
@@ -61,6 +62,7 @@ class CommonOptions(TypedDict, total=False):
     truncation: str
 
 
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 COMMON = frozenset(CommonOptions.__annotations__)
 
 # What people write, coming from other libraries, and what it is called here.
@@ -157,6 +159,39 @@ def check_options(
                 given=fault["input"],
             )
         ) from error
+
+
+def refuse_together(model: str, options: Options, first: str, second: str) -> None:
+    """BadRequest that names both options, if both are given to a provider that takes one of them alone."""
+    if options.get(first) is not None and options.get(second) is not None:
+        raise BadRequest(sentence("option.together", model=model, first=first, second=second))
+
+
+def check_tool_options(options: Options, *, model: str, quirks: Quirks) -> None:
+    """BadRequest for an option about tools that this provider refuses."""
+    choice = options.get("tool_choice")
+    if quirks.no_forced_choice and choice not in (None, "auto", "none"):
+        raise BadRequest(
+            sentence("option.takes", name="tool_choice", model=model, taken="auto, none", given=choice)
+        )
+    if quirks.no_parallel_flag and options.get("parallel_tool_calls") is not None:
+        raise BadRequest(sentence("option.not_taken", name="parallel_tool_calls", model=model))
+
+
+def check_effort(options: Options, *, model: str) -> str | None:
+    """The option that asks for reasoning, if one does, for wires that have their own words for it. BadRequest
+    if two ask, or in an unknown word."""
+    effort, budget = options.get("reasoning_effort"), options.get("reasoning_budget")
+    refuse_together(model, options, "reasoning_effort", "reasoning_budget")
+    if effort is not None and effort not in EFFORTS:
+        raise BadRequest(
+            sentence(
+                "option.takes", name="reasoning_effort", model=model, taken=", ".join(EFFORTS), given=effort
+            )
+        )
+    if budget:
+        return "reasoning_budget"
+    return "reasoning_effort" if effort not in (None, "none") else None
 
 
 def own_fields(options: Options, words: Collection[str]) -> Body:

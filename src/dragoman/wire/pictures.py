@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # Pillow is imported when the first picture is too large
     from PIL.Image import Image
 
 MOST_PIXELS = 100_000_000  # a picture of more is not unpacked: it may be made to fill the memory
+REPLY = 128_000_000  # bytes of a whole reply: more than any model says, and less than hurts
 TOGETHER = 64 << 20  # bytes of all files of a request, where nobody knows what its provider takes
 _SMALLER = 0.75  # of its edge, where a picture has still too many bytes
 _ATTEMPTS = 8
@@ -33,6 +34,7 @@ class FileLimits:
     picture_bytes: int | None = None
     together: int = TOGETHER  # bytes of all files
     upload_above: int | None = None  # bytes from which a file is uploaded once, and named by its id
+    reply: int = REPLY  # bytes of a reply, and of a file that it names by an address
 
 
 NO_LIMITS = FileLimits()

@@ -135,7 +135,9 @@ class Thinking:
             case TextStart() if not self._apart:
                 pass  # ours starts with the first word that is text
             case TextEnd() if not self._apart:
+                self._prose.phase = event.phase
                 yield from self._end()
+                self._prose.phase = None
             case MessageEnd():
                 yield from self._end()
                 if event.finish in ("stop", "unknown"):

@@ -86,13 +86,11 @@ def stalled(url: str, seconds: float | None) -> ProviderError:
     )
 
 
-def too_large(url: str, most: int, line: int) -> ProviderError:
+def too_large(url: str, most: int) -> ProviderError:
     return ProviderError(
-        sentence(
-            "reply.too_big", host=host_of(url), megabytes=most // 1000000, line_megabytes=line // 1000000
-        ),
+        sentence("reply.too_big", host=host_of(url), megabytes=f"{most / 1_000_000:g}"),
         kind="too_large",
-        hint=sentence("hint.shorter_reply"),
+        hint=sentence("hint.larger_reply", reply=2 * most),
     )
 
 

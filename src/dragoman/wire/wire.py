@@ -29,6 +29,7 @@ from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
+from dragoman.wire.options import Extra
 from dragoman.wire.surrogates import LONE, is_whole, join_all, join_halves, split_half
 
 Voice: TypeAlias = Literal["text", "reasoning"]
@@ -57,12 +58,24 @@ class ReadsWhole(Protocol):
         """The events of it, without those of `end`; None if it is no reply."""
 
 
+@runtime_checkable
+class BreaksOff(Protocol):
+    """A decoder that holds back what can be used also without its end, such as a sound."""
+
+    def break_off(self) -> Iterable[Event]:
+        """What it holds of a reply that reached a limit. After that, nothing."""
+
+
 class Wire(Protocol):
     """One provider protocol: a body for a request, a decoder for its reply."""
 
     name: str
     options: frozenset[str]
     """The options it has a word for; of those in `request.options` it encodes no others."""
+
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
+        """R9: BadRequest for an option that would not get into the body as it is: an unknown one, one of the
+        wrong type, one that the model does not take, or not together with another."""
 
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]: ...
 
@@ -82,9 +95,6 @@ class MediaWire(Protocol):
 
     def endpoint(self, request: Request, endpoint: Endpoint) -> Endpoint:
         """Where that goes at this provider, and as what: of such models each task has its own address."""
-
-    def check_options(self, options: Mapping[str, JsonValue], *, model: str, strict: bool) -> None:
-        """BadRequest where an option is not one of these, if `strict`, or has the wrong type."""
 
 
 class Model(Protocol):

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.messages.request import Request
+from dragoman.errors import BadRequest
+from dragoman.messages.request import OutputSpec, Request
 from tests.wire.gemini.bodies import asking, body_of, user
 from tests.wire.histories import (
     CLOCK,
@@ -102,9 +103,14 @@ def test_thinking_is_asked_for_as_each_generation_knows_it(model: str, options: 
 
 
 def test_older_models_get_no_schema_beside_tools_because_they_refuse_both_together() -> None:
-    options = {"response_schema": {"type": "object", "properties": {}}}
+    """R9: an option is refused by name. What an answer has to look like is said in words, too."""
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    options = {"response_schema": schema}
     word = "responseJsonSchema"
-    assert "generationConfig" not in asking("gemini-2.5-flash", tools=(CLOCK,), options=options)
+    with pytest.raises(BadRequest, match=r"The option response_schema: gemini-2\.5-flash"):
+        asking("gemini-2.5-flash", tools=(CLOCK,), options=options)
+    typed = asking("gemini-2.5-flash", tools=(CLOCK,), options=options, output=OutputSpec(schema))
+    assert "generationConfig" not in typed
     assert word in asking("gemini-2.5-flash", options=options)["generationConfig"]
     assert word in asking("gemini-3-pro", tools=(CLOCK,), options=options)["generationConfig"]
 

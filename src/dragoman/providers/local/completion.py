@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from dragoman.messages.request import Request
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.openai_chat.decode import ChatDecoder
-from dragoman.wire.options import COMMON
+from dragoman.wire.options import COMMON, Extra, check_options
 
 PATH = Endpoint(path="completions")
 
@@ -34,6 +34,9 @@ class Completions:
 
     name: str = "completions"
     options: frozenset[str] = COMMON
+
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
+        check_options(options, model=model, words=self.options, extra=extra)
 
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
         prompt = "".join(

@@ -92,7 +92,7 @@ class SpeechModel:
         return f"SpeechModel({self.name!r})"
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
-        check_media_options(options, self._program.options, model=self.name, strict=True)
+        check_media_options(options, self._program.options, model=self.name, extra=())
 
     def check_files(self, files: Sequence[File]) -> None:
         for file in files:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.errors import BadRequest
 from dragoman.messages.request import Request, ToolSpec
+from dragoman.sentences import sentence
 from dragoman.wire.anthropic_messages.history import turns_of
 from dragoman.wire.anthropic_messages.hosted import MCP_BETA, hosted_of
 from dragoman.wire.anthropic_messages.shapes import (
@@ -24,7 +26,7 @@ from dragoman.wire.anthropic_messages.shapes import (
 from dragoman.wire.anthropic_messages.strict import StrictRoom
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.lowering import description
-from dragoman.wire.options import with_extra
+from dragoman.wire.options import check_effort, refuse_together, with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.role_blocks import RoleBlocks
 from dragoman.wire.schema_fit import fits
@@ -63,12 +65,12 @@ def _tools(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
         gone = past.get("tools")
         return body | {"tools": _each_once(gone if isinstance(gone, list) else [], hosted.tools)}
     body["tools"] = [*_declared(request, quirks), *hosted.tools]
-    parallel = request.options.get("parallel_tool_calls") is not False or quirks.no_parallel_flag
+    parallel = None if quirks.no_parallel_flag else request.options.get("parallel_tool_calls")
     choice = _choice(request, quirks)
-    if choice is not None or not parallel:
+    if choice is not None or parallel is not None:
         body["tool_choice"] = choice = choice or {"type": "auto"}
-        if not parallel and choice["type"] != "none":
-            choice["disable_parallel_tool_use"] = True
+        if parallel is not None and choice["type"] != "none":
+            choice["disable_parallel_tool_use"] = not parallel
     return body
 
 
@@ -131,13 +133,64 @@ def _tools_of_the_past(turns: list[RoleBlocks]) -> Body:
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────
 
+SAMPLING = ("temperature", "top_p", "top_k")
 OPTIONS = frozenset(
     {
-        *("temperature", "top_p", "top_k", "max_tokens", "stop", "response_schema"),
+        *(*SAMPLING, "max_tokens", "stop", "response_schema"),
         *("reasoning_effort", "reasoning_budget", "tool_choice", "parallel_tool_calls"),
         *("hosted_tools", "service_tier", "cache_lifetime", "safety_identifier", "metadata"),
     }
 )
+
+
+def check(options: Mapping[str, JsonValue], model: str) -> None:
+    """BadRequest for what Claude does not take: the newer models take few options, and fewer together."""
+    known, asks = family(model), check_effort(options, model=model)
+    budget, limit = options.get("reasoning_budget"), options.get("max_tokens")
+    if asks and known.thinking == "no":
+        raise BadRequest(sentence("option.not_taken", name=asks, model=model))
+    if budget and known.thinking == "adaptive":
+        raise BadRequest(
+            sentence("option.instead", name="reasoning_budget", model=model, instead="reasoning_effort")
+        )
+    if asks and known.thinking == "budget":
+        least = budget if isinstance(budget, int) and budget else SMALLEST_BUDGET
+        if least < SMALLEST_BUDGET:
+            raise BadRequest(
+                sentence(
+                    "option.least", name="reasoning_budget", model=model, least=SMALLEST_BUDGET, given=budget
+                )
+            )
+        if least > (limit if isinstance(limit, int) else known.max_tokens) - SMALLEST_BUDGET:
+            raise BadRequest(sentence("option.reasoning_room", name=asks, least=least + SMALLEST_BUDGET))
+    if asks and options.get("tool_choice") not in ("auto", "none"):
+        refuse_together(model, options, asks, "tool_choice")
+    for name in SAMPLING:
+        if options.get(name) is not None and not known.sampling:
+            raise BadRequest(sentence("option.not_taken", name=name, model=model))
+        if asks:
+            refuse_together(model, options, asks, name)
+    if options.get("tool_choice") == "none":
+        refuse_together(model, options, "tool_choice", "parallel_tool_calls")
+    check_temperature(options, model)
+    refuse_together(model, options, "temperature", "top_p")
+    stop = options.get("stop")
+    words = [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []
+    if any(not str(word).strip() for word in words):
+        raise BadRequest(sentence("option.blank_stop", model=model))
+    metadata = options.get("metadata")
+    if isinstance(metadata, dict) and "user_id" in metadata:
+        refuse_together(model, options, "metadata", "safety_identifier")
+
+
+def check_temperature(options: Mapping[str, JsonValue], model: str) -> None:
+    temperature = options.get("temperature")
+    if isinstance(temperature, int | float) and temperature > 1:
+        raise BadRequest(
+            sentence(
+                "option.takes", name="temperature", model=model, taken="0 to 1", given=f"{temperature:g}"
+            )
+        )
 
 
 def _options(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
@@ -151,12 +204,9 @@ def _options(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
         body["thinking"] = thinking
         if model.interleaves and request.tools:
             body["anthropic_beta"] = [INTERLEAVED_THINKING]
-    elif model.sampling:
-        body |= _sampling(options)
-    stop = options.get("stop")
-    stops = [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []
-    if stops := [word for word in stops if isinstance(word, str) and word.strip()]:
-        body["stop_sequences"] = [*stops]
+    body |= {name: options[name] for name in SAMPLING if options.get(name) is not None}
+    if (stop := options.get("stop")) is not None:
+        body["stop_sequences"] = [stop] if isinstance(stop, str) else stop
     if (tier := options.get("service_tier")) is not None:
         body["service_tier"] = TIERS.get(str(tier), tier)
     if metadata := _metadata(options):
@@ -176,15 +226,6 @@ def _metadata(options: Body) -> Body:
     given, who = options.get("metadata"), options.get("safety_identifier")
     metadata: Body = {**given} if isinstance(given, dict) else {}
     return metadata if who is None else {"user_id": who, **metadata}
-
-
-def _sampling(options: Body) -> Body:
-    """Temperature or top_p: the newer models refuse both together. Their temperatures end at 1."""
-    temperature, top_p, top_k = options.get("temperature"), options.get("top_p"), options.get("top_k")
-    body: Body = {} if top_k is None else {"top_k": top_k}
-    if isinstance(temperature, int | float):
-        return body | {"temperature": min(temperature, 1)}
-    return body if top_p is None else body | {"top_p": top_p}
 
 
 def _thinking(request: Request, quirks: Quirks, turns: list[RoleBlocks], limit: int) -> Body | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -9,10 +10,11 @@ from pydantic import JsonValue
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.wire.bedrock_converse.decode import ConverseDecoder
-from dragoman.wire.bedrock_converse.encode import OPTIONS, encode
+from dragoman.wire.bedrock_converse.encode import OPTIONS, check, encode
 from dragoman.wire.bedrock_converse.media import carries
 from dragoman.wire.bedrock_converse.shapes import NAME
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
+from dragoman.wire.options import Extra, check_options, check_tool_options
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 
 
@@ -23,6 +25,11 @@ class BedrockConverse:
     quirks: Quirks = NO_QUIRKS
     name: str = NAME
     options: frozenset[str] = OPTIONS
+
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
+        check_options(options, model=model, words=self.options, extra=extra)
+        check_tool_options(options, model=model, quirks=self.quirks)
+        check(options, model)
 
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
         return encode(request, attachments, quirks=self.quirks)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.errors import BadRequest
 from dragoman.messages.request import Request
+from dragoman.sentences import sentence
+from dragoman.wire.anthropic_messages.encode import check_temperature
 from dragoman.wire.anthropic_messages.shapes import family as claude_family
 from dragoman.wire.anthropic_messages.strict import StrictRoom
 from dragoman.wire.bedrock_converse.history import turns_of
-from dragoman.wire.bedrock_converse.model_fields import with_model_fields
+from dragoman.wire.bedrock_converse.model_fields import check_model_fields, with_model_fields
 from dragoman.wire.bedrock_converse.shapes import TIERS, family
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.lowering import description
@@ -126,18 +129,25 @@ OPTIONS = frozenset(
 )
 
 
+def check(options: Mapping[str, JsonValue], model: str) -> None:
+    """BadRequest for what the protocol or the model does not take."""
+    check_temperature(options, model)
+    stop = options.get("stop")
+    if "" in ([stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []):
+        raise BadRequest(sentence("option.blank_stop", model=model))
+    if family(model).caches == "no" and options.get("cache_lifetime") is not None:
+        raise BadRequest(sentence("option.not_taken", name="cache_lifetime", model=model))
+    check_model_fields(options, model)
+
+
 def _options(request: Request) -> Body:
     options = request.options
     config: Body = {}
-    if isinstance(temperature := options.get("temperature"), int | float):
-        config["temperature"] = min(temperature, 1)  # theirs end there
-    for ours, theirs in (("top_p", "topP"), ("max_tokens", "maxTokens")):
+    for ours, theirs in (("temperature", "temperature"), ("top_p", "topP"), ("max_tokens", "maxTokens")):
         if options.get(ours) is not None:
             config[theirs] = options[ours]
-    stop = options.get("stop")
-    words = [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []
-    if stops := [word for word in words if word]:
-        config["stopSequences"] = [*stops]
+    if (stop := options.get("stop")) is not None:
+        config["stopSequences"] = [stop] if isinstance(stop, str) else stop
     body: Body = {"inferenceConfig": config}
     if (tier := options.get("service_tier")) is not None:
         body["serviceTier"] = {"type": TIERS.get(str(tier), tier)}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
+from dragoman.messages.media import modality
 from dragoman.messages.message import Role
 from dragoman.messages.parts import CallState, File, Part, ProviderItem, Reasoning, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage
@@ -69,6 +70,7 @@ class _History:
             blocks.pop()  # no reply may end in a thought
         self._add("assistant", blocks)
         self._add("user", [self._result(call, id) for call, id in named])
+        self._add("user", [block for call, _ in named for block in self._audio(call)])
 
     def _add(self, role: Role, blocks: list[Block]) -> None:
         if not blocks:
@@ -119,12 +121,23 @@ class _History:
 
     def _result(self, call: ToolCall, id: str) -> Block:
         rich = self._family.rich_results
-        brought = [self._files.block(file) for file in result_files(call)] if rich else []
+        shown = [file for file in result_files(call) if not _is_audio(file)] if rich else []
+        brought = [self._files.block(file) for file in shown]
         content: list[JsonValue] = [{"text": result_text(call)}, *brought]
         result: Block = {"toolUseId": id, "content": content}
         if rich and call.state is not CallState.COMPLETED and not brought:  # an error holds nothing but text
             result["status"] = "error"
         return {"toolResult": result}
+
+    def _audio(self, call: ToolCall) -> list[Block]:
+        """What a call brought to hear: a result has no place for it, so it stands behind the results."""
+        heard = [file for file in result_files(call) if _is_audio(file)] if self._family.rich_results else []
+        blocks = [self._files.block(file) for file in heard]
+        return [{"text": f"[Result of {call.tool}]"}, *blocks] if blocks else []
+
+
+def _is_audio(file: File) -> bool:
+    return modality(file) == "audio"
 
 
 def _has_results(turn: RoleBlocks) -> bool:

@@ -5,11 +5,15 @@ Converse passes these on as they are; it has a word itself for little of it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.errors import BadRequest
 from dragoman.messages.request import Request
+from dragoman.sentences import sentence
+from dragoman.wire.anthropic_messages.encode import check as check_claude
 from dragoman.wire.anthropic_messages.shapes import (
     BUDGETS,
     EFFORTS,
@@ -18,12 +22,31 @@ from dragoman.wire.anthropic_messages.shapes import (
 )
 from dragoman.wire.anthropic_messages.shapes import family as claude_family
 from dragoman.wire.bedrock_converse.shapes import family
+from dragoman.wire.options import check_effort, refuse_together
 from dragoman.wire.role_blocks import RoleBlocks
 
 Body: TypeAlias = dict[str, JsonValue]
 
 NOVA_EFFORTS = {"minimal": "low", "low": "low", "medium": "medium"}
 NOVA_MOST = "high"  # with this, it takes no limit and no temperature
+
+
+def check_model_fields(options: Mapping[str, JsonValue], model: str) -> None:
+    """BadRequest for what this model does not take beside the protocol, or not together."""
+    how = family(model).thinking
+    if how == "claude":
+        check_claude(options, model)
+        return
+    asks = check_effort(options, model=model)
+    if asks and how == "no":
+        raise BadRequest(sentence("option.not_taken", name=asks, model=model))
+    if asks == "reasoning_budget":
+        raise BadRequest(
+            sentence("option.instead", name="reasoning_budget", model=model, instead="reasoning_effort")
+        )
+    if how == "nova" and asks and options.get("reasoning_effort") not in NOVA_EFFORTS:
+        for name in ("temperature", "top_p", "max_tokens"):
+            refuse_together(model, options, "reasoning_effort", name)
 
 
 def with_model_fields(body: Body, request: Request, turns: list[RoleBlocks]) -> None:
@@ -33,7 +56,7 @@ def with_model_fields(body: Body, request: Request, turns: list[RoleBlocks]) -> 
     if how == "claude":
         fields = _claude(body, request, turns)
     elif how == "nova":
-        fields = _nova(body, request)
+        fields = _nova(request)
     elif how == "effort" and isinstance(effort := request.options.get("reasoning_effort"), str):
         fields = {"reasoning_effort": effort}
     if how != "claude" and (top_k := request.options.get("top_k")) is not None:
@@ -52,14 +75,8 @@ def _claude(body: Body, request: Request, turns: list[RoleBlocks]) -> Body:
         fields["thinking"] = thinking
         if model.interleaves and request.tools:
             fields["anthropic_beta"] = [INTERLEAVED_THINKING]
-    if thinking is not None or not model.sampling:
-        config.pop("temperature", None)
-        config.pop("topP", None)
-    else:
-        if "temperature" in config:
-            config.pop("topP", None)  # the newer ones refuse both together
-        if (top_k := options.get("top_k")) is not None:
-            fields["top_k"] = top_k
+    if (top_k := options.get("top_k")) is not None:
+        fields["top_k"] = top_k
     effort = options.get("reasoning_effort")
     if isinstance(effort, str) and effort != "none" and model.thinking == "adaptive":
         output = body.setdefault("outputConfig", {})
@@ -83,14 +100,11 @@ def _thinking(body: Body, request: Request, turns: list[RoleBlocks], limit: int)
     return {"type": "enabled", "budget_tokens": tokens}
 
 
-def _nova(body: Body, request: Request) -> Body:
+def _nova(request: Request) -> Body:
     effort, budget = request.options.get("reasoning_effort"), request.options.get("reasoning_budget")
     if effort == "none" or (effort is None and not budget):
         return {}
     level = NOVA_EFFORTS.get(str(effort or "medium"), NOVA_MOST)
-    if level == NOVA_MOST:
-        for name in ("temperature", "topP", "maxTokens"):
-            _config(body).pop(name, None)
     return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": level}}
 
 

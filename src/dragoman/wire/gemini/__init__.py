@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -10,9 +11,10 @@ from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.gemini.decode import GeminiDecoder
-from dragoman.wire.gemini.encode import OPTIONS, encode
+from dragoman.wire.gemini.encode import OPTIONS, check, encode
 from dragoman.wire.gemini.history import carries
 from dragoman.wire.gemini.shapes import NAME
+from dragoman.wire.options import Extra, check_options, check_tool_options
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 
 
@@ -23,6 +25,11 @@ class Gemini:
     quirks: Quirks = NO_QUIRKS
     name: str = NAME
     options: frozenset[str] = OPTIONS
+
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
+        check_options(options, model=model, words=self.options, extra=extra)
+        check_tool_options(options, model=model, quirks=self.quirks)
+        check(options, model)
 
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
         return encode(request, attachments, quirks=self.quirks)

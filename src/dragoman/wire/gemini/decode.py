@@ -117,10 +117,14 @@ class GeminiDecoder:
         if len(chunk) != self._chunk_fields.size and (extra := self._chunk_fields.new(chunk)):
             yield ProviderData(NAME, extra)
 
-    def end(self) -> Iterator[Event]:
+    def break_off(self) -> Iterator[Event]:
+        """What was spoken so far."""
         yield from self._close()
         if sound := self._samples.take():
             yield FileAdded(sound)
+
+    def end(self) -> Iterator[Event]:
+        yield from self.break_off()
         yield from self._cite()
         word = self.finish_word or ""
         finish = BLOCKED.get(word, "filter") if self._blocked else FINISH.get(word, "unknown")

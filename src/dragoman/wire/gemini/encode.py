@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.errors import BadRequest
 from dragoman.messages.request import Request, ToolChoice, ToolSpec
+from dragoman.sentences import sentence
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.gemini.history import contents
 from dragoman.wire.gemini.hosted import asks_for_own_tools, hosted_of
@@ -14,7 +17,7 @@ from dragoman.wire.gemini.json_schema import json_subset
 from dragoman.wire.gemini.schema import subset
 from dragoman.wire.gemini.shapes import BUDGETS, IN_CACHE, LEAST_OF_PRO, LEVELS, MOST, TIERS, family
 from dragoman.wire.lowering import description
-from dragoman.wire.options import with_extra
+from dragoman.wire.options import check_effort, with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.schemas import inlined, one_object
 
@@ -92,6 +95,17 @@ OPTIONS = frozenset(
 )
 
 
+def check(options: Mapping[str, JsonValue], model: str) -> None:
+    """BadRequest for reasoning that this model does not do, or always does."""
+    asks, how = check_effort(options, model=model), family(model).thinking
+    if asks and how == "no":
+        raise BadRequest(sentence("option.not_taken", name=asks, model=model))
+    if how != "no" and "pro" in model and options.get("reasoning_effort") == "none":
+        raise BadRequest(
+            sentence("option.least", name="reasoning_effort", model=model, least="minimal", given="none")
+        )
+
+
 def _options(request: Request, quirks: Quirks) -> Body:
     options = request.options
     config: Body = {
@@ -99,8 +113,10 @@ def _options(request: Request, quirks: Quirks) -> Body:
     }
     if (stop := options.get("stop")) is not None:
         config["stopSequences"] = [stop] if isinstance(stop, str) else stop
-    schema = options.get("response_schema")
-    if isinstance(schema, dict) and (not request.tools or family(request.model).json_with_tools):
+    schema, beside_tools = options.get("response_schema"), family(request.model).json_with_tools
+    if schema is not None and request.tools and not beside_tools and request.output is None:
+        raise BadRequest(sentence("option.schema_with_tools", model=request.model))
+    if isinstance(schema, dict) and (not request.tools or beside_tools):
         config["responseMimeType"] = "application/json"
         if _reads_json_schema(request, quirks):
             config["responseJsonSchema"] = json_subset(schema)

@@ -17,7 +17,7 @@ from dragoman.sentences import sentence
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.media_options import SpeechOptions, check_media_options
-from dragoman.wire.options import with_extra
+from dragoman.wire.options import Extra, with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.selection import prompt_of, select
 
@@ -52,8 +52,8 @@ class OpenAISpeech:
         headers = {**endpoint.headers, "Accept": "*/*"}
         return replace(endpoint, path="audio/speech", query={}, framing="bytes", headers=headers)
 
-    def check_options(self, options: Mapping[str, JsonValue], *, model: str, strict: bool) -> None:
-        check_media_options(options, SpeechOptions, model=model, strict=strict)
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
+        check_media_options(options, SpeechOptions, model=model, extra=extra)
 
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
         text, options = prompt_of(request, attachments), request.options
@@ -104,11 +104,15 @@ class SoundDecoder:
         return (event,)
 
     def end(self) -> Iterator[Event]:
-        """A sound that was cut off does not get here: the connection says that it broke."""
-        data = "".join((*self._coded, _base64(self._rest)))
-        if data:
-            yield FileAdded(File(self._type, url=self._address(data), name=f"speech.{self._kind}"))
+        yield from self.break_off()
         yield MessageEnd("stop")
+
+    def break_off(self) -> Iterator[Event]:
+        """The sound so far: a player plays it also if it was cut off."""
+        if self._kind:
+            pieces, self._coded = [self._address(""), *self._coded, _base64(self._rest)], []
+            yield FileAdded(File(self._type, url="".join(pieces), name=f"speech.{self._kind}"))
+            self._kind = ""
 
     @property
     def _type(self) -> str:

@@ -20,7 +20,7 @@ from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments, base64_of
 from dragoman.wire.forms import form_file
 from dragoman.wire.media_options import TranscriptionOptions, check_media_options
-from dragoman.wire.options import with_extra
+from dragoman.wire.options import Extra, with_extra
 from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.selection import files_in, prompt_of, select
@@ -55,13 +55,13 @@ class OpenAITranscription:
     options: frozenset[str] = frozenset(TranscriptionOptions.__annotations__)
 
     def select(self, request: Request) -> Request:
-        return select(request, "audio", reuse=True)
+        return select(request, "audio")
 
     def endpoint(self, request: Request, endpoint: Endpoint) -> Endpoint:
         return replace(endpoint, path="audio/transcriptions", query={}, form=True, framing="sse")
 
-    def check_options(self, options: Mapping[str, JsonValue], *, model: str, strict: bool) -> None:
-        check_media_options(options, TranscriptionOptions, model=model, strict=strict)
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
+        check_media_options(options, TranscriptionOptions, model=model, extra=extra)
 
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
         sounds, options = files_in(request, "audio"), request.options
@@ -72,9 +72,10 @@ class OpenAITranscription:
             "model": request.model,
             "file": form_file(_name(sounds[-1]), media_type(sounds[-1]), base64),
         }
-        if _SEGMENTS.search(request.model):
+        wanted = options.get("timestamps")
+        if wanted is not None or _SEGMENTS.search(request.model):
             body["response_format"] = "verbose_json"
-            if (wanted := options.get("timestamps")) is not None:
+            if wanted is not None:
                 body["timestamp_granularities[]"] = wanted
         else:
             body |= {"response_format": "json", "stream": "true"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -12,6 +13,7 @@ from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.openai_chat.decode import ChatDecoder
 from dragoman.wire.openai_chat.encode import OPTIONS, carries, encode
 from dragoman.wire.openai_chat.shapes import NAME
+from dragoman.wire.options import Extra, check_options, check_tool_options
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 
 
@@ -22,6 +24,10 @@ class OpenAIChat:
     quirks: Quirks = NO_QUIRKS
     name: str = NAME
     options: frozenset[str] = OPTIONS
+
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
+        check_options(options, model=model, words=self.options, extra=extra)
+        check_tool_options(options, model=model, quirks=self.quirks)
 
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
         return encode(request, attachments, quirks=self.quirks)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
 
 from pydantic import JsonValue
 
@@ -80,7 +80,7 @@ class ChatDecoder:
         choices = body.get("choices") if isinstance(body, dict) else None
         if not isinstance(choices, list):
             return None
-        if not any(isinstance(one, dict) and one.get("message") for one in choices):
+        if not any(isinstance(one, dict) and _is_reply(one) for one in choices):
             return None
         events = [*self._read(cast("ChatChunk", body))]
         self._over = True
@@ -129,13 +129,17 @@ class ChatDecoder:
         elif self._others is not None:
             self._others.append(choice)
 
+    def break_off(self) -> Iterator[Event]:
+        """What was spoken so far."""
+        yield from self._close()
+        if sound := self._samples.take():
+            yield FileAdded(sound)
+
     def end(self) -> Iterator[Event]:
         for choice in self._others or ():
             if choice.get("index") == (self._others or [{}])[0].get("index"):
                 yield from self._choice(choice)
-        yield from self._close()
-        if sound := self._samples.take():
-            yield FileAdded(sound)
+        yield from self.break_off()
         if sources := self._sources.all():
             yield TextCited(sources)
         word = self.finish_word or ""
@@ -298,3 +302,8 @@ def _error_of(error: JsonValue) -> ProviderError:
     codes = (report.get("status_code"), report.get("status"), report.get("code"))
     status = next((code for code in codes if isinstance(code, int) and 400 <= code < 600), None)
     return provider_error(error, status=status)
+
+
+def _is_reply(choice: Mapping[str, Any]) -> bool:
+    """Whether a choice holds an answer, or says that a filter kept it back: Azure leaves the message out."""
+    return bool(choice.get("message")) or choice.get("finish_reason") == "content_filter"

@@ -7,32 +7,31 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from dragoman.errors import BadRequest
 from dragoman.messages.media import is_text, modality
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
+from dragoman.sentences import sentence
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.media_options import ImageOptions, check_media_options
 from dragoman.wire.openai_images.decode import NAME, ImagesDecoder
 from dragoman.wire.openai_images.encode import changes_a_picture, encode
+from dragoman.wire.options import Extra, refuse_together
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.selection import select
 
 
 @dataclass(slots=True)
 class OpenAIImages:
-    """The wire, for one provider and its quirks. Satisfies `wire.Wire` and `wire.MediaWire`.
-
-    `edits` are models that do nothing but change pictures: where none is sent, the last one is meant.
-    """
+    """The wire, for one provider and its quirks. Satisfies `wire.Wire` and `wire.MediaWire`."""
 
     quirks: Quirks = NO_QUIRKS
-    edits: bool = False
     name: str = NAME
     options: frozenset[str] = frozenset(ImageOptions.__annotations__)
 
     def select(self, request: Request) -> Request:
-        return select(request, "image", reuse=self.edits)
+        return select(request, "image")
 
     def endpoint(self, request: Request, endpoint: Endpoint) -> Endpoint:
         changes = changes_a_picture(request)
@@ -40,8 +39,12 @@ class OpenAIImages:
         path = "images/edits" if changes else "images/generations"
         return replace(endpoint, path=path, query={}, form=form, framing="sse")
 
-    def check_options(self, options: Mapping[str, JsonValue], *, model: str, strict: bool) -> None:
-        check_media_options(options, ImageOptions, model=model, strict=strict)
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
+        check_media_options(options, ImageOptions, model=model, extra=extra)
+        if options.get("n") != 1:
+            refuse_together(model, options, "n", "partial_images")
+        if self.quirks.json_edits and options.get("mask") is not None:
+            raise BadRequest(sentence("option.not_taken", name="mask", model=model))
 
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
         return encode(request, attachments, quirks=self.quirks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, TypedDict
 
 from pydantic import JsonValue
@@ -52,12 +53,11 @@ class ImagesDecoder:
         self._usage = usage if isinstance(usage := body.get("usage"), dict) else {}
         self.finish_word = "stop"
         format = body.get("output_format")
-        return [event for one in data if isinstance(one, dict) for event in self._add({**one}, format)]
+        return self._each(data, format)
 
-    def end(self) -> Iterator[Event]:
-        if self.finish_word is None:
-            raise unfinished()
-        finish = "filter" if self._filtered and not self._made else "stop"
+    @property
+    def usage(self) -> Usage:
+        """As far as it is known by now."""
         details = counts(self._usage.get("input_tokens_details"))
         usage = Usage.claimed(
             self._usage.get("input_tokens"),
@@ -65,8 +65,13 @@ class ImagesDecoder:
             cached=details.get("cached_tokens"),
             cost=self._usage.get("cost"),
         )
-        reason = reason_of(finish, "moderation")
-        yield MessageEnd(finish, _with_images(usage, self._made), reason=reason)
+        return replace(usage, images=self._made)
+
+    def end(self) -> Iterator[Event]:
+        if self.finish_word is None:
+            raise unfinished()
+        finish = "filter" if self._filtered and not self._made else "stop"
+        yield MessageEnd(finish, self.usage, reason=reason_of(finish, "moderation"))
 
     def _read(self, event: dict[str, Any]) -> Iterator[Event]:
         if error := event.get("error"):
@@ -82,6 +87,13 @@ class ImagesDecoder:
         elif kind.endswith(".failed"):
             raise provider_error(event)
 
+    def _each(self, data: list[Any], format: JsonValue) -> Iterator[Event]:
+        """One image after the other. Each is dropped here once it was handed out."""
+        data.reverse()
+        while data:
+            if isinstance(one := data.pop(), dict):
+                yield from self._add(one, format)
+
     def _add(self, picture: Any, format: JsonValue) -> Iterator[Event]:
         one: ImageData = picture
         self._filtered += one.get("respect_moderation") is False
@@ -94,7 +106,7 @@ class ImagesDecoder:
 
 def _file(picture: Any, format: JsonValue, name: str) -> File | None:
     one: ImageData = picture
-    if data := one.get("b64_json"):
+    if data := one.pop("b64_json", None):
         if data.startswith("data:"):
             data = data.partition(",")[2]
         kind = next((kind for begin, kind in _BEGINNINGS.items() if data.startswith(begin)), None)
@@ -104,9 +116,3 @@ def _file(picture: Any, format: JsonValue, name: str) -> File | None:
         kind = format if isinstance(format, str) else "png"
         return File(f"image/{kind}", url=url, name=f"{name}.{kind}")
     return None
-
-
-def _with_images(usage: Usage, made: int) -> Usage:
-    return Usage(
-        usage.input, usage.output, usage.cached, usage.cache_written, usage.reasoning, usage.cost, made
-    )

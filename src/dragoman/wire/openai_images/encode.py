@@ -35,12 +35,15 @@ def encode(
     body: Body = {"model": request.model, "prompt": prompt_of(request, attachments)}
     body |= {name: options[name] for name in _SAME if options.get(name) is not None}
     body |= {theirs: options[ours] for ours, theirs in _RENAMED.items() if options.get(ours) is not None}
-    if _STREAMS.search(request.model) is None:
+    streams, partials = _STREAMS.search(request.model) is not None, options.get("partial_images")
+    if not streams:
         body["response_format"] = quirks.image_data
-    elif options.get("n", 1) == 1:  # several cannot be streamed
-        body |= {"stream": True, "partial_images": options.get("partial_images", PARTIALS)}
+    if partials is not None or (streams and options.get("n", 1) == 1):  # several cannot be streamed
+        body |= {"stream": True, "partial_images": PARTIALS if partials is None else partials}
     if changes_a_picture(request):
         body |= _pictures(request, attachments, quirks)
+    elif (mask := options.get("mask")) is not None:
+        raise BadRequest(sentence("mask.unknown", wanted=mask))
     return with_extra(body, request.extra)
 
 
@@ -64,6 +67,10 @@ def _pictures(request: Request, attachments: Attachments, quirks: Quirks) -> Bod
         raise BadRequest(sentence("mask.unknown", wanted=wanted))
     if not pictures:
         raise BadRequest(sentence("mask.no_picture"))
+    if len(masks) > 1:
+        raise BadRequest(sentence("mask.several"))
+    if masks and quirks.json_edits:
+        raise BadRequest(sentence("mask.none_taken", model=request.model, mask=masks[0].name))
     if quirks.json_edits:
         images: list[JsonValue] = [
             {"type": "image_url", "url": address_of(file, attachments)} for file in pictures

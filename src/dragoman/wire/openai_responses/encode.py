@@ -41,7 +41,8 @@ def encode(
     include: list[JsonValue] = []
     if not quirks.no_encrypted_reasoning:
         include.append(ENCRYPTED_REASONING)  # thoughts come back to us, for nothing is stored there
-    if request.options.get("logprobs") not in (None, False):
+    chances = request.options.get("logprobs")
+    if chances is not None and chances is not False:
         include.append(CHANCES)
     if include:
         body["include"] = include
