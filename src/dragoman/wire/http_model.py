@@ -117,7 +117,7 @@ class HttpModel:
                             if problem is not None:
                                 yield [
                                     Notice(
-                                        sentence("file.only_address", name=event.file.name, problem=problem),
+                                        sentence("file.not_fetched", name=event.file.name, problem=problem),
                                         "address",
                                     )
                                 ]
