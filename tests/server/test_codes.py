@@ -37,7 +37,7 @@ TOOLS = ROOT / "web/src/i18n/zh/tools.ts"
 ELSEWHERE = (
     *("cli", "server/protocols", "server/mcp", "server/routes/prometheus.py", "telemetry"),
     *("sync", "testing", "replay.py", "typed_arguments.py", "providers/compatible.py", "wire/scripted.py"),
-    *("store/conformance", "store/sql/copying.py", "store/sql/people.py"),
+    *("store/sql/copying.py", "store/sql/people.py"),
 )
 # Of what is wrong with the configuration, the page shows what is set up in it, and what keeps a model from
 # answering. The rest is said where the program starts.

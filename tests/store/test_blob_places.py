@@ -20,7 +20,6 @@ from dragoman.store.blobs.fallback import FallbackBlobs
 from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.blobs.objects import ObjectBlobs
 from dragoman.store.blobs.place import check_place, named_blobs, shown_place
-from dragoman.store.conformance import BlobConformance
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.blobs import TableBlobs
 from dragoman.store.sql.retention import SqlRetention
@@ -29,6 +28,7 @@ from dragoman.wire.scripted import calls, says
 from tests.cli.program import program
 from tests.postgres import Server, schema_of
 from tests.server.site import serving
+from tests.store.conformance import BlobConformance
 from tests.store.object_server import BUCKET, ObjectServer, refuses
 
 pytestmark = pytest.mark.slow

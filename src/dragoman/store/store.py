@@ -1,7 +1,7 @@
 """The store: everything that outlives a process, as one protocol made of small ones.
 
 It keeps three promises. What one call writes is written whole or not at all. Of two owners of a turn, only
-the newer can write. What it has returned from is on disk. `store/conformance` tests any implementation.
+the newer can write. What it has returned from is on disk. `tests/store/conformance` tests any implementation.
 """
 
 from __future__ import annotations

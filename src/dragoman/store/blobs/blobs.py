@@ -17,7 +17,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 
 
 class Blobs(Protocol):
-    """Bytes under the SHA-256 of their content. Any implementation passes `conformance.BlobConformance`."""
+    """Bytes under the SHA-256 of their content. `tests/store/conformance` tests any implementation."""
 
     async def put(self, data: bytes) -> str:
         """Store them, whole or not at all, and return their key. Putting them again keeps them fresh."""

@@ -9,10 +9,11 @@ from pathlib import Path
 from dragoman.errors import Fenced, StoreUnavailable
 from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
-from dragoman.store.conformance import scene
-from dragoman.store.conformance.scene import refused
-from dragoman.store.conformance.suite import Suite
 from dragoman.store.questions import SignalKind
+
+from . import scene
+from .scene import refused
+from .suite import Suite
 
 
 class FactConformance(Suite):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from dragoman.errors import NotFound, Unreadable
 from dragoman.store.blobs.blobs import Blobs
-from dragoman.store.conformance.scene import refused
+
+from .scene import refused
 
 
 async def keys_in(blobs: Blobs) -> list[str]:

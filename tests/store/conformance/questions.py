@@ -9,11 +9,12 @@ from pathlib import Path
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import AlreadyAnswered, NotFound
 from dragoman.messages.questions import Answer, Grant, Question, Rule
-from dragoman.store.conformance import scene
-from dragoman.store.conformance.scene import refused
-from dragoman.store.conformance.suite import Suite
 from dragoman.store.store import Store
 from dragoman.store.turns import Unread
+
+from . import scene
+from .scene import refused
+from .suite import Suite
 
 
 class QuestionConformance(Suite):

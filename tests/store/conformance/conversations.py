@@ -10,10 +10,11 @@ from dragoman.messages.parts import File, Text
 from dragoman.messages.questions import Answer
 from dragoman.messages.usage import Usage
 from dragoman.store.codecs import MESSAGE
-from dragoman.store.conformance import scene
-from dragoman.store.conformance.scene import refused
-from dragoman.store.conformance.suite import Suite
 from dragoman.store.turns import Start
+
+from . import scene
+from .scene import refused
+from .suite import Suite
 
 
 class ConversationConformance(Suite):

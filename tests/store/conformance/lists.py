@@ -8,9 +8,10 @@ from pathlib import Path
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.messages.ids import new_id
 from dragoman.messages.questions import Answer
-from dragoman.store.conformance import scene
-from dragoman.store.conformance.suite import Suite
 from dragoman.store.store import ListChange, Store
+
+from . import scene
+from .suite import Suite
 
 HERS = ListChange("conv_1", "ada")
 _PATIENCE = 60.0  # seconds for what is told by a database that has other things to do

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
-from dragoman.store.conformance import scene
-from dragoman.store.conformance.suite import Suite
+
+from . import scene
+from .suite import Suite
 
 
 class SearchConformance(Suite):

@@ -14,10 +14,11 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Error, Text, ToolCall, ToolResult
 from dragoman.messages.questions import Answer, Grant, Rule
 from dragoman.messages.usage import Usage
-from dragoman.store.conformance import scene
-from dragoman.store.conformance.scene import refused
-from dragoman.store.conformance.suite import Suite
 from dragoman.store.conversations import Busy
+
+from . import scene
+from .scene import refused
+from .suite import Suite
 
 
 def unreadable(message: Message, noun: str, id: str) -> bool:

@@ -10,10 +10,11 @@ from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.parts import CallState, ToolCall, ToolResult
 from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
-from dragoman.store.conformance import scene
-from dragoman.store.conformance.scene import refused
-from dragoman.store.conformance.suite import Suite
 from dragoman.store.store import Busy, Person
+
+from . import scene
+from .scene import refused
+from .suite import Suite
 
 
 class PeopleConformance(Suite):

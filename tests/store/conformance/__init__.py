@@ -1,5 +1,6 @@
 """The tests that any store, and any place for blobs, must pass.
 
+The folder imports only Dragoman and itself. For a store in another repository, copy it into your tests.
 Subclass them among your tests, and say how a store is made, and how a row in it is damaged:
 
     class TestMine(StoreConformance):
@@ -15,19 +16,19 @@ coroutines that take pytest's `tmp_path`; run them with pytest-asyncio in its `a
 
 from __future__ import annotations
 
-from dragoman.store.conformance.blobs import BlobConformance
-from dragoman.store.conformance.conversations import ConversationConformance
-from dragoman.store.conformance.damage import DamageConformance
-from dragoman.store.conformance.deletion import DeletionConformance
-from dragoman.store.conformance.events import EventConformance
-from dragoman.store.conformance.facts import FactConformance
-from dragoman.store.conformance.lists import ListConformance
-from dragoman.store.conformance.people import PeopleConformance
-from dragoman.store.conformance.questions import QuestionConformance
-from dragoman.store.conformance.search import SearchConformance
-from dragoman.store.conformance.suite import Noun
-from dragoman.store.conformance.transfer import TransferConformance
-from dragoman.store.conformance.turns import TurnConformance
+from .blobs import BlobConformance
+from .conversations import ConversationConformance
+from .damage import DamageConformance
+from .deletion import DeletionConformance
+from .events import EventConformance
+from .facts import FactConformance
+from .lists import ListConformance
+from .people import PeopleConformance
+from .questions import QuestionConformance
+from .search import SearchConformance
+from .suite import Noun
+from .transfer import TransferConformance
+from .turns import TurnConformance
 
 __all__ = ["BlobConformance", "Noun", "StoreConformance"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from dragoman.store.conformance import scene
-from dragoman.store.conformance.suite import Suite
 from dragoman.store.store import Store, StoredEvent
+
+from . import scene
+from .suite import Suite
 
 OWNED = {"turn_1": 1, "turn_2": 1}
 

@@ -11,9 +11,10 @@ from dragoman.errors import Fenced, NotFound
 from dragoman.messages.parts import File
 from dragoman.messages.provider_files import ProviderFile
 from dragoman.messages.questions import Answer, Grant, Rule
-from dragoman.store.conformance import scene
-from dragoman.store.conformance.scene import refused
-from dragoman.store.conformance.suite import Suite
+
+from . import scene
+from .scene import refused
+from .suite import Suite
 
 
 class DeletionConformance(Suite):

@@ -12,10 +12,11 @@ from dragoman.conversation.tree import Tree
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.parts import CallState, File, Summary, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
-from dragoman.store.conformance import scene
-from dragoman.store.conformance.scene import refused
-from dragoman.store.conformance.suite import Suite
 from dragoman.store.transfer import export_conversation, import_conversation
+
+from . import scene
+from .scene import refused
+from .suite import Suite
 
 
 class TransferConformance(Suite):

@@ -10,10 +10,11 @@ from pathlib import Path
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import KeyReused, NotFound, TurnBusy
 from dragoman.messages.parts import Text
-from dragoman.store.conformance import scene
-from dragoman.store.conformance.scene import refused
-from dragoman.store.conformance.suite import Suite
 from dragoman.store.store import SendKey, SentBefore, Start, Started
+
+from . import scene
+from .scene import refused
+from .suite import Suite
 
 
 class TurnConformance(Suite):
