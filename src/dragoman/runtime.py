@@ -57,12 +57,11 @@ from dragoman.turn.handles import Engine, TurnHandle
 from dragoman.turn.layers import today_by
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.output import OutputType, output_of
-from dragoman.turn.panel import agents_group, exchange_agents
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.send import SendOptions
 from dragoman.turn.services import LaterDenials, MakeDeps, Services, no_later_denials
 from dragoman.turn.settings import ConversationOptions, as_json, changed
-from dragoman.turn.subagent import Subagents
+from dragoman.turn.subagent import Subagents, agents_group, exchange_agents
 from dragoman.turn.way_back import WayBack
 from dragoman.typed_arguments import typed_arguments
 from dragoman.workspace.states import SnapshotLimits

@@ -22,8 +22,7 @@ from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.builtin.read_output import read_output
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
-from dragoman.turn.panel import agents_group
-from dragoman.turn.subagent import Subagents
+from dragoman.turn.subagent import Subagents, agents_group
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add
 from tests.server.site import served

@@ -1,10 +1,12 @@
-"""Several agents are asked the same at once, each with its own budget; one answer is made of theirs."""
+"""Several tasks of one reply run at the same time, each with its own budget; one answer is made of them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from dragoman.replay import replay_turn
 from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import Line, calls, says
 from tests.patience import PATIENCE
-from tests.runtimes import model_of, only_call, runtime_with
+from tests.runtimes import calls_of, model_of, runtime_with
 
 
 @tool(permission="notes.write")
@@ -33,7 +35,7 @@ def agent(name: str, limits: Limits | None = None, **others: object) -> Agent:
 OPTIMIST, PESSIMIST = agent("optimist"), agent("pessimist")
 
 
-def panel(inner: Callable[[str, int], Line], *names: str) -> Callable[[Request], Line]:
+def asking(inner: Callable[[str, int], Line], *names: str) -> Callable[[Request], Line]:
     """A model that asks the agents, and plays each of them: `inner` gets the name and the place."""
     names = names or ("optimist", "pessimist")
 
@@ -42,7 +44,9 @@ def panel(inner: Callable[[str, int], Line], *names: str) -> Callable[[Request],
         for name in names:
             if f"You are {name}." in request.system:
                 return inner(name, place)
-        return [calls("ask_agents", agents=list(names), request="Will it rain?"), says("Perhaps.")][place]
+        if place:
+            return says("Perhaps.")
+        return reduce(add, (calls("task", agent=name, request="Will it rain?") for name in names))
 
     return line
 
@@ -51,19 +55,18 @@ def answers(name: str, place: int) -> Line:
     return says({"optimist": "No.", "pessimist": "Yes."}[name])
 
 
-def result_of(runtime: Runtime) -> str:
+def results_of(runtime: Runtime) -> list[str]:
     """What the asking model read."""
     last = model_of(runtime).requests[-1].messages
-    (call,) = [part for message in last for part in message.parts if isinstance(part, ToolCall)]
-    assert call.result is not None
-    return call.result.text
+    made = [part for message in last for part in message.parts if isinstance(part, ToolCall)]
+    return [call.result.text for call in made if call.result is not None]
 
 
-async def test_the_model_reads_every_answer_under_its_name(tmp_path: Path) -> None:
-    async with runtime_with(tmp_path, panel(answers), agents=[OPTIMIST, PESSIMIST]) as runtime:
+async def test_the_model_reads_every_answer(tmp_path: Path) -> None:
+    async with runtime_with(tmp_path, asking(answers), agents=[OPTIMIST, PESSIMIST]) as runtime:
         result = await (await runtime.send("Rain?")).result()
         assert result.text == "Perhaps."
-        assert result_of(runtime) == "## optimist\n\nNo.\n\n## pessimist\n\nYes."
+        assert results_of(runtime) == ["No.", "Yes."]
         assert len(await runtime.conversations()) == 3
 
 
@@ -77,12 +80,11 @@ async def test_they_work_at_the_same_time(tmp_path: Path) -> None:
         await both.wait()
         return "met"
 
-    script = panel(lambda name, place: [calls("meet"), says(f"{name} met")][place])
+    script = asking(lambda name, place: [calls("meet"), says(f"{name} met")][place])
     async with runtime_with(tmp_path, script, tools=[meet], agents=[OPTIMIST, PESSIMIST]) as runtime:
         async with asyncio.timeout(PATIENCE):
             await (await runtime.send("go")).result()
-        assert "optimist met" in result_of(runtime)
-        assert "pessimist met" in result_of(runtime)
+        assert results_of(runtime) == ["optimist met", "pessimist met"]
 
 
 async def test_one_that_comes_to_its_limit_takes_nothing_from_the_other(tmp_path: Path) -> None:
@@ -92,11 +94,12 @@ async def test_one_that_comes_to_its_limit_takes_nothing_from_the_other(tmp_path
     def inner(name: str, place: int) -> Line:
         return says("No.") if name == "optimist" and place == 2 else calls("note", text=f"{name} {place}")
 
-    async with runtime_with(tmp_path, panel(inner), tools=[note], agents=[OPTIMIST, short]) as runtime:
+    async with runtime_with(tmp_path, asking(inner), tools=[note], agents=[OPTIMIST, short]) as runtime:
         result = await (await runtime.send("go")).result()
         assert result.text == "Perhaps."
-        text = result_of(runtime)
-        assert text.startswith("## optimist\n\nNo.\n\n## pessimist\n\n[no answer: ")
+        first, second = calls_of(result.messages)
+        assert (first.state, second.state) == (CallState.COMPLETED, CallState.FAILED)
+        assert results_of(runtime)[0] == "No."
 
 
 @pytest.mark.parametrize("error", [RuntimeError("the model fell over"), BaseException("panic")])
@@ -108,47 +111,19 @@ async def test_one_that_fails_is_told_beside_the_others_answer(tmp_path: Path, e
             raise error
         return says("Yes.")
 
-    async with runtime_with(tmp_path, panel(inner), agents=[OPTIMIST, PESSIMIST]) as runtime:
+    async with runtime_with(tmp_path, asking(inner), agents=[OPTIMIST, PESSIMIST]) as runtime:
         result = await (await runtime.send("go")).result()
-        assert only_call(result).state is CallState.COMPLETED
-        text = result_of(runtime)
-        assert "## optimist\n\n[no answer: the task failed: " in text
-        assert text.endswith("## pessimist\n\nYes.")
-
-
-async def test_where_none_answers_the_call_has_failed(tmp_path: Path) -> None:
-    """C7"""
-
-    def inner(name: str, place: int) -> Line:
-        raise RuntimeError("the model fell over")
-
-    async with runtime_with(tmp_path, panel(inner), agents=[OPTIMIST, PESSIMIST]) as runtime:
-        result = await (await runtime.send("go")).result()
-        assert only_call(result).state is CallState.FAILED
-        assert "none of them answered" in result_of(runtime)
-
-
-async def test_what_all_of_them_used_counts(tmp_path: Path) -> None:
-    """T12: also what one used that has no answer."""
-    short = agent("pessimist", Limits(max_rounds=0))
-
-    def inner(name: str, place: int) -> Line:
-        return says("No.") if name == "optimist" else calls("note", text="x")
-
-    async with runtime_with(tmp_path, panel(inner), tools=[note], agents=[OPTIMIST, short]) as runtime:
-        result = await (await runtime.send("go")).result()
-        call = only_call(result)
-        assert call.result is not None
-        metadata: dict[str, Any] = call.result.metadata
-        used = [part["usage"]["input"] for part in metadata["agents"]]
-        assert all(used)
-        assert metadata["usage"]["input"] == sum(used)
+        first, second = calls_of(result.messages)
+        assert (first.state, second.state) == (CallState.FAILED, CallState.COMPLETED)
+        failed, answered = results_of(runtime)
+        assert "the task failed: " in failed
+        assert answered == "Yes."
 
 
 async def test_each_of_them_has_to_be_allowed(tmp_path: Path) -> None:
     """P1: a rule for one is no rule for the other."""
     async with runtime_with(
-        tmp_path, panel(answers), agents=[OPTIMIST, PESSIMIST], allow=["task:optimist"]
+        tmp_path, asking(answers), agents=[OPTIMIST, PESSIMIST], allow=["task:optimist"]
     ) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
@@ -161,7 +136,7 @@ async def test_none_of_them_is_freer_than_who_asked(tmp_path: Path) -> None:
     """P1: what is denied to the turn is denied to both, whatever their own rules say."""
     free = [agent(name, rules=(Rule("notes.write", "*", "allow"),)) for name in ("optimist", "pessimist")]
     strict = Agent(name="strict", rules=(Rule("notes.write", "*", "deny"),))
-    script = panel(lambda name, place: [calls("note", text=name), says("tried")][place])
+    script = asking(lambda name, place: [calls("note", text=name), says("tried")][place])
     async with runtime_with(tmp_path, script, tools=[note], agents=[*free, strict]) as runtime:
         chat = await runtime.conversation(agent="strict")
         await (await chat.send("go")).result()
@@ -178,7 +153,7 @@ async def test_none_of_them_is_freer_than_who_asked(tmp_path: Path) -> None:
 
 async def test_cancelling_the_turn_cancels_all_of_them(tmp_path: Path) -> None:
     """T6"""
-    script = panel(lambda name, place: [calls("note", text=name), says("noted")][place])
+    script = asking(lambda name, place: [calls("note", text=name), says("noted")][place])
     async with runtime_with(
         tmp_path, script, tools=[note], agents=[OPTIMIST, PESSIMIST], allow=["task"]
     ) as runtime:
@@ -201,51 +176,28 @@ async def test_after_a_restart_only_the_unfinished_one_goes_on(tmp_path: Path) -
         return [calls("note", text="umbrella"), says("Yes.")][place]
 
     options: dict[str, Any] = {"tools": [note], "agents": [OPTIMIST, PESSIMIST], "allow": ["task"]}
-    async with runtime_with(tmp_path, panel(inner), **options) as first:
+    async with runtime_with(tmp_path, asking(inner), **options) as first:
         outer = (await first.send("go")).id
         await _questions(first, 1)
         await _ended(first, "optimist")
-    async with runtime_with(tmp_path, panel(inner), **options) as second:
+    async with runtime_with(tmp_path, asking(inner), **options) as second:
         (question,) = await second.questions()
         await second.answer(question.id, allow_once())
         assert (await second.turn(outer).result()).text == "Perhaps."
-        assert result_of(second) == "## optimist\n\nNo.\n\n## pessimist\n\nYes."
+        assert results_of(second) == ["No.", "Yes."]
         assert len(await second.conversations()) == 3
     assert asked == {"optimist": 1, "pessimist": 2}
 
 
-async def test_whoever_is_named_twice_is_asked_once_and_strangers_are_not_asked(tmp_path: Path) -> None:
-    script = [
-        calls("ask_agents", agents=["optimist", "ghost"], request="x"),
-        calls("ask_agents", agents=["optimist", "optimist"], request="x"),
-        says("No."),
-        says("Done."),
-    ]
-    async with runtime_with(tmp_path, script, agents=[OPTIMIST, PESSIMIST]) as runtime:
-        result = await (await runtime.send("go")).result()
-        first, second = (call for message in result.messages for call in message.calls)
-        assert first.result is not None
-        assert second.result is not None
-        assert "ghost" in first.result.text
-        assert second.result.text == "## optimist\n\nNo."
-        assert len(await runtime.conversations()) == 2
-
-
 async def test_a_replay_gives_the_answers_of_then(tmp_path: Path) -> None:
-    async with runtime_with(tmp_path, panel(answers), agents=[OPTIMIST, PESSIMIST]) as runtime:
+    async with runtime_with(tmp_path, asking(answers), agents=[OPTIMIST, PESSIMIST]) as runtime:
         turn = await runtime.send("go")
         await turn.result()
         replayed = await replay_turn(runtime, turn.id, model="scripted/model")
         assert replayed.after.text == "Perhaps."
-        assert [call.tool for call in replayed.after.calls] == ["ask_agents"]
-        assert result_of(runtime) == "## optimist\n\nNo.\n\n## pessimist\n\nYes."
+        assert [call.tool for call in replayed.after.calls] == ["task", "task"]
+        assert results_of(runtime) == ["No.", "Yes."]
         assert len(await runtime.conversations()) == 3
-
-
-async def test_one_agent_alone_makes_no_panel(tmp_path: Path) -> None:
-    async with runtime_with(tmp_path, [says("hi")], agents=[OPTIMIST]) as runtime:
-        await (await runtime.send("go")).result()
-        assert [spec.name for spec in model_of(runtime).requests[-1].tools] == ["task"]
 
 
 async def _questions(runtime: Runtime, number: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Two agents are asked the same at once, and each of them has something to do."""
+"""Two tasks are given in one reply, and each of the agents has something to do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.crash.stories.story import Story, heard, made
 _NAMES = ("left", "right")
 
 
-class Panel(Story):
+class ParallelTasks(Story):
     """S3: each agent has one conversation with one turn, and one answer is made of both."""
 
     def agents(self) -> Sequence[Agent]:
@@ -26,7 +26,8 @@ class Panel(Story):
             if f"You are {name}." in request.system:
                 return says(f"{name} is done") if done else calls("writes", n=n)
         if not done:
-            return calls("ask_agents", agents=list(_NAMES), request="do it")
+            left, right = (calls("task", agent=name, request="do it") for name in _NAMES)
+            return left + right
         return says(f"Answer {len(heard(request))}")
 
     async def play(self, stage: Stage) -> None:
@@ -40,7 +41,7 @@ class Panel(Story):
         for call in [call for message in path for call in message.calls]:
             assert call.state is CallState.COMPLETED
             assert call.result is not None
-            assert all(f"{name} is done" in call.result.text for name in _NAMES)
+            assert call.result.text in {f"{name} is done" for name in _NAMES}
         inner = [one for one in await stage.runtime.conversations() if one.parent == chat.id]
         assert len(inner) == (2 if path else 0)
         for one in inner:
