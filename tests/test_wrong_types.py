@@ -1,4 +1,4 @@
-"""The library's doors, opened with things of the wrong kind: told in words, and nothing is half done."""
+"""The library's calls with values of the wrong type: IDs, and all that is stored, are refused in words."""
 
 from __future__ import annotations
 
@@ -34,12 +34,7 @@ nan: Any = float("nan")
 letters: Any = b"letters"
 
 DOORS: dict[str, Door] = {
-    "search": lambda runtime, chat, message: runtime.search(five),
-    "search limit": lambda runtime, chat, message: runtime.search("x", limit=-1),
     "list of somebody": lambda runtime, chat, message: runtime.conversations(user=nan),
-    "page": lambda runtime, chat, message: runtime.conversations(limit=wrong),
-    "before": lambda runtime, chat, message: runtime.conversations(before=five),
-    "since": lambda runtime, chat, message: runtime.spending(since=nan),
     "by": lambda runtime, chat, message: runtime.spending(five),
     "fork": lambda runtime, chat, message: runtime.fork(chat, wrong),
     "user": lambda runtime, chat, message: runtime.conversation(user=letters),
@@ -47,9 +42,7 @@ DOORS: dict[str, Door] = {
     "rename": lambda runtime, chat, message: _chat(runtime, chat, "rename", letters),
     "tags": lambda runtime, chat, message: _chat(runtime, chat, "label", tags=[5]),
     "one tag": lambda runtime, chat, message: _chat(runtime, chat, "label", tags="work"),
-    "pinned": lambda runtime, chat, message: _chat(runtime, chat, "label", pinned="yes"),
     "move_to": lambda runtime, chat, message: _chat(runtime, chat, "move_to", wrong),
-    "queue": lambda runtime, chat, message: _chat(runtime, chat, "send", "x", queue="no"),
     "parent": lambda runtime, chat, message: _chat(runtime, chat, "send", "x", parent=wrong),
     "disable": lambda runtime, chat, message: _chat(runtime, chat, "send", "x", disable=5),
     "client tools": lambda runtime, chat, message: _chat(runtime, chat, "send", "x", client_tools=["find"]),
@@ -57,10 +50,14 @@ DOORS: dict[str, Door] = {
     "text": lambda runtime, chat, message: _chat(runtime, chat, "send", [Text(five)]),
     "file name": lambda runtime, chat, message: runtime.send([File("text/plain", url="data:,x", name=five)]),
     "empty file": lambda runtime, chat, message: runtime.send([File("text/plain")]),
-    "edit": lambda runtime, chat, message: _chat(runtime, chat, "edit", message, "x", revert_files="no"),
+    "edit": lambda runtime, chat, message: _chat(runtime, chat, "edit", wrong, "x"),
+    "turn": lambda runtime, chat, message: runtime.turn(five).turn(),
+    "send": lambda runtime, chat, message: runtime.send("x", five),
+    "delete": lambda runtime, chat, message: runtime.delete(nan),
+    "revoke": lambda runtime, chat, message: runtime.revoke(wrong),
+    "answer": lambda runtime, chat, message: runtime.answer(five, reject()),
     "cancel": lambda runtime, chat, message: runtime.turn("x").cancel(wrong),
     "hunks": lambda runtime, chat, message: runtime.turn("x").arguments_for_hunks("x", five),
-    "deliver": lambda runtime, chat, message: runtime.turn("x").deliver("x", five),
 }
 
 
@@ -129,6 +126,7 @@ async def test_an_answer_that_could_not_be_read_again_is_refused(tmp_path: Path,
 @pytest.mark.parametrize(
     "result",
     [
+        five,
         ToolResult(five),
         ToolResult("x", title=five),
         ToolResult("x", value=wrong),
