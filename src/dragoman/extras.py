@@ -15,8 +15,6 @@ _EXTRAS = {  # package → its extra, and what needs it
     "mcp": ("mcp", "an MCP server"),
     "mcp_types": ("mcp", "an MCP server"),  # which the first versions of mcp had not
     "PIL": ("media", "making a picture smaller for its model"),
-    "espeakng_loader": ("speech", "local/espeak"),
-    "pocketsphinx": ("speech", "local/pocketsphinx"),
 }
 
 

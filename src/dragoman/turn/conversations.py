@@ -155,6 +155,7 @@ class ConversationHandle:
         """A new version of the answer that holds this call: the same up to it, made again with these
         arguments, or gone on from as if this had been its result. With `revert_files`, what it did to the
         workspace, and what was done since, is taken back before."""
+        check_ids(call=call)
         _, conversation, _ = await self._store.call(call)
         if conversation != self.id:
             raise NotFound("call", call)
