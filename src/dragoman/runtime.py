@@ -41,11 +41,12 @@ from dragoman.store.address import StoreFile, StoreServer
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
 from dragoman.telemetry.observer import Telemetry
+from dragoman.tools.builtin import grouped
 from dragoman.tools.permissions import concerns, is_known_later, parse_rule
 from dragoman.tools.review import ReviewPolicy
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
-from dragoman.tools.toolbox import Group, Source, Toolbox, grouped
+from dragoman.tools.toolbox import Group, Source, Toolbox
 from dragoman.turn.agent import Agent
 from dragoman.turn.commands import Commands
 from dragoman.turn.conversations import ConversationHandle

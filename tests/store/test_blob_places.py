@@ -14,6 +14,7 @@ from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, NotFound, StoreUnavailable
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File
+from dragoman.parameters import store_at
 from dragoman.store.address import StoreAddress, StoreFile, StoreServer
 from dragoman.store.blobs.blobs import Blobs, key_of
 from dragoman.store.blobs.fallback import FallbackBlobs
@@ -97,7 +98,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> StoreAddress:
 
 @asynccontextmanager
 async def opened(address: StoreAddress) -> AsyncIterator[Store]:
-    store = address.store()
+    store = store_at(address)
     await store.open()
     try:
         yield store

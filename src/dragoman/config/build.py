@@ -33,6 +33,8 @@ from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.builtin.formatters import with_formatters
 from dragoman.tools.builtin.media import media_group
 from dragoman.tools.custom import load_folder
+from dragoman.tools.mcp.servers import McpServer, read_servers
+from dragoman.tools.mcp.source import sources_of
 from dragoman.tools.permissions import parse_rule
 from dragoman.tools.skills import Skills
 from dragoman.tools.tool import Tool
@@ -44,7 +46,6 @@ from dragoman.workspace.states import SnapshotLimits
 
 if TYPE_CHECKING:
     from dragoman.providers.models import Models
-    from dragoman.tools.mcp.servers import McpServer
 
 DEFAULT_TOOLS = ("basics", "files", "shell", "web", "browser", "media")
 
@@ -310,8 +311,6 @@ def _mcp_sources(settings: Settings, workspace: Path) -> list[Source]:
     servers = servers_of(settings)
     if not servers:
         return []
-    from dragoman.tools.mcp.source import sources_of
-
     return [*sources_of(servers, workspace=workspace, check=lambda: _check_programs(settings))]
 
 
@@ -328,8 +327,6 @@ def _check_programs(settings: Settings) -> None:
 
 
 def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | None) -> dict[str, McpServer]:
-    from dragoman.tools.mcp.servers import read_servers
-
     path = settings.path(file) if file else None
     servers = read_servers(tables, path, settings.origins, settings.check_servers)
     # Each runs where the settings are, so that its words name the files that were trusted, wherever in the

@@ -12,25 +12,25 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from importlib.util import find_spec
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
 
 from dragoman.errors import ConfigError, DragomanError, EngineError, StoreUnavailable
 from dragoman.store.address import shown_address
 from dragoman.store.conversations import ListChange
+from dragoman.store.jobs import JobQueue
+from dragoman.store.postgres.bridge import run, wait
 from dragoman.store.postgres.faults import CONFLICTS, translate
+from dragoman.store.postgres.migrate import look, migrate
+from dragoman.store.postgres.session import OwnerSession
 from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase, Write
 from dragoman.store.sql.schema import SchemaState, refuse_missing
 from dragoman.store.sql.statements import statements
 
 if TYPE_CHECKING:
-    import asyncpg
-
-    from dragoman.store.jobs import JobQueue
     from dragoman.store.postgres.jobs import PostgresJobs
-    from dragoman.store.postgres.session import OwnerSession
 
 T = TypeVar("T")
 
@@ -85,15 +85,11 @@ class PostgresDatabase(SqlDatabase):
         raise AttributeError(name)
 
     async def open(self) -> None:
-        driver = _driver()
-        from dragoman.store.postgres.migrate import look, migrate
-        from dragoman.store.postgres.session import OwnerSession
-
         settings = self._settings()
         self._closed = False  # it may have been open before
         self._slow = asyncio.Semaphore(max(1, self._size // 2))
         try:
-            first = await driver.connect(self._url, server_settings=settings, timeout=15)
+            first = await asyncpg.connect(self._url, server_settings=settings, timeout=15)
             try:
                 if self._migrates:
                     await migrate(first, self.schema)
@@ -101,7 +97,7 @@ class PostgresDatabase(SqlDatabase):
                     refuse_missing(await look(first, self.schema))
             finally:
                 await first.close()
-            self._pool: asyncpg.Pool[Any] = await driver.create_pool(
+            self._pool: asyncpg.Pool[Any] = await asyncpg.create_pool(
                 self._url,
                 min_size=1,
                 max_size=self._size,
@@ -111,7 +107,7 @@ class PostgresDatabase(SqlDatabase):
                 reset=_leave_as_it_is,
             )
             self._session: OwnerSession = OwnerSession(
-                lambda: driver.connect(
+                lambda: asyncpg.connect(
                     self._url, server_settings=settings, timeout=15, command_timeout=self._lease / 4
                 ),
                 self._run,
@@ -123,34 +119,28 @@ class PostgresDatabase(SqlDatabase):
             except BaseException:
                 self._pool.terminate()
                 raise
-        except (OSError, driver.PostgresError, driver.InterfaceError, ValueError) as error:
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
             raise self._unopened(error) from None
         self._owner_name = self._session.name
 
     async def schema_state(self) -> SchemaState:
-        from dragoman.store.postgres.migrate import look
-
         state = await self._connected(look)
-        without_queue = _has_workers() and not await self._jobs().is_made()
+        without_queue = not await self._jobs().is_made()
         return replace(state, others=("the queue of turns",) if without_queue else ())
 
     async def migrate(self) -> None:
-        from dragoman.store.postgres.migrate import migrate
-
         await self._connected(migrate)
-        if _has_workers():
-            await self._jobs().migrate()
+        await self._jobs().migrate()
 
     async def _connected(self, work: Callable[[asyncpg.Connection[Any], str], Awaitable[T]]) -> T:
         """On a connection of its own."""
-        driver = _driver()
         try:
-            connection = await driver.connect(self._url, server_settings=self._settings(), timeout=15)
+            connection = await asyncpg.connect(self._url, server_settings=self._settings(), timeout=15)
             try:
                 return await work(connection, self.schema)
             finally:
                 await connection.close()
-        except (OSError, driver.PostgresError, driver.InterfaceError, ValueError) as error:
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
             raise self._unopened(error) from None
 
     def _settings(self) -> dict[str, str]:
@@ -195,7 +185,7 @@ class PostgresDatabase(SqlDatabase):
         return self._jobs()
 
     def _jobs(self) -> PostgresJobs:
-        from dragoman.store.postgres.jobs import PostgresJobs
+        from dragoman.store.postgres.jobs import PostgresJobs  # procrastinate takes long to import
 
         return PostgresJobs(self._url, self.schema, self._alone, migrates=self._migrates)
 
@@ -243,8 +233,6 @@ class PostgresDatabase(SqlDatabase):
 
     async def _attempt(self, operation: Operation[T]) -> T:
         """Again where another write was in the way: the operation sees what that one left."""
-        from dragoman.store.postgres.bridge import run
-
         for attempt in range(_ATTEMPTS):
             try:
                 async with self._connection() as connection, connection.transaction():
@@ -256,8 +244,6 @@ class PostgresDatabase(SqlDatabase):
         raise AssertionError
 
     async def _read(self, operation: Operation[T], *, slow: bool = False) -> T:
-        from dragoman.store.postgres.bridge import run
-
         async def read() -> T:
             async with self._connection() as connection:
                 return await run(operation, connection)
@@ -278,8 +264,6 @@ class PostgresDatabase(SqlDatabase):
             db.execute("COMMIT")
 
     def _give_way(self) -> None:
-        from dragoman.store.postgres.bridge import wait
-
         wait(asyncio.sleep(0))
 
     def _is_alive(self, db: SqlConnection, owner: str) -> bool:
@@ -325,8 +309,6 @@ class PostgresDatabase(SqlDatabase):
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Any]:
-        import asyncpg
-
         async with self._pool.acquire(timeout=30) as connection:
             try:
                 yield connection
@@ -345,23 +327,9 @@ class PostgresDatabase(SqlDatabase):
             raise fault from error
 
 
-def _driver() -> ModuleType:
-    try:
-        import asyncpg
-        import greenlet  # noqa: F401 - what the bridge stands on
-    except ImportError as error:
-        raise ConfigError("a store in PostgreSQL needs more: pip install 'dragoman[postgres]'") from error
-    module: ModuleType = asyncpg
-    return module
-
-
 async def _leave_as_it_is(connection: Any) -> None:
     """Nothing in here sets anything for longer than a transaction, and one that is open is rolled back before
     this: the driver's own reset would be a fourth of all statements."""
-
-
-def _has_workers() -> bool:
-    return find_spec("procrastinate") is not None
 
 
 def _give_up(written: asyncio.Future[Any]) -> None:

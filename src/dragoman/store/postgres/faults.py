@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import asyncpg
+
 from dragoman.errors import StoreUnavailable
 from dragoman.messages.boundary import half_a_character
 
@@ -28,8 +30,6 @@ CONFLICTS = ("40001", "40P01")  # two writes that cannot both be first: the late
 def translate(error: BaseException, name: str) -> BaseException:
     """StoreUnavailable for a fault of the server or of the way to it, BadRequest for what no text can hold;
     any other error as it is."""
-    import asyncpg
-
     if isinstance(error, UnicodeEncodeError) or isinstance(error.__cause__, UnicodeEncodeError):
         return half_a_character("a text")
     state: object = getattr(error, "sqlstate", None)
