@@ -9,7 +9,7 @@ from pathlib import Path
 from dragoman.errors import Fenced, StoreUnavailable
 from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
-from dragoman.store.questions import SignalKind
+from dragoman.store.turns import SignalKind
 
 from . import scene
 from .scene import refused

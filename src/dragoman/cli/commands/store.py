@@ -13,8 +13,7 @@ from dragoman.errors import BadRequest, ConfigError
 from dragoman.parameters import store_at
 from dragoman.store.address import StoreAddress, StoreFile, absolute_place, store_address
 from dragoman.store.sql.copying import copy_blobs, copy_store, refuse_running
-from dragoman.store.sql.database import SqlDatabase
-from dragoman.store.sql.schema import SchemaState
+from dragoman.store.sql.database import SchemaState, SqlDatabase
 from dragoman.store.store import Store
 
 

@@ -18,7 +18,7 @@ from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import Status
 
 from dragoman.errors import ConfigError, StoreUnavailable
-from dragoman.store.jobs import Work
+from dragoman.store.turns import Work
 
 _QUEUE = "turns"
 _URGENT = 10  # somebody waits for it

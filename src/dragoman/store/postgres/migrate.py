@@ -8,8 +8,7 @@ from typing import Any
 
 import asyncpg
 
-from dragoman.store.sql.schema import SchemaState, schema_state
-from dragoman.store.sql.statements import numbered
+from dragoman.store.sql.database import SchemaState, numbered, schema_state
 
 _VERSIONS = """
 CREATE TABLE IF NOT EXISTS schema_version (

@@ -17,8 +17,8 @@ from typing import Literal, TypeAlias
 from dragoman.background import Background
 from dragoman.errors import ConfigError, DragomanError, NotFound, StoreUnavailable
 from dragoman.messages.parts import CallState
-from dragoman.store.jobs import JobQueue, MemoryJobs, job_queue_of
 from dragoman.store.store import Started, TurnRow
+from dragoman.store.turns import JobQueue, MemoryJobs, job_queue_of
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.drivers.tasks import TaskDriver
 from dragoman.turn.facts import FACT, Fact, TurnStarted
