@@ -1,6 +1,6 @@
-"""Makes the Markdown reference of every setting from `tables.py`.
+"""Makes the Markdown reference of every setting from `config/tables.py`.
 
-`python -m dragoman.config.reference docs/configuration.md` writes it into the file, between the two marks.
+`python scripts/settings_reference.py docs/configuration.md` writes it into the file, between the two marks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dragoman.tools.builtin.formatters import SECONDS
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.workspace.states import DEFAULT_LIMITS
 
-BEGIN = "<!-- made by `python -m dragoman.config.reference`: change the code, not this -->"
+BEGIN = "<!-- made by `python scripts/settings_reference.py`: change the code, not this -->"
 END = "<!-- the reference ends -->"
 
 
@@ -281,6 +281,6 @@ _TRAITS = {
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python -m dragoman.config.reference FILE")
+        sys.exit("usage: python scripts/settings_reference.py FILE")
     page = Path(sys.argv[1])
     page.write_text(rewrite(page.read_text("utf-8")), "utf-8")
