@@ -21,7 +21,6 @@ EXTRAS = {
     "others": ("cryptography", "keyring", "genai_prices", "xllamacpp", "asyncpg", "psycopg", "procrastinate"),
     "rest": ("obstore", "opentelemetry", "greenlet"),
     "media": ("PIL",),
-    "speech": ("espeakng_loader", "pocketsphinx"),
 }
 PROGRAM = """
 from dragoman import ScriptedModel, SyncRuntime, run_sync, tool
@@ -112,9 +111,7 @@ for arguments in {tried!r}:
         {
             "server": ["serve", "--model", "scripted/demo", "--port", "0"],
             "mcp": ["mcp", "test", "files"],
-            "speech": ["run", "--model", "local/espeak", "Hello."],
         },
-        pytest.param({"speech": ["run", "--model", "local/pocketsphinx", "Hello."]}, marks=pytest.mark.long),
     ],
     ids=" ".join,
 )

@@ -55,16 +55,7 @@ ENGLISH: dict[str, str] = {
     "blob.unread": "blob {blob} is to be sent, but nobody has read it",
     "call.not_clients": "call {call} is run here, not by a client",
     "call.not_running": "call {call} does not run yet: it is {state}",
-    "catalog.espeak": (
-        "eSpeak NG speaks a hundred languages on this machine, with the voice of a robot: a last resort. "
-        "It needs dragoman[speech]."
-    ),
     "catalog.local": "This machine",
-    "catalog.pocketsphinx": (
-        "PocketSphinx hears English on this machine, and most words wrongly: a last resort. Phrases that "
-        "are written in the message, one a line, are all that it listens for then, and it hears those "
-        "well. It needs dragoman[speech]."
-    ),
     "catalog.smollm2": (
         "SmolLM2 has 135 million parameters and runs on this machine. It is here to show how tools are "
         "called: it sometimes picks the wrong one, and what it says by itself is often wrong."
@@ -276,7 +267,6 @@ ENGLISH: dict[str, str] = {
     "limit.tokens_a_day": "{count} tokens a day",
     "local.cut": "the answer was ended after {most} tokens: `max_tokens` sets another limit",
     "local.damaged": "{file} is not the file that came with Dragoman: install it again",
-    "local.ended": "the program on this machine ended before its answer did",
     "local.missing": "{file} is missing: install Dragoman again",
     "local.needs_package": "a local model needs xllamacpp: pip install xllamacpp",
     "local.no_adapter": "there is no adapter file {adapter}",
@@ -548,13 +538,8 @@ ENGLISH: dict[str, str] = {
     "skill.too_big": "it is too big: it has more than {kilobytes} kB",
     "skill.windows_name": "{name} is a name that Windows keeps for itself: take another",
     "sound.missing": "there is no sound to write down: attach a recording",
-    "sound.not_wav": (
-        "{file} is {media_type}, and {name} hears WAV files alone: convert it, or choose another model "
-        "that listens"
-    ),
     "sound.several": "{name} takes one recording at a time: send {count} messages",
     "speech.no_text": "there is no text to speak",
-    "speech.too_long": "this voice speaks {most:,} characters at a time: send it in pieces",
     "store.unavailable": "{what}: {hint}",
     "store.unreadable": "{noun} {id} cannot be read: {why}",
     "store.unreadable_part": "{detail}. Its conversation can be exported as it is stored, and deleted.",

@@ -14,9 +14,8 @@ _EXTRAS = {  # package → its extra, and what needs it
     "uvicorn": ("server", "the server"),
     "mcp": ("mcp", "an MCP server"),
     "mcp_types": ("mcp", "an MCP server"),  # which the first versions of mcp had not
+    "asyncpg": ("postgres", "a store in PostgreSQL"),
     "PIL": ("media", "making a picture smaller for its model"),
-    "espeakng_loader": ("speech", "local/espeak"),
-    "pocketsphinx": ("speech", "local/pocketsphinx"),
 }
 
 

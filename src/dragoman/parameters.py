@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from dragoman.errors import BadRequest, ConfigError, NotFound
+from dragoman.extras import require
 from dragoman.providers.compatible import NamedModel, OpenAICompatible
 from dragoman.sentences import sentence
 from dragoman.store.address import StoreFile, StoreServer, store_address
+from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Store
 from dragoman.tools.toolbox import Toolbox
 from dragoman.turn.agent import Agent
@@ -53,11 +55,19 @@ def missing_tools(agents: Iterable[Agent], toolbox: Toolbox) -> Iterator[str]:
 
 
 def store_at(place: str | Path | StoreFile | StoreServer | Store) -> Store:
+    """The store at an address, not yet open. ConfigError if its driver is not installed."""
     given: object = place
     if given is None or isinstance(given, int | float | bytes):
         raise ConfigError(f"a store is a file, such as chat.db, or a database, not {given!r}")
     address = store_address(place) if isinstance(place, str | Path) else place
-    return address.store() if isinstance(address, StoreFile | StoreServer) else address
+    if isinstance(address, StoreFile):
+        return SqliteStore(address.path, blobs=address.blobs, migrates=address.migrates)
+    if isinstance(address, StoreServer):
+        require("asyncpg")
+        from dragoman.store.postgres import PostgresStore  # its drivers come with an extra
+
+        return PostgresStore(address.url, blobs=address.blobs, migrates=address.migrates)
+    return address
 
 
 def models_for(

@@ -17,7 +17,7 @@ from dragoman.background import Background, to_its_end
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.conversation.window import Policy
 from dragoman.errors import ConfigError
-from dragoman.messages.ids import new_id
+from dragoman.messages.ids import check_ids, new_id
 from dragoman.messages.parts import File, Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
 from dragoman.messages.spending import Dimension, Spending, group
@@ -41,11 +41,12 @@ from dragoman.store.address import StoreFile, StoreServer
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
 from dragoman.telemetry.observer import Telemetry
+from dragoman.tools.builtin import grouped
 from dragoman.tools.permissions import concerns, is_known_later, parse_rule
 from dragoman.tools.review import ReviewPolicy
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
-from dragoman.tools.toolbox import Group, Source, Toolbox, grouped
+from dragoman.tools.toolbox import Group, Source, Toolbox
 from dragoman.turn.agent import Agent
 from dragoman.turn.commands import Commands
 from dragoman.turn.conversations import ConversationHandle
@@ -57,14 +58,12 @@ from dragoman.turn.handles import Engine, TurnHandle
 from dragoman.turn.layers import today_by
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.output import OutputType, output_of
-from dragoman.turn.panel import agents_group, exchange_agents
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.send import SendOptions
 from dragoman.turn.services import LaterDenials, MakeDeps, Services, no_later_denials
 from dragoman.turn.settings import ConversationOptions, as_json, changed
-from dragoman.turn.subagent import Subagents
+from dragoman.turn.subagent import Subagents, agents_group, exchange_agents
 from dragoman.turn.way_back import WayBack
-from dragoman.typed_arguments import typed_arguments
 from dragoman.workspace.states import SnapshotLimits
 from dragoman.workspace.workspaces import Workspace
 
@@ -75,7 +74,6 @@ _RETENTION = 3600.0  # seconds between looks for conversations that are to be de
 _CALLER = "given to the runtime"  # where rules come from that no file holds
 
 
-@typed_arguments
 class Runtime:
     """Holds conversations. Use it as `async with Runtime("chat.db", model=…, tools=[…]) as runtime:`.
 
@@ -290,6 +288,7 @@ class Runtime:
         self, id: str | None = None, *, user: str | None = None, **settings: Unpack[ConversationOptions]
     ) -> ConversationHandle:
         """The conversation of this id, or a new one. Settings: model, agent, mode, system, options, tools."""
+        check_ids(id=id, user=user)
         if id is None:
             conversation = self._new_conversation(user, settings)
             id = conversation.id
@@ -371,6 +370,7 @@ class Runtime:
         tag: str | None = None,
     ) -> list[Conversation]:
         """One page, the most recently used first. `before`: `updated` and `id` of the last one seen."""
+        check_ids(user=user)
         return await self.store.conversations(
             user=user, limit=limit, before=before, pinned=pinned, archived=archived, tag=tag
         )
@@ -383,15 +383,18 @@ class Runtime:
 
     async def spending(self, *by: Dimension, since: float = 0.0, user: str | None = None) -> list[Spending]:
         """What was used and what it cost since then, by `day`, `person`, `model`, `agent` or `tool`."""
+        check_ids(user=user)
         return group(await self.store.spending(float(since), user), by)
 
     async def search(self, query: str, *, user: str | None = None, limit: int = 20) -> list[Found]:
         """Where all these words are found: titles first, then the newest messages."""
+        check_ids(user=user)
         return await self.store.search(query, user=user, limit=limit)
 
     async def fork(self, conversation: str, message: str, *, own_folder: bool = False) -> ConversationHandle:
         """A new conversation that begins with the path to this message. With `own_folder` it works in a copy
         of the folder, as it was then, and both can write side by side."""
+        check_ids(conversation=conversation, message=message)
         id = await fork_conversation(
             self.services, self.way_back, conversation, message, own_folder=own_folder
         )
@@ -399,6 +402,7 @@ class Runtime:
 
     async def delete(self, conversation: str) -> None:
         """Everything said in it, and in those its calls opened. What runs there is cancelled first."""
+        check_ids(conversation=conversation)
         await delete_conversation(self._engine, conversation)
 
     async def _delete_old(self) -> None:
@@ -410,10 +414,12 @@ class Runtime:
 
     async def export(self, conversation: str) -> dict[str, JsonValue]:
         """Everything, as JSON that `import_conversation` takes."""
+        check_ids(conversation=conversation)
         return await export_conversation(self.store, conversation)
 
     async def export_markdown(self, conversation: str) -> str:
         """The path to the leaf, for reading, and what is queued."""
+        check_ids(conversation=conversation)
         info = await self.store.conversation(conversation)
         queued = [one.message for one in await self.store.queued(conversation=conversation)]
         messages, _ = await self.store.messages(conversation)
@@ -423,6 +429,7 @@ class Runtime:
         self, data: Mapping[str, JsonValue], *, user: str | None = None
     ) -> ConversationHandle:
         """A copy, under new ids, of what `export` gave."""
+        check_ids(user=user)
         id = await import_conversation(self.store, data, user=user, now=self.services.clock())
         return ConversationHandle(id, self._engine)
 
@@ -433,6 +440,7 @@ class Runtime:
         return TurnHandle(id, self._engine, output_of(output_type))
 
     async def answer(self, question: str, answer: Answer) -> Question:
+        check_ids(question=question)
         return await self.commands.answer(question, answer)
 
     async def questions(self) -> list[Question]:
@@ -441,7 +449,9 @@ class Runtime:
 
     async def grants(self, *, user: str | None = None) -> list[Grant]:
         """What people allowed by their answers, and has not been revoked."""
+        check_ids(user=user)
         return await self.store.grants(user=user)
 
     async def revoke(self, grant: str) -> None:
+        check_ids(grant=grant)
         await self.store.revoke(grant)

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.config.build import find_errors, store_of
-from dragoman.config.durations import parse_duration
-from dragoman.config.lines import line_of
-from dragoman.config.settings import Settings, find_files, load, schema
+from dragoman.config.settings import Settings, find_files, line_of, load, schema
+from dragoman.config.tables import parse_duration
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import load_catalog
 from dragoman.store.address import StoreServer

@@ -8,6 +8,7 @@ import sys
 from asyncio.subprocess import PIPE
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ NEEDS_SPEECH = pytest.mark.skipif(not HAS_SPEECH, reason="eSpeak NG or PocketSph
 async def ask_child(body: dict[str, Any]) -> list[dict[str, Any]]:
     """The frames with which the program answers."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "dragoman.providers.local.speech_child", stdin=PIPE, stdout=PIPE
+        sys.executable, Path(__file__).with_name("speech_child.py"), stdin=PIPE, stdout=PIPE
     )
     out, _ = await process.communicate(to_json(body))
     return [from_json(line) for line in out.splitlines()]

@@ -22,8 +22,7 @@ from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.builtin.read_output import read_output
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
-from dragoman.turn.panel import agents_group
-from dragoman.turn.subagent import Subagents
+from dragoman.turn.subagent import Subagents, agents_group
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add
 from tests.server.site import served
@@ -36,8 +35,8 @@ TOOLS = ROOT / "web/src/i18n/zh/tools.ts"
 # Who reads these has no page, or another one: the terminal, clients of other protocols, programs, collectors.
 ELSEWHERE = (
     *("cli", "server/protocols", "server/mcp", "server/routes/prometheus.py", "telemetry"),
-    *("sync", "testing", "replay.py", "typed_arguments.py", "providers/compatible.py", "wire/scripted.py"),
-    *("store/conformance", "store/sql/copying.py", "store/sql/people.py"),
+    *("sync", "testing", "replay.py", "messages/ids.py", "providers/compatible.py", "wire/scripted.py"),
+    *("store/sql/copying.py", "store/sql/people.py"),
 )
 # Of what is wrong with the configuration, the page shows what is set up in it, and what keeps a model from
 # answering. The rest is said where the program starts.

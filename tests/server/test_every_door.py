@@ -18,12 +18,12 @@ import pytest
 from pydantic import BaseModel
 
 from dragoman import Plugin, Runtime, client_tool, tool
+from dragoman.messages.fold import Appending
 from dragoman.messages.questions import Rule
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from dragoman.tools.mcp.source import McpSource
-from dragoman.turn.plugin import Appending
 from dragoman.turn.view import TurnView
 from tests.loopback import Body, Reply, call_piece, delta, loopback, stream
 from tests.patience import PATIENCE

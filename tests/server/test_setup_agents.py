@@ -35,7 +35,6 @@ async def test_an_agent_is_written_changed_and_removed(folder: Folder) -> None:
         groups = {one["name"]: one for one in (await site.get("/api/tools"))["groups"]}
         offered = {tool["name"]: tool["description"] for tool in groups["agents"]["tools"]}
         assert "- reader: Reads." in offered["task"]
-        assert "ask_agents" in offered  # there are two now
     folder.file.write_text(folder.file.read_text() + "[agents.reader.limits]\nmax_rounds = 3\n")
     async with set_up(folder) as site:
         assert site.runtime.services.agents["reader"].limits.max_rounds == 3

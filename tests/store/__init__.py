@@ -1,3 +1,3 @@
 import pytest
 
-pytest.register_assert_rewrite("dragoman.store.conformance")  # so that a failure there says what was unequal
+pytest.register_assert_rewrite("tests.store.conformance")  # so that a failure there says what was unequal

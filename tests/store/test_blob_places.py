@@ -14,21 +14,21 @@ from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, NotFound, StoreUnavailable
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File
+from dragoman.parameters import store_at
 from dragoman.store.address import StoreAddress, StoreFile, StoreServer
-from dragoman.store.blobs.blobs import Blobs, key_of
-from dragoman.store.blobs.fallback import FallbackBlobs
+from dragoman.store.blobs.blobs import Blobs, FallbackBlobs, key_of
 from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.blobs.objects import ObjectBlobs
 from dragoman.store.blobs.place import check_place, named_blobs, shown_place
-from dragoman.store.conformance import BlobConformance
 from dragoman.store.postgres import PostgresStore
-from dragoman.store.postgres.blobs import TableBlobs
-from dragoman.store.sql.retention import SqlRetention
+from dragoman.store.postgres.store import TableBlobs
+from dragoman.store.sql.deletion import SqlRetention
 from dragoman.store.store import Store
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import program
 from tests.postgres import Server, schema_of
 from tests.server.site import serving
+from tests.store.conformance import BlobConformance
 from tests.store.object_server import BUCKET, ObjectServer, refuses
 
 pytestmark = pytest.mark.slow
@@ -97,7 +97,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> StoreAddress:
 
 @asynccontextmanager
 async def opened(address: StoreAddress) -> AsyncIterator[Store]:
-    store = address.store()
+    store = store_at(address)
     await store.open()
     try:
         yield store

@@ -13,12 +13,11 @@ from dragoman.conversation.tree import Conversation
 from dragoman.errors import NotFound, StoreUnavailable, Unreadable
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File
-from dragoman.store.blobs.blobs import Blobs
-from dragoman.store.blobs.cache import CachedBlobs
+from dragoman.store.blobs.blobs import Blobs, CachedBlobs
 from dragoman.store.blobs.folder import FolderBlobs
-from dragoman.store.conformance import BlobConformance
 from dragoman.store.sqlite import SqliteStore
 from tests.patience import eventually
+from tests.store.conformance import BlobConformance
 
 
 class TestFolder(BlobConformance):

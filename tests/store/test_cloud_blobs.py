@@ -13,10 +13,10 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import File
 from dragoman.store.blobs.blobs import Blobs
 from dragoman.store.blobs.objects import ObjectBlobs
-from dragoman.store.conformance import BlobConformance
-from dragoman.store.conformance.blobs import all_of
 from dragoman.store.sqlite import SqliteStore
 from tests.store.cloud_servers import KEY, TOKEN, AzureServer, GoogleServer
+from tests.store.conformance import BlobConformance
+from tests.store.conformance.blobs import all_of
 from tests.store.object_server import BUCKET, ObjectServer, object_server, refuses
 
 HOUR, DAY = 3600.0, 24 * 3600.0

@@ -10,7 +10,7 @@ from dragoman import Runtime, ScriptedModel, allow_once, tool
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest
 from dragoman.messages.parts import File, Text
-from dragoman.store.address import store_address
+from dragoman.parameters import store_at
 from dragoman.store.sql.copying import copy_store
 from dragoman.store.sql.database import SqlDatabase
 from dragoman.store.sqlite import SqliteStore
@@ -47,7 +47,7 @@ async def fill(place: Path) -> tuple[str, str]:
 
 
 async def copied(source: str | Path, target: str | Path) -> list[str]:
-    stores = [store_address(place).store() for place in (source, target)]
+    stores = [store_at(place) for place in (source, target)]
     for store in stores:
         await store.open()
     try:

@@ -13,9 +13,9 @@ import pytest
 from dragoman.errors import ConfigError, NotFound, StoreUnavailable, Unreadable
 from dragoman.store.blobs.blobs import Blobs, key_of
 from dragoman.store.blobs.objects import ObjectBlobs
-from dragoman.store.conformance import BlobConformance
-from dragoman.store.conformance.blobs import all_of, keys_in
 from tests.patience import PATIENCE
+from tests.store.conformance import BlobConformance
+from tests.store.conformance.blobs import all_of, keys_in
 from tests.store.object_server import (
     ACCESS,
     BUCKET,

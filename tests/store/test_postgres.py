@@ -18,13 +18,13 @@ from dragoman import Runtime, ScriptedModel, tool
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.store.address import StoreServer, store_address
-from dragoman.store.conformance import Noun, StoreConformance, scene
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.store import Store, StoredEvent
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import program
 from tests.patience import PATIENCE
 from tests.postgres import Server, programs, schema_of, served
+from tests.store.conformance import Noun, StoreConformance, scene
 
 pytestmark = pytest.mark.slow
 

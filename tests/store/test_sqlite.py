@@ -21,14 +21,14 @@ from dragoman.errors import ConfigError, EngineError, Unreadable
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Error, Text
 from dragoman.messages.spending import Spending
-from dragoman.store.conformance import Noun, StoreConformance, scene
-from dragoman.store.conformance.search import SearchConformance
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.queries import migrations
 from dragoman.store.store import Change, Found, Start, Store
 from tests.fork_server import python
 from tests.patience import PATIENCE
 from tests.runtimes import with_tables
+from tests.store.conformance import Noun, StoreConformance, scene
+from tests.store.conformance.search import SearchConformance
 
 DAMAGE: dict[Noun, str] = {
     "conversation": "UPDATE conversations SET settings = '{\"mode\": ' WHERE id = ?",

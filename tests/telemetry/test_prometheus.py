@@ -8,9 +8,7 @@ import pytest
 
 from dragoman.server.app import server
 from dragoman.server.auth import Auth, key_hash
-from dragoman.telemetry.measures import COST, TOKENS
-from dragoman.telemetry.prometheus import prometheus_text
-from dragoman.telemetry.registry import Registry
+from dragoman.telemetry.registry import COST, TOKENS, Registry, prometheus_text
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, runtime_with
 from tests.server.site import listening, served

@@ -20,7 +20,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.messages.request import Request
 from dragoman.server.app import api, everybody_is_local
-from dragoman.telemetry.content import Contents
+from dragoman.telemetry.spans import Contents
 from dragoman.wire.scripted import Line, calls, says
 from tests.loopback import Answer, loopback
 from tests.runtimes import runtime_with

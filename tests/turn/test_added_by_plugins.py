@@ -10,10 +10,11 @@ from pydantic import JsonValue
 
 from dragoman import BadRequest, ConfigError, Plugin, Runtime, ScriptedModel, TurnView, tool
 from dragoman.messages.events import Event
+from dragoman.messages.fold import Appending
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Text
 from dragoman.messages.request import Request
-from dragoman.turn.plugin import Appender, Appending
+from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import calls, fails, says
 from tests.runtimes import events_of, model_of, only_call, play, runtime_with
 

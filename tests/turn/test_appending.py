@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from dragoman import Plugin, Runtime, TurnView, tool
+from dragoman.messages.fold import Appending
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Text
-from dragoman.turn.plugin import Appender, Appending
+from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import add, calls_of, only_call, play, runtime_with

@@ -13,9 +13,9 @@ from dragoman import Agent, Runtime, ScriptedModel, ToolContext, allow_once, rep
 from dragoman.errors import ConfigError
 from dragoman.messages.events import Event
 from dragoman.messages.request import Request
-from dragoman.store.jobs import MemoryJobs
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.sqlite import SqliteStore
+from dragoman.store.turns import MemoryJobs
 from dragoman.turn.drivers.jobs import JobDriver, TurnLimits
 from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import calls, says

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from dragoman import Plugin, ProviderError, Runtime, ToolContext, TurnView, tool
 from dragoman.messages.events import Event, StepRetry, TextDelta
+from dragoman.messages.fold import Appending
 from dragoman.messages.parts import CallState, Text
 from dragoman.messages.request import LostReply, Request, RequestMessage
 from dragoman.messages.spending import Spending
@@ -22,7 +23,6 @@ from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from dragoman.providers.served import ServedModel
 from dragoman.turn.handles import TurnHandle
-from dragoman.turn.plugin import Appending
 from dragoman.wire.collect import collect_reply
 from dragoman.wire.http import HttpClient
 from dragoman.wire.scripted import calls, says

@@ -78,7 +78,7 @@ describe("the words", () => {
 
 describe("before it is sent (M2)", () => {
   const model = (name: string, type: Model["type"], modalities: string[], ready = true): Model =>
-    ({ name, title: name, provider: "", type, modalities, ready, context: null, tools: null, note: null, missing: null, price: null, unit_prices: {}, last_resort: false }) as Model;
+    ({ name, title: name, provider: "", type, modalities, ready, context: null, tools: null, note: null, missing: null, price: null, unit_prices: {} }) as Model;
   const [CHAT, SEES, DRAWS, CHANGES, HEARS, SPEAKS] = [
     model("chat", "chat", ["text"]),
     model("sees", "chat", ["text", "image"]),

@@ -101,7 +101,7 @@ describe("what was decided", () => {
 });
 
 describe("a model", () => {
-  const model = (name: string, more: object = {}) => ({ name, title: name.split("/")[1] ?? name, provider: "P", modalities: ["text"], ready: true, missing: null, note: null, context: null, tools: null, price: null, type: "chat" as const, unit_prices: {}, last_resort: false, ...more });
+  const model = (name: string, more: object = {}) => ({ name, title: name.split("/")[1] ?? name, provider: "P", modalities: ["text"], ready: true, missing: null, note: null, context: null, tools: null, price: null, type: "chat" as const, unit_prices: {}, ...more });
   const models = [model("p/alpha"), model("p/beta", { ready: false, missing: "no key" })];
   const providers = [{ name: "p", title: "P", ready: true, missing: null, local: false }, { name: "q", title: "Q", ready: false, missing: "no key", local: false }];
 

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config.catalog import catalog_from
-from dragoman.config.durations import parse_duration
-from dragoman.config.formatters import formatters_of
 from dragoman.config.idle_rules import check_misspelled, find_idle_rules
 from dragoman.config.later_denials import LaterDenials
-from dragoman.config.plugins import load_plugins
+from dragoman.config.plugins import formatters_of, load_plugins
 from dragoman.config.project_prompt import ProjectPrompt, project_prompt
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
-from dragoman.config.tables import AgentTable
+from dragoman.config.tables import AgentTable, parse_duration
 from dragoman.config.trust.contents import CODE, expand, inspect_paths, inspect_project
 from dragoman.config.workspaces import workspace_of, workspaces_of
 from dragoman.errors import ConfigError, NotFound
@@ -33,6 +31,8 @@ from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.builtin.formatters import with_formatters
 from dragoman.tools.builtin.media import media_group
 from dragoman.tools.custom import load_folder
+from dragoman.tools.mcp.servers import McpServer, read_servers
+from dragoman.tools.mcp.source import sources_of
 from dragoman.tools.permissions import parse_rule
 from dragoman.tools.skills import Skills
 from dragoman.tools.tool import Tool
@@ -44,7 +44,6 @@ from dragoman.workspace.states import SnapshotLimits
 
 if TYPE_CHECKING:
     from dragoman.providers.models import Models
-    from dragoman.tools.mcp.servers import McpServer
 
 DEFAULT_TOOLS = ("basics", "files", "shell", "web", "browser", "media")
 
@@ -310,8 +309,6 @@ def _mcp_sources(settings: Settings, workspace: Path) -> list[Source]:
     servers = servers_of(settings)
     if not servers:
         return []
-    from dragoman.tools.mcp.source import sources_of
-
     return [*sources_of(servers, workspace=workspace, check=lambda: _check_programs(settings))]
 
 
@@ -328,8 +325,6 @@ def _check_programs(settings: Settings) -> None:
 
 
 def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | None) -> dict[str, McpServer]:
-    from dragoman.tools.mcp.servers import read_servers
-
     path = settings.path(file) if file else None
     servers = read_servers(tables, path, settings.origins, settings.check_servers)
     # Each runs where the settings are, so that its words name the files that were trusted, wherever in the

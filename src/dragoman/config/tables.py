@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import (
     Annotated,
     Literal,
@@ -12,12 +13,43 @@ from typing import (
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, with_config
 from typing_extensions import TypedDict
 
-from dragoman.config.durations import parse_duration
 from dragoman.errors import ConfigError
 from dragoman.providers.tables import ProviderTable, TraitsTable, Variable
 from dragoman.store.blobs.place import check_place
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.web_address import parse_path, web_address
+
+# ── durations ─────────────────────────────────────────────────────────────────────────────────────
+# Lengths of time as people write them: `90 days`, `12w`, `36 hours`.
+
+
+_SECONDS = {"h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600, "y": 365 * 24 * 3600}
+_WORDS = {
+    "h": "h",
+    "hour": "h",
+    "hours": "h",
+    "d": "d",
+    "day": "d",
+    "days": "d",
+    "w": "w",
+    "week": "w",
+    "weeks": "w",
+    "y": "y",
+    "year": "y",
+    "years": "y",
+}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds. ValueError, in words, where it is none: a month has no length, and a number alone no unit."""
+    found = re.fullmatch(r"\s*(\d{1,6})\s*([a-z]+)\s*", text, re.IGNORECASE)
+    unit = _WORDS.get(found[2].lower()) if found else None
+    if found is None or unit is None or not int(found[1]):
+        raise ValueError(
+            "a length of time is a number and hours, days, weeks or years, such as '90 days' or 90d"
+        )
+    return float(int(found[1]) * _SECONDS[unit])
+
 
 ReviewWord: TypeAlias = Literal["never", "on_error", "always"]
 ModeWord: TypeAlias = Literal["auto", "ask", "manual", "off"]

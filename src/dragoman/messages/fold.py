@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import JsonValue
@@ -293,3 +293,29 @@ def fold(events: Iterable[e.Event], conversation: str = "", turn: str = "") -> l
                     current.apply(event)
     messages = (draft.message if isinstance(draft, Draft) else draft for draft in drafts.values())
     return [message for message in messages if message.parts]
+
+
+@dataclass(slots=True)
+class Appending:
+    """A message that is about to be added. Replace `message` to change it."""
+
+    message: Message
+    prevented: bool = False
+    placed: list[Message] = field(default_factory=list)
+    id: str = ""  # the one it had before anybody changed it
+
+    def __post_init__(self) -> None:
+        self.id = self.id or self.message.id
+
+    def prevent(self) -> None:
+        """Do not add it. A plugin that wants it elsewhere calls `place`."""
+        self.prevented = True
+
+    def place(self, message: Message) -> None:
+        """Add this one, with whatever parent it has, in its stead."""
+        self.placed.append(message)
+
+    @property
+    def added(self) -> list[Message]:
+        """What the plugins leave to be added."""
+        return self.placed if self.prevented else [self.message]

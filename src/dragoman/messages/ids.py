@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import secrets
 
+from dragoman.errors import BadRequest
+
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u
 
 
@@ -17,6 +19,13 @@ def derived_id(noun: str, *origin: object) -> str:
     """The same id for the same origin: what is done again after a crash gets the name it had."""
     digest = hashlib.sha256("\0".join(map(str, origin)).encode("utf-8", "surrogatepass")).digest()
     return f"{noun}_{_spell(digest[:10])}"
+
+
+def check_ids(**given: object) -> None:
+    """BadRequest if an ID, or a user, is not a string. SQLite binds NaN as NULL, which means every user."""
+    for name, value in given.items():
+        if value is not None and not isinstance(value, str):
+            raise BadRequest(f"{name} must be a string, not {value!r:.80}.")
 
 
 def _spell(data: bytes) -> str:

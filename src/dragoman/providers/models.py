@@ -32,7 +32,6 @@ from dragoman.providers.lessons import Lessons
 from dragoman.providers.listed_types import ListedTypes
 from dragoman.providers.local.box import PROVIDER, local_model, server_of
 from dragoman.providers.local.server import LlamaServer
-from dragoman.providers.local.speech import speech_model
 from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
@@ -184,16 +183,9 @@ class Models:
             typed = [model for model, traits in models.items() if _does(traits, type)]
             if typed and self._is_reached(provider):
                 for model in typed:
-                    if model in provider.own:
-                        own.append(f"{provider.name}/{model}")
-                    elif not self.is_last_resort(provider, model):
-                        others.append(f"{provider.name}/{model}")
+                    (own if model in provider.own else others).append(f"{provider.name}/{model}")
         listed = [name for name, one in self._types.items() if one == type]
         return list(dict.fromkeys((*own, *others, *listed)))
-
-    def is_last_resort(self, provider: Provider, model: str) -> bool:
-        """Whether it does its work so poorly that it is chosen by nobody but a person, or their settings."""
-        return provider.name == PROVIDER and model in speech_model and model not in provider.own
 
     def _is_reached(self, provider: Provider) -> bool:
         """Whether its models can be asked, as far as that is known without opening a keyring for it."""
@@ -261,9 +253,7 @@ class Models:
             remembered = self._learned[base].recall(self._lessons.of(base, host))
         learned = self._learned[base]
         answering: Model
-        if provider.name == PROVIDER and model in speech_model:
-            answering = speech_model[model](base, self._attachments)
-        elif provider.name == PROVIDER:
+        if provider.name == PROVIDER:
             answering = local_model(
                 self._server(model, traits),
                 self.client,

@@ -89,7 +89,7 @@ class TraitsTable(TypedDict, total=False):
     spills: Annotated[str, _dialect_or(NONE, ASK)]
     reasoning: ReasoningStyle
     file: str  # the GGUF file of a local model
-    adapter: str  # the GGUF file of an adapter for it, made by `training/`
+    adapter: str  # the GGUF file of an adapter for it, made by `extras/training/`
     note: Worded  # what a person should know before they trust it
     prompt: str  # of every request, after the general system prompt
     options: dict[str, JsonValue]  # of every request, under those of the conversation

@@ -20,8 +20,8 @@ from dragoman.server.protocols.turn_readers import TurnReaders
 from dragoman.server.publisher import Publisher
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import Begun, CurrentModel
-from dragoman.store.access import may_see
 from dragoman.store.store import Queued, SendKey, TurnRow
+from dragoman.store.transfer import may_see
 from dragoman.turn.send import send_key
 
 Who: TypeAlias = Callable[[Request], Awaitable[str | None]]

@@ -249,7 +249,6 @@ class ModelView(Spoken):
     price: Price | None = None  # dollars for a million tokens; None where it is not known
     type: ModelType = "chat"  # what it does
     unit_prices: dict[str, float] = field(default_factory=dict)  # for an image, a minute, million_characters
-    last_resort: bool = False  # so poor that nothing uses it unless somebody names it
     said: SaidFields = field(default=None, compare=False)
 
 

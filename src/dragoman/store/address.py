@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 from dragoman.errors import ConfigError
 from dragoman.store.blobs.place import named_blobs
-from dragoman.store.store import Store
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)  # two letters at least: C: is a drive
 _POSTGRES = ("postgresql", "postgres")
@@ -44,11 +43,6 @@ class StoreFile:
         """Where attachments go, for a person."""
         return self.blobs if self.blobs not in (None, "folder") else f"{self.folder(self.path)}/blobs"
 
-    def store(self) -> Store:
-        from dragoman.store.sqlite import SqliteStore
-
-        return SqliteStore(self.path, blobs=self.blobs, migrates=self.migrates)
-
 
 @dataclass(slots=True, frozen=True)
 class StoreServer:
@@ -76,11 +70,6 @@ class StoreServer:
     @property
     def shown_blobs(self) -> str:
         return self.blobs if self.blobs not in (None, "database") else "in the database"
-
-    def store(self) -> Store:
-        from dragoman.store.postgres import PostgresStore
-
-        return PostgresStore(self.url, blobs=self.blobs, migrates=self.migrates)
 
 
 def shown_address(url: str) -> str:

@@ -1,7 +1,7 @@
 """The store: everything that outlives a process, as one protocol made of small ones.
 
 It keeps three promises. What one call writes is written whole or not at all. Of two owners of a turn, only
-the newer can write. What it has returned from is on disk. `store/conformance` tests any implementation.
+the newer can write. What it has returned from is on disk. `tests/store/conformance` tests any implementation.
 """
 
 from __future__ import annotations
@@ -10,17 +10,22 @@ from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from dragoman.messages.provider_files import ProviderFile
+from dragoman.messages.spending import Spending
 from dragoman.store.conversations import Busy, ConversationStore, Found, ListChange, MessageStore
-from dragoman.store.people import PeopleStore, Person
-from dragoman.store.provider_files import ProviderFileStore
-from dragoman.store.questions import GrantStore, QuestionStore, Signal, SignalKind, Signalled, SignalStore
 from dragoman.store.turns import (
     Change,
     EventStore,
+    GrantStore,
+    QuestionStore,
     Queued,
     QueueStore,
     SendKey,
     SentBefore,
+    Signal,
+    SignalKind,
+    Signalled,
+    SignalStore,
     Start,
     Started,
     StoredEvent,
@@ -28,6 +33,76 @@ from dragoman.store.turns import (
     TurnStore,
     Unread,
 )
+
+# ── people ────────────────────────────────────────────────────────────────────────────────────────
+# What a store knows of people: their keys, their prompts, what they spent, which tools they pinned.
+
+
+@dataclass(slots=True, frozen=True)
+class Person:
+    """Somebody who may use a server."""
+
+    name: str
+    created: float
+
+
+class PeopleStore(Protocol):
+    """People who may use a server, and what belongs to one of them."""
+
+    async def add_person(self, name: str, key: str, created: float) -> None:
+        """`key` is a hash: the key itself is nowhere."""
+
+    async def person_with_key(self, key: str) -> str | None: ...
+
+    async def key_of(self, person: str) -> str | None:
+        """The hash of their key, as long as they may come in."""
+
+    async def end_session(self, id: str, expires: float, now: float) -> None:
+        """A sign-in is void from now on, at every node. It is remembered until its cookie expires."""
+
+    async def is_session_ended(self, id: str) -> bool: ...
+
+    async def people(self) -> list[Person]: ...
+
+    async def remove_person(self, name: str) -> None: ...
+
+    async def prompts(self, user: str) -> dict[str, str]:
+        """A person's own texts, by name."""
+
+    async def set_prompt(self, user: str, name: str, text: str) -> None: ...
+
+    async def remove_prompt(self, user: str, name: str) -> None: ...
+
+    async def pin(self, user: str, tool: str) -> str | None:
+        """The fingerprint of a foreign tool's definition when this person last let it run."""
+
+    async def set_pin(self, user: str, tool: str, fingerprint: str) -> None: ...
+
+    async def spending(self, since: float = 0.0, user: str | None = None) -> list[Spending]:
+        """What was answered, and which tools were called, since then, by one person or by all: by day,
+        person, model and agent, or tool. Of what was deleted, by whole days."""
+
+
+# ── files at providers ────────────────────────────────────────────────────────────────────────────
+# What a store knows of files that lie at providers.
+
+
+class ProviderFileStore(Protocol):
+    """Blobs that were uploaded: no process uploads one again, and what nobody needs is deleted there."""
+
+    async def add_provider_file(self, file: ProviderFile, now: float) -> ProviderFile:
+        """Remember it, and return the one that counts: of several uploads of a blob, the first that a store
+        was told of, whatever the clocks of those say who tell it."""
+
+    async def provider_file(self, account: str, blob: str, now: float) -> ProviderFile | None:
+        """Of several, which were uploaded at the same time, the first. None where it has expired."""
+
+    async def forget_provider_file(self, file: ProviderFile) -> None:
+        """It is not there any more."""
+
+    async def unwanted_provider_files(self, now: float) -> list[ProviderFile]:
+        """Some of those that are still there, and no conversation mentions any more."""
+
 
 __all__ = [
     "AttachmentStore",

@@ -6,15 +6,103 @@ The store knows nothing of what facts and events mean: they come as JSON text an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from heapq import heappop, heappush
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, ToolCall, ToolResult
-from dragoman.messages.questions import Question
+from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.messages.usage import Usage
+
+# ── questions and signals ─────────────────────────────────────────────────────────────────────────
+# What a store does with questions to a person, with signals to a turn and with grants.
+
+
+SignalKind: TypeAlias = Literal[
+    "answer",  # a question was answered
+    "result",  # a client delivers what its tool gave
+    "steer",  # a person says something while the turn runs
+    "cancel",
+    "follow",  # another process wants to read the turn's events while it runs
+]
+
+
+@dataclass(slots=True, frozen=True)
+class Signal:
+    """Something that came in for a turn from outside and is not yet among its facts."""
+
+    seq: int
+    kind: SignalKind
+    body: dict[str, JsonValue]
+
+
+@dataclass(slots=True, frozen=True)
+class Signalled:
+    """A turn for which signals wait to be read, up to the number `newest`."""
+
+    turn: str
+    newest: int
+    only_followed: bool  # nothing came in that would move it
+
+
+class QuestionStore(Protocol):
+    """Questions: written with a turn's facts, answered once. One that cannot be read is in no list."""
+
+    async def question(self, id: str) -> Question:
+        """May be Unreadable."""
+
+    async def conversation_of_question(self, id: str) -> str:
+        """Where it is asked, also where nothing else of it can be read."""
+
+    async def questions(self, *, conversation: str | None = None, user: str | None = None) -> list[Question]:
+        """The open ones, oldest first."""
+
+    async def questions_of(self, turn: str) -> list[Question]:
+        """The open and the settled ones, oldest first."""
+
+    async def answer(self, question: str, answer: Answer, grants: Sequence[Grant] = ()) -> Question:
+        """Settle a question, once, with what it grants, and post the answer to its turn. AlreadyAnswered also
+        where somebody has cancelled the turn, which may not have heard of that yet."""
+
+
+class SignalStore(Protocol):
+    """Signals: posted by anybody, read by the turn's owner, who strikes them off with a fact."""
+
+    async def post(self, turn: str, kind: SignalKind, body: dict[str, JsonValue]) -> bool:
+        """Put a signal where the turn's owner finds it. False where the turn takes none of this kind.
+
+        A `follow` is there once, however often it is posted, and stays until the turn ends. A `result` is
+        taken once, and not after a cancel: AlreadyAnswered.
+        """
+
+    async def signals(self, turn: str) -> list[Signal]:
+        """Those not yet struck off, oldest first, without any that cannot be read."""
+
+    async def withdraw_steering(self, turn: str, signal: int) -> bool:
+        """Take a steering message back. False where it has been struck off, or was never there."""
+
+    async def turns_with_signals(self, *, own: Collection[str] | None = None) -> list[Signalled]:
+        """Of those that are only asked to be followed, `own` alone, if it is named: every turn that somebody
+        watches is one of them, and none but its owner need know."""
+
+
+class GrantStore(Protocol):
+    """Rules that people gave, most of them by an answer."""
+
+    async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
+        """Those that hold in a conversation, with what is denied in the one whose call opened it; or all of
+        a user's; or all."""
+
+    async def add_grant(self, grant: Grant) -> None:
+        """One that a person gave without being asked."""
+
+    async def revoke(self, grant: str) -> None: ...
 
 
 @dataclass(slots=True, frozen=True)
@@ -247,3 +335,100 @@ class EventStore(Protocol):
         """Until another process may have put some, and no longer than this."""
 
     async def drop_events(self, turn: str) -> None: ...
+
+
+# ── the queue of turns ────────────────────────────────────────────────────────────────────────────
+# A queue of turns that wait for somebody to run them, and the one for a single process.
+
+
+Work: TypeAlias = Callable[[str], Awaitable[None]]
+
+
+class JobQueue(Protocol):
+    """Hands turns out to whoever works, each to one at a time.
+
+    It may forget, and may hand out what is over: whoever takes a turn claims it in the store, and turns that
+    nobody runs are put here again.
+    """
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def put(self, turn: str, *, urgent: bool = False, delay: float = 0.0) -> None:
+        """Let somebody run it, in so many seconds, before those that are not urgent. Nothing happens where
+        it waits here already: to be run now, or later, each for itself."""
+
+    async def work(self, run: Work, *, places: int) -> None:
+        """Run what is handed out, so many at once, until this is cancelled: what runs then goes on."""
+
+    async def waiting(self) -> tuple[int, float]:
+        """How many turns wait here for a worker, and for how many seconds the first of them has."""
+
+    def alone(self) -> AbstractAsyncContextManager[None]:
+        """Nobody else, in any process, is in here at the same time."""
+
+
+def job_queue_of(store: object) -> Callable[[], JobQueue] | None:
+    """Makes the queue that every process of this store sees; None where the store has none."""
+    return getattr(store, "job_queue", None)
+
+
+class MemoryJobs:
+    """Implements `JobQueue` for one process."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[bool, int, str, float]] = []
+        self._turns: set[str] = set()
+        self._later: set[str] = set()
+        self._count = 0
+        self._more = asyncio.Event()
+        self._running: set[asyncio.Future[None]] = set()
+        self._lock = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Empty, also where it was open before, in another event loop: who opens it finds what waits."""
+        self._waiting, self._turns, self._later = [], set(), set()
+        self._more, self._lock = asyncio.Event(), asyncio.Lock()
+
+    async def close(self) -> None:
+        pass
+
+    async def put(self, turn: str, *, urgent: bool = False, delay: float = 0.0) -> None:
+        if not delay:
+            self._add(turn, urgent)
+        elif turn not in self._later:
+            self._later.add(turn)
+            asyncio.get_running_loop().call_later(delay, self._add_late, turn, urgent)
+
+    def _add_late(self, turn: str, urgent: bool) -> None:
+        self._later.discard(turn)
+        self._add(turn, urgent)
+
+    def _add(self, turn: str, urgent: bool) -> None:
+        if turn not in self._turns:
+            self._turns.add(turn)
+            self._count += 1
+            heappush(self._waiting, (not urgent, self._count, turn, asyncio.get_running_loop().time()))
+            self._more.set()
+
+    async def work(self, run: Work, *, places: int) -> None:
+        free = asyncio.Semaphore(places)
+        while True:
+            await free.acquire()
+            while not self._waiting:
+                self._more.clear()
+                await self._more.wait()
+            _, _, turn, _ = heappop(self._waiting)
+            self._turns.discard(turn)
+            running = asyncio.ensure_future(run(turn))
+            self._running.add(running)
+            running.add_done_callback(self._running.discard)
+            running.add_done_callback(lambda _: free.release())
+
+    async def waiting(self) -> tuple[int, float]:
+        now = asyncio.get_running_loop().time()
+        return len(self._waiting), max((now - since for *_, since in self._waiting), default=0.0)
+
+    def alone(self) -> AbstractAsyncContextManager[None]:
+        return self._lock

@@ -13,10 +13,9 @@ from typing import Protocol
 from dragoman.background import Background
 from dragoman.messages.message import Message
 from dragoman.store.store import Store
-from dragoman.telemetry import measures as m
+from dragoman.telemetry import registry as m
 from dragoman.telemetry import spans as s
-from dragoman.telemetry.content import Contents
-from dragoman.telemetry.spans import SpanValue
+from dragoman.telemetry.spans import Contents, SpanValue
 from dragoman.trace_context import TraceContext, context_of_turn, parse_header
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.live.log import TurnLog

@@ -16,10 +16,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from dragoman.telemetry.environment import Exporter, Wanted
-from dragoman.telemetry.measures import ALL, GAUGES, Measure
 from dragoman.telemetry.observer import Telemetry
 from dragoman.telemetry.otlp import encode_head, encode_request, encode_span
-from dragoman.telemetry.registry import Registry
+from dragoman.telemetry.registry import ALL, GAUGES, Measure, Registry
 from dragoman.telemetry.sender import Sender, collector_from
 from dragoman.telemetry.spans import SpanValue
 

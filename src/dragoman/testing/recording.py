@@ -25,7 +25,7 @@ from pydantic import JsonValue
 from dragoman.config.catalog import catalog_here
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.providers.compatible import OpenAICompatible
-from dragoman.providers.keys import Keys
+from dragoman.providers.keys import Key, Keys
 from dragoman.providers.models import Models, models_named
 from dragoman.redaction import redact_text
 from dragoman.testing.redact_body import REDACTED, redact_body, redact_known
@@ -223,8 +223,6 @@ class _AnyKey(Keys):
         super().__init__(use_keyring=False)
 
     def find(self, provider: Any) -> Any:
-        from dragoman.providers.keys import Key
-
         return super().find(provider) or Key(_NO_KEY, "the API key", "given")
 
 

@@ -22,6 +22,7 @@ from dragoman.messages.questions import Rule
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.sentences import sentence
 from dragoman.tools.docstring import summary
+from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.permissions import literal
 from dragoman.tools.schema import Parameters, attribute, parameters_of, signature_of, takes
 from dragoman.tools.workspace import inside
@@ -209,8 +210,6 @@ def client_tool(
     """A tool that a client runs: the call waits until somebody delivers its result. `parameters` are a
     pydantic model, or a JSON schema."""
     if isinstance(parameters, Mapping):
-        from dragoman.tools.json_schema import JsonParameters
-
         described: Parameters = JsonParameters(name, parameters)
     elif hasattr(parameters, "model_json_schema"):
         described = Parameters(name, parameters)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import count
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.questions import Rule
@@ -18,7 +18,6 @@ from dragoman.sentences import sentence
 from dragoman.tools.permissions import hidden
 from dragoman.tools.repair import repair_name
 from dragoman.tools.tool import Tool
-from dragoman.tools.tool import tool as make_tool
 
 
 @dataclass(slots=True, frozen=True)
@@ -218,34 +217,3 @@ def _numbered(name: str, taken: Container[str]) -> str:
     """For a tool of a source, which may bring any at any time: it must not end everybody's turns."""
     names = (f"{name[: 63 - len(str(number))]}_{number}" for number in count(2))
     return next(one for one in names if one not in taken)
-
-
-def grouped(
-    tools: Iterable[str | Tool | Group | Source | Callable[..., Any]],
-) -> tuple[list[Group], list[Source]]:
-    """Loose tools make a group of their own, first; then the groups, in the order given, a built-in one also
-    by its name; then the sources."""
-    from dragoman.tools.builtin import BUILTIN
-    from dragoman.tools.builtin.read_output import read_output
-
-    loose: list[Tool] = []
-    groups: list[Group] = []
-    sources: list[Source] = []
-    for one in tools:
-        if isinstance(one, str):
-            if one not in BUILTIN:
-                raise ConfigError(f"there is no group {one!r}: built in are {', '.join(BUILTIN)}")
-            groups.append(BUILTIN[one]())
-        elif isinstance(one, Group):
-            groups.append(one)
-        elif isinstance(one, Source):
-            sources.append(one)
-        elif isinstance(one, Tool):
-            loose.append(one)
-        elif callable(one):
-            loose.append(make_tool(one))
-        else:
-            raise ConfigError(f"{one!r} is no tool: give a function, a group, a source, or a group's name")
-    own = [Group("tools", tuple(loose))] if loose else []
-    any_at_all = own or groups or sources
-    return [*own, *groups, *([Group("output", (read_output,), helps=True)] if any_at_all else [])], sources

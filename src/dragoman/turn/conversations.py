@@ -10,6 +10,7 @@ from typing_extensions import TypeVar, Unpack
 from dragoman.conversation.tags import check_tags
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import NotFound
+from dragoman.messages.ids import check_ids
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, Part
 from dragoman.messages.questions import Question
@@ -21,16 +22,15 @@ from dragoman.turn.said import with_contexts
 from dragoman.turn.send import SendOptions, TurnInputs, send_key, sent_bytes, turn_options
 from dragoman.turn.settings import ConversationOptions, as_json, changed
 from dragoman.turn.way_back import Reverted, WorkspaceDiff
-from dragoman.typed_arguments import typed_arguments
 
 T = TypeVar("T", default=str)
 
 
-@typed_arguments
 class ConversationHandle:
     """A conversation. Everything it does is stored when the call returns."""
 
     def __init__(self, id: str, engine: Engine, opens: Conversation | None = None) -> None:
+        check_ids(conversation=id)
         self.id = id
         self._opens = opens  # it is stored with what is sent first
         self._engine = engine
@@ -84,6 +84,7 @@ class ConversationHandle:
         the answer has to be; `deps` is what its tools and plugins get as `context.deps` in place of the
         runtime's."""
         said = with_contexts(said, contexts or {})
+        check_ids(parent=parent, key=key)
         output = output_of(output_type)
         wanted = turn_options(output.spec if output else None, **options)
         known = None
@@ -160,6 +161,7 @@ class ConversationHandle:
         """A new version of the answer that holds this call: the same up to it, made again with these
         arguments, or gone on from as if this had been its result. With `revert_files`, what it did to the
         workspace, and what was done since, is taken back before."""
+        check_ids(call=call)
         _, conversation, _ = await self._store.call(call)
         if conversation != self.id:
             raise NotFound("call", call)
@@ -186,6 +188,7 @@ class ConversationHandle:
 
     async def move_to(self, message: str) -> None:
         """Look at another branch: its newest message becomes the leaf."""
+        check_ids(message=message)
         tree = await self.tree()
         await self._store.set_leaf(self.id, tree.tip(message), 0.0)
 
@@ -210,6 +213,7 @@ class ConversationHandle:
         return await self._store.questions(conversation=self.id)
 
     async def rename(self, title: str) -> None:
+        check_ids(title=title)  # stored as given, anything else would make the list unreadable
         await self._store.set_title(self.id, title.strip())
 
     async def label(
@@ -236,5 +240,6 @@ class ConversationHandle:
         await self._store.renew_queued(self.id, lambda fact: renewed(fact, now))
 
     async def _own(self, message: str) -> None:
+        check_ids(message=message)
         if (await self._store.message(message)).conversation != self.id:
             raise NotFound("message", message)

@@ -13,6 +13,7 @@ from typing_extensions import TypeVar
 from dragoman.errors import BadRequest, TurnInterrupted, Unreadable
 from dragoman.messages import events as e
 from dragoman.messages.call_events import question_in
+from dragoman.messages.ids import check_ids
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, Part, ToolResult
 from dragoman.messages.questions import Answer, Question
@@ -33,7 +34,6 @@ from dragoman.turn.services import Services
 from dragoman.turn.steps.finalize import answer_of, finish_of
 from dragoman.turn.trace import TurnTrace
 from dragoman.turn.way_back import Reverted, WayBack, WorkspaceDiff
-from dragoman.typed_arguments import typed_arguments
 
 T = TypeVar("T", default=str)
 _MANY = 1000  # events at a time
@@ -52,11 +52,11 @@ class Engine:
     way_back: WayBack
 
 
-@typed_arguments
 class TurnHandle(Generic[T]):
     """A turn, here or in another process, running or over."""
 
     def __init__(self, id: str, engine: Engine, output: Output[T] | None = None) -> None:
+        check_ids(turn=id)
         self.id = id
         self._engine = engine
         self._output = output

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from dragoman.errors import ConfigError
 from dragoman.messages.boundary import check_json
 from dragoman.messages.events import Event
-from dragoman.messages.fold import DraftView
+from dragoman.messages.fold import Appending, DraftView
 from dragoman.messages.message import Message, Role
 from dragoman.messages.parts import Arguments, Part, Text, ToolCall, ToolResult
 from dragoman.messages.questions import Kind
@@ -74,32 +74,6 @@ class PlannedCalls:
             self.limit = self.limit or limit
         for call in self.calls if calls is None else calls:
             self.skipped.setdefault(call.id, limit)
-
-
-@dataclass(slots=True)
-class Appending:
-    """A message that is about to be added. Replace `message` to change it."""
-
-    message: Message
-    prevented: bool = False
-    placed: list[Message] = field(default_factory=list)
-    id: str = ""  # the one it had before anybody changed it
-
-    def __post_init__(self) -> None:
-        self.id = self.id or self.message.id
-
-    def prevent(self) -> None:
-        """Do not add it. A plugin that wants it elsewhere calls `place`."""
-        self.prevented = True
-
-    def place(self, message: Message) -> None:
-        """Add this one, with whatever parent it has, in its stead."""
-        self.placed.append(message)
-
-    @property
-    def added(self) -> list[Message]:
-        """What the plugins leave to be added."""
-        return self.placed if self.prevented else [self.message]
 
 
 @dataclass(slots=True, frozen=True)

@@ -1,6 +1,6 @@
 """Sub-agents: a call gives a piece of work to another agent, which does it in a conversation of its own.
 
-`task` gives it to one, `ask_agents` (in `panel.py`) to several at once.
+Several `task` calls of one reply run at the same time.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import Field, JsonValue
@@ -19,8 +19,8 @@ from dragoman.messages.call_events import asked_in
 from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER, notice_of
 from dragoman.messages.ids import derived_id
 from dragoman.messages.questions import MODES
-from dragoman.messages.usage import Usage
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
+from dragoman.tools.toolbox import Group, Toolbox
 from dragoman.turn.agent import Agent
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import Engine, TurnHandle
@@ -35,18 +35,6 @@ _DEEPEST = 3  # tasks of tasks of tasks
 _INHERITED = ("tools", "private", "review", "dialect", "workspace")  # from the conversation above
 _SHOWN = 20_000  # characters of the diff that goes with a result; the whole is recorded
 A_WEEK = 7 * 24 * 3600.0  # it may wait for a person; what it may use is limited by its agent
-
-
-@dataclass(slots=True, frozen=True)
-class TaskOutcome:
-    """How the turn of a sub-agent ended: its answer, or why there is none, and what it used either way."""
-
-    agent: str
-    where: dict[str, JsonValue]  # its conversation and its turn
-    text: str = ""
-    failure: str = ""
-    usage: Usage = Usage()
-    diffs: Sequence[FileDiff] = ()  # what it did to files
 
 
 class Subagents:
@@ -66,13 +54,13 @@ class Subagents:
             raise ConfigError("the task tool belongs to no runtime: give agents to Runtime(agents=…)")
         return self._joined
 
-    async def run(self, agent: str, request: str, context: ToolContext, key: str = "") -> TaskOutcome:
-        """A turn of this agent, to its end. Run again after a crash, it finds the turn it began: the one of
-        this call and, where a call has several, of this key."""
+    async def run(self, agent: str, request: str, context: ToolContext) -> ToolOutput:
+        """A turn of this agent, to its end; ToolFailed if it gave no answer. Run again after a crash, it
+        finds the turn that this call began."""
         if agent not in self.agents:
             raise ToolFailed(f"there is no agent {agent!r}: choose one of {', '.join(self.agents)}")
         _, engine = self._parts
-        id = derived_id("conv", f"{context.idempotency_key}:{key}" if key else context.idempotency_key)
+        id = derived_id("conv", context.idempotency_key)
         where: dict[str, JsonValue] = {"conversation": id, "agent": agent}
         try:
             turn = await self._begun(id, agent, request, context)
@@ -87,18 +75,13 @@ class Subagents:
             raise
         except BaseException as error:  # a turn that failed here raises what it failed with, whatever it is
             kind = "" if isinstance(error, DragomanError) else f"{type(error).__name__}: "
-            used = await self._used(where)
-            return TaskOutcome(agent, where, failure=f"the task failed: {kind}{error}", usage=used)
-        failure = await _failure(agent, handle, result)
-        return TaskOutcome(agent, where, result.text, failure, result.usage, await self._diffs(turn))
-
-    async def _used(self, where: Mapping[str, JsonValue]) -> Usage:
-        """What a turn used that failed; nothing where none had begun."""
-        _, engine = self._parts
-        try:
-            return (await TurnHandle(str(where["turn"]), engine).turn()).usage
-        except (DragomanError, KeyError):
-            return Usage()
+            raise ToolFailed(f"the task failed: {kind}{error}") from error
+        if failure := await _failure(agent, handle, result):
+            raise ToolFailed(failure)
+        metadata = {**where, "usage": asdict(result.usage)}
+        if diffs := await self._diffs(turn):
+            metadata["diff"] = joined(diffs, _SHOWN)
+        return ToolOutput(result.text, title=agent, metadata=metadata)
 
     async def _diffs(self, turn: str) -> Sequence[FileDiff]:
         """Nothing where that cannot be read: the answer is there all the same."""
@@ -181,15 +164,29 @@ async def _failure(agent: str, handle: TurnHandle, result: TurnResult) -> str:
     return ""
 
 
-def diff_in(outcomes: Sequence[TaskOutcome]) -> dict[str, JsonValue]:
-    """What tasks did to files, as a result carries it for people."""
-    diffs = [diff for one in outcomes for diff in one.diffs]
-    return {"diff": joined(diffs, _SHOWN)} if diffs else {}
+def agents_group(tasks: Subagents) -> Group:
+    """The tool that agents bring. Without agents there is none."""
+    return Group("agents", (task_tool(tasks),) if tasks.agents else ())
 
 
-def spent(usage: Usage) -> JsonValue:
-    """As a result carries it: it counts in the limits of the turn that gave the task."""
-    return {**asdict(usage)}
+def exchange_agents(group: Group, toolbox: Toolbox, tasks: Subagents, agents: Mapping[str, Agent]) -> Group:
+    """These instead of those that are there. → the tools that they bring, which were `group` until now.
+    ConfigError, and nothing is exchanged, where the toolbox has another group of its name."""
+    before = {**tasks.agents}
+    _refill(tasks.agents, agents)
+    brought = agents_group(tasks)
+    try:
+        toolbox.exchange(group, brought)
+    except ConfigError:
+        _refill(tasks.agents, before)
+        raise
+    return brought
+
+
+def _refill(known: dict[str, Agent], agents: Mapping[str, Agent]) -> None:
+    """In place: many hold it."""
+    known.clear()
+    known.update(agents)
 
 
 def task_tool(tasks: Subagents) -> Tool:
@@ -211,10 +208,6 @@ def task_tool(tasks: Subagents) -> Tool:
         request: Annotated[str, Field(description="what is to be done, with everything it needs to know")],
         context: ToolContext,
     ) -> ToolOutput:
-        done = await tasks.run(agent, request, context)
-        if done.failure:
-            raise ToolFailed(done.failure)
-        metadata = {**done.where, "usage": spent(done.usage), **diff_in([done])}
-        return ToolOutput(done.text, title=agent, metadata=metadata)
+        return await tasks.run(agent, request, context)
 
     return task

@@ -69,7 +69,7 @@ def is_unknown_file(error: ProviderError) -> bool:
 
 @runtime_checkable
 class KeepsProviderFiles(Protocol):
-    """What a store knows of files that lie at providers (`store/provider_files.py`)."""
+    """What a store knows of files that lie at providers (`store/store.py`)."""
 
     async def add_provider_file(self, file: ProviderFile, now: float) -> ProviderFile: ...
 

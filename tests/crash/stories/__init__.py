@@ -2,7 +2,7 @@
 
 from tests.crash.stories.cancel import CancelledCalls, CancelledReply
 from tests.crash.stories.edited_arguments import EditedArguments
-from tests.crash.stories.panel import Panel
+from tests.crash.stories.parallel_tasks import ParallelTasks
 from tests.crash.stories.picture import Picture
 from tests.crash.stories.queue import Queue
 from tests.crash.stories.sent_again import SentAgain
@@ -21,6 +21,6 @@ STORIES: dict[str, Story] = {
     "edited arguments": EditedArguments(),
     "queue": Queue(),
     "picture": Picture(),
-    "panel": Panel(),
+    "parallel tasks": ParallelTasks(),
     "sent again": SentAgain(),
 }

@@ -102,6 +102,8 @@ async def test_d1_what_is_to_be_written_is_found_first() -> None:
     assert [call.tool for call in calls_of(events)] == ["current_time"]
     (notice,) = [event for event in events if isinstance(event, Notice)]
     assert notice.text.startswith("write_file is not called yet: its text has to be found first")
+    events, _ = await replied(asked("Make an empty file now.txt"), writes(lines.partition("\n")[2]))
+    assert [call.tool for call in calls_of(events)] == ["write_file"]  # nothing else is there to do
 
 
 async def test_an_answer_streams() -> None:
@@ -218,12 +220,31 @@ async def test_c4_arguments_that_do_not_end_are_no_arguments() -> None:
     assert end_of(events).finish == "length"
 
 
-async def test_a_copy_with_a_slip_is_put_right() -> None:
-    """C4: the path that stands in the request, not one like it."""
-    line = 'call: read_file {"path": "reports/2026/quaterly-07f3.txt"}'
-    events, _ = await replied(asked("Read reports/2026/quarterly-07f3.txt, please."), writes(line))
+@pytest.mark.parametrize(
+    ("request_", "written", "right"),
+    [
+        (
+            "Read reports/2026/quarterly-07f3.txt",
+            "reports/2026/quaterly-07f3.txt",
+            "reports/2026/quarterly-07f3.txt",
+        ),
+        ("send a/b.pdf", " a/b.pdf", "a/b.pdf"),
+        ("Hochwasser in Husum", "Hussum", "Husum"),
+        ("Tickets von Müllers", "Müller", "Müller"),
+        ("the printers", "printer", "printer"),
+        ("内容是“你好世界”", "你好世畓", "你好世界"),
+        ("记下:下午去图书馆还书", "下午去图书舘还书", "下午去图书馆还书"),
+        ("第三章之后的那一章", "第四章", "第四章"),
+        ("提醒我给我妈打电话", "给你妈打电话", "给你妈打电话"),
+        ("红苹果还是青苹果", "黄苹果", "黄苹果"),
+    ],
+)
+async def test_d1_a_copy_with_a_slip_is_put_right(request_: str, written: str, right: str) -> None:
+    """D1, C4: the text that stands in the request, not one like it. Another form of a word is no slip of it,
+    nor is a character that counts or points; where it may be a slip of two, it stays."""
+    events, _ = await replied(asked(request_), writes(f'call: read_file {{"path": "{written}"}}'))
     (call,) = calls_of(events)
-    assert call.arguments == {"path": "reports/2026/quarterly-07f3.txt"}
+    assert call.arguments == {"path": right}
 
 
 async def test_an_expression_is_taken_as_it_was_typed() -> None:

@@ -1036,8 +1036,6 @@ export interface components {
             unit_prices: {
                 [key: string]: number;
             };
-            /** @default false */
-            last_resort: boolean;
             said?: {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;

@@ -27,7 +27,7 @@ class Aloud {
     const { signal } = (this.stopped = new AbortController());
     const model = catalog.ofType("audio-tts");
     try {
-      if (model && !(model.last_resort && (await browserSpeaks()))) await byModel(model.name, spoken(text), signal);
+      if (model) await byModel(model.name, spoken(text), signal);
       else await byBrowser(spoken(text), signal);
     } catch (error) {
       if (!signal.aborted) tell(error instanceof Error ? error.message : String(error), "error");
@@ -73,11 +73,6 @@ async function byModel(model: string, text: string, signal: AbortSignal): Promis
 }
 
 const ours = (): SpeechSynthesis | undefined => (globalThis as { speechSynthesis?: SpeechSynthesis }).speechSynthesis;
-
-async function browserSpeaks(): Promise<boolean> {
-  const synthesis = ours();
-  return synthesis !== undefined && (await hasVoices(synthesis));
-}
 
 async function byBrowser(text: string, signal: AbortSignal): Promise<void> {
   const synthesis = ours();

@@ -64,7 +64,7 @@ export function offersFor(lack: Lack, message: Message, model: Pick<Model, "name
   const offered = (fits: (other: Model) => boolean): Offer[] =>
     others
       .filter(fits)
-      .sort((one, other) => Number(one.last_resort) - Number(other.last_resort) || Number(other.type === model.type) - Number(one.type === model.type))
+      .sort((one, other) => Number(other.type === model.type) - Number(one.type === model.type))
       .slice(0, MOST)
       .map((other) => ({ kind: "model", model: other }));
   switch (lack.code) {

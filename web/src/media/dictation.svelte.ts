@@ -7,10 +7,9 @@ import { catalog } from "../state/catalog.svelte";
 import { askAside } from "./aside";
 import { optionsOf } from "./options";
 
-/** The model that listens; one of last resort only where the browser does not listen either. */
+/** The model that listens. */
 export function listener(): Model | undefined {
-  const found = catalog.ofType("audio-stt");
-  return found?.last_resort && browserListens() ? undefined : found;
+  return catalog.ofType("audio-stt");
 }
 
 export async function transcribe(file: File, model: Model, signal: AbortSignal): Promise<string> {

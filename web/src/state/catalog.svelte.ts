@@ -76,10 +76,9 @@ class Catalog {
     return this.offered.get(offeredAs);
   }
 
-  /** A model that can be asked now, those of last resort after all others. */
+  /** A model that can be asked now. */
   ofType(type: Model["type"]): Model | undefined {
-    const able = this.models.filter((model) => model.ready && model.type === type);
-    return able.find((model) => !model.last_resort) ?? able[0];
+    return this.models.find((model) => model.ready && model.type === type);
   }
 
   /** The name of the model that answers under these settings. */

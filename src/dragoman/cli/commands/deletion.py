@@ -12,8 +12,8 @@ import typer
 
 from dragoman.cli.lookup import find_conversation, open_store
 from dragoman.cli.terminal.text import count, one_line
-from dragoman.config.durations import parse_duration
 from dragoman.config.settings import Settings
+from dragoman.config.tables import parse_duration
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.store.store import Store

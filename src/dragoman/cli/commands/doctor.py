@@ -21,6 +21,7 @@ from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.build import find_errors, store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import DragomanError
+from dragoman.parameters import store_at
 from dragoman.redaction import redact_text
 from dragoman.server.page import BUILT
 from dragoman.store.address import StoreAddress, StoreServer
@@ -113,7 +114,7 @@ async def _check_blobs(settings: Settings) -> Finding:
 
 async def _list_named_blobs(address: StoreAddress) -> set[str]:
     """What is not in the folder beside the file, and need not be."""
-    store = address.store()
+    store = store_at(address)
     await store.open()
     try:
         return await store.list_named_blobs() if isinstance(store, SqlAttachments) else set()

@@ -19,6 +19,7 @@ from dragoman.config.build import build_runtime, store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Question
+from dragoman.parameters import store_at
 from dragoman.store.address import StoreAddress
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import FACT, Fact
@@ -71,7 +72,7 @@ def _explain_trace(trace: TurnTrace, *, as_json: bool) -> None:
 
 
 async def _read_trace(turn: str | None, address: StoreAddress) -> TurnTrace:
-    store = address.store()
+    store = store_at(address)
     await store.open()
     try:
         row = await find_turn(store, turn or LAST)
@@ -81,7 +82,7 @@ async def _read_trace(turn: str | None, address: StoreAddress) -> TurnTrace:
 
 
 async def _read(turn: str | None, address: StoreAddress) -> tuple[TurnRow, list[Fact], list[Question]]:
-    store = address.store()
+    store = store_at(address)
     await store.open()
     try:
         row = await find_turn(store, turn or LAST)

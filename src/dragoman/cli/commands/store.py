@@ -10,10 +10,10 @@ from dataclasses import replace
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
+from dragoman.parameters import store_at
 from dragoman.store.address import StoreAddress, StoreFile, absolute_place, store_address
 from dragoman.store.sql.copying import copy_blobs, copy_store, refuse_running
-from dragoman.store.sql.database import SqlDatabase
-from dragoman.store.sql.schema import SchemaState
+from dragoman.store.sql.database import SchemaState, SqlDatabase
 from dragoman.store.store import Store
 
 
@@ -50,10 +50,10 @@ def _address(place: str, settings: Settings, blobs: str | None) -> StoreAddress:
 
 async def _copy(source: StoreAddress, target: StoreAddress, *, only_blobs: bool) -> list[str]:
     async with AsyncExitStack() as opened:
-        here = await _opened(source.store(), opened)
+        here = await _opened(store_at(source), opened)
         if only_blobs:
             await refuse_running(here)
-        there = await _opened(target.store(), opened)
+        there = await _opened(store_at(target), opened)
         shown = _Progress()
         try:
             return await (copy_blobs if only_blobs else copy_store)(here, there, shown)
@@ -109,12 +109,12 @@ def migrate_store(place: str | None, settings: Settings, *, dry_run: bool) -> No
 
 
 async def _state(address: StoreAddress) -> SchemaState:
-    store = address.store()
+    store = store_at(address)
     assert isinstance(store, SqlDatabase), "both engines are"
     return await store.schema_state()
 
 
 async def _migrate(address: StoreAddress) -> None:
-    store = address.store()
+    store = store_at(address)
     assert isinstance(store, SqlDatabase), "both engines are"
     await store.migrate()

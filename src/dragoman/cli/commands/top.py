@@ -18,7 +18,7 @@ from dragoman.cli.terminal.tables import as_markup
 from dragoman.cli.terminal.text import count, print_json
 from dragoman.config.settings import Settings
 from dragoman.runtime import Runtime
-from dragoman.store.jobs import JobQueue, job_queue_of
+from dragoman.store.turns import JobQueue, job_queue_of
 
 _EVERY = 1.0  # seconds
 

@@ -1,6 +1,6 @@
 """The adapter that taught the model in the box to call tools: a file of this package, checked by its hash.
 
-`training/` at the root of the repository makes it.
+`extras/training/` at the root of the repository makes it.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -17,8 +18,7 @@ from dragoman.messages.events import Event, MessageEnd, Notice, TextDelta, TextE
 from dragoman.messages.parts import Arguments, CallState, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
-from dragoman.providers.local.corrections import Asked, calls_for_now, correct, merge_calls
-from dragoman.providers.local.exact import restore_failure, tells_truly, typed_expression
+from dragoman.providers.local.exact import restore_copies, restore_failure, tells_truly, typed_expression
 from dragoman.providers.local.grammar import reply_grammar
 from dragoman.providers.local.prefill import Prefill
 from dragoman.providers.local.prompt import CALL, END, SAY, SHOW, TALK, tools_text
@@ -167,22 +167,19 @@ class TrainedModel:
             yield from text_events(answer if told else _results(done))
 
     def _calls(self, request: Request, decoder: ReplyDecoder) -> tuple[list[WrittenCall], list[str]]:
-        """The calls of a reply, corrected by what the request says, and the tools whose calls have to wait.
+        """The calls of a reply, with exact copies, and the tools whose calls have to wait.
 
-        A call that stands twice is meant once.
+        A call that stands twice is meant once. A call whose required text is still empty waits for the others
+        of its reply, which may have to find that text first.
         """
-        asked = Asked(last_request(request), _everything(request), self._today())
-        specs = {tool.name: tool for tool in request.tools}
-        once = {(one.tool, one.raw): one for one in decoder.calls()}
-        calls = merge_calls(list(once.values()), request.tools)
-        alone, now = len(calls) == 1, calls_for_now(calls, request.tools, asked.request)
-        corrected = [
-            replace(call, arguments=correct(call.arguments, specs[call.tool], asked, alone=alone))
-            if call.arguments is not None and call.tool in specs
-            else call
+        read, specs = _everything(request), {tool.name: tool.parameters for tool in request.tools}
+        calls = list({(one.tool, one.raw): one for one in decoder.calls()}.values())
+        now = [call for call in calls if not _lacks_text(call, specs.get(call.tool, {}))] or calls
+        exact = [
+            call if call.arguments is None else replace(call, arguments=restore_copies(call.arguments, read))
             for call in now
         ]
-        return corrected, [call.tool for call in calls if call not in now]
+        return exact, [call.tool for call in calls if call not in now]
 
     # ── free talk ─────────────────────────────────────────────────────────────────────────────────
 
@@ -213,6 +210,11 @@ class TrainedModel:
                         replace(last, finish="stop"),
                     )  # more is not better
                 yield (*others, last)
+
+
+def _lacks_text(call: WrittenCall, schema: Mapping[str, Any]) -> bool:
+    arguments = call.arguments or {}
+    return any(arguments.get(name) == "" for name in schema.get("required") or ())
 
 
 def _ending(decoder: ReplyDecoder, end: MessageEnd, request: Request) -> Iterator[Event]:

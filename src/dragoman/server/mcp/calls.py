@@ -32,8 +32,7 @@ from dragoman.turn.agent import Agent
 from dragoman.turn.handles import TurnHandle
 
 _AGENT = "ask_"  # an agent is offered as a tool of this name
-_TASK = "task"
-_TASKS = (_TASK, "ask_agents")  # a client has a tool for each agent instead
+_TASK = "task"  # a client has a tool for each agent instead
 _BY = "MCP client"
 _SOON = 2.0  # seconds: what takes longer becomes a task, for a client that has them
 TASKS = "io.modelcontextprotocol/tasks"
@@ -118,7 +117,7 @@ class ToolCalls:
     async def _tools(self) -> dict[str, Tool]:
         """Those that run here, and that no rule hides."""
         offered = await self._offered()
-        return {name: tool for name, tool in offered.items() if not tool.client and name not in _TASKS}
+        return {name: tool for name, tool in offered.items() if not tool.client and name != _TASK}
 
     async def _agents(self) -> list[Agent]:
         """Those that no rule keeps from being given work."""

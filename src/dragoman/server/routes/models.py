@@ -13,8 +13,6 @@ from dragoman.messages.media import type_of
 from dragoman.providers.catalog import Provider
 from dragoman.providers.discover import LocalServer, discover
 from dragoman.providers.listing import list_models
-from dragoman.providers.local.box import PROVIDER
-from dragoman.providers.local.speech import missing_extra
 from dragoman.providers.models import Models
 from dragoman.providers.prices import price_of
 from dragoman.providers.sign_in import reach
@@ -94,8 +92,7 @@ def _all(find: Models, nearby: Sequence[LocalServer]) -> Iterator[shapes.ModelVi
         # on this machine, what does not run cannot answer; but what the settings name is believed
         for model in provider.own if provider.local else provider.models:
             if not {"*", "?"} & set(model):
-                extra = missing_extra(model) if provider.name == PROVIDER else None
-                yield _view(find, provider, model, missing or extra)
+                yield _view(find, provider, model, missing)
 
 
 def _view(
@@ -115,7 +112,6 @@ def _view(
         price=price_of(provider.prices, model),
         type=traits.type,
         unit_prices=cast("dict[str, float]", {**traits.unit_prices}),
-        last_resort=find.is_last_resort(provider, model),
     )
 
 

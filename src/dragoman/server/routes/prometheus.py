@@ -13,8 +13,7 @@ from dragoman.errors import StoreUnavailable
 from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
 from dragoman.telemetry.observer import Telemetry
-from dragoman.telemetry.prometheus import CONTENT_TYPE, prometheus_text
-from dragoman.telemetry.registry import Registry
+from dragoman.telemetry.registry import CONTENT_TYPE, Registry, prometheus_text
 from dragoman.wire.network import is_loopback
 
 Reach: TypeAlias = Literal["owner", "loopback", "off"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from dragoman.errors import NotFound, Unreadable
 
@@ -17,7 +18,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 
 
 class Blobs(Protocol):
-    """Bytes under the SHA-256 of their content. Any implementation passes `conformance.BlobConformance`."""
+    """Bytes under the SHA-256 of their content. `tests/store/conformance` tests any implementation."""
 
     async def put(self, data: bytes) -> str:
         """Store them, whole or not at all, and return their key. Putting them again keeps them fresh."""
@@ -101,3 +102,129 @@ def checked_data(key: str, data: bytes) -> bytes:
 
 def altered(key: str) -> Unreadable:
     return Unreadable("blob", key, "its bytes have changed since it was stored; restore it from a copy")
+
+
+# ── a cache in memory ─────────────────────────────────────────────────────────────────────────────
+# The blobs used last, in memory: a turn with attachments reads the same ones for every request.
+
+
+_ROOM = 64 * 2**20  # bytes
+LARGE_HERE = 1 << 20  # bytes of one that is not worth it, where blobs are files of this machine
+LARGE_AFAR = 16 << 20  # where each is fetched over a network
+
+
+class CachedBlobs:
+    """Other blobs behind a bounded cache. What a key stands for never changes, so nothing in it grows old."""
+
+    def __init__(self, blobs: Blobs, *, room: int = _ROOM, large: int = LARGE_AFAR) -> None:
+        self._blobs = blobs
+        self._room = room
+        self._large = large
+        self._used: OrderedDict[str, bytes] = OrderedDict()
+        self._size = 0
+
+    async def put(self, data: bytes) -> str:
+        key = await self._blobs.put(data)
+        self._remember(key, data)
+        return key
+
+    async def put_pieces(self, pieces: AsyncIterable[bytes]) -> tuple[str, int]:
+        return await self._blobs.put_pieces(pieces)
+
+    async def read(self, key: str) -> bytes:
+        if (data := self._used.get(key)) is not None:
+            self._used.move_to_end(key)
+            return data
+        data = await self._blobs.read(key)
+        self._remember(key, data)
+        return data
+
+    async def size(self, key: str) -> int:
+        data = self._used.get(key)
+        return await self._blobs.size(key) if data is None else len(data)
+
+    async def pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        if await self.size(key) > self._large:
+            found = self._blobs.pieces(key, start, end)
+        else:
+            found = in_pieces(await self.read(key), start, end)
+        async for piece in found:
+            yield piece
+
+    async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
+        self._forget(key)
+        return await self._blobs.delete(key, unused_for=unused_for)
+
+    def keys(self, *, since: float = 0.0) -> AsyncIterator[str]:
+        return self._blobs.keys(since=since)
+
+    def _remember(self, key: str, data: bytes) -> None:
+        self._forget(key)
+        if len(data) > self._large:
+            return
+        self._used[key] = data
+        self._size += len(data)
+        while self._size > self._room:
+            self._forget(next(iter(self._used)))
+
+    def _forget(self, key: str) -> None:
+        if (data := self._used.pop(key, None)) is not None:
+            self._size -= len(data)
+
+
+# ── a second place ────────────────────────────────────────────────────────────────────────────────
+# Blobs at a place that was named after some were stored: that one first, then the database's own.
+
+
+T = TypeVar("T")
+
+
+class FallbackBlobs:
+    """Implements `Blobs`. What is put goes to the first; what was stored before is still in the second."""
+
+    def __init__(self, first: Blobs, second: Blobs) -> None:
+        self._first = first
+        self._second = second
+
+    async def put(self, data: bytes) -> str:
+        return await self._first.put(data)
+
+    async def put_pieces(self, pieces: AsyncIterable[bytes]) -> tuple[str, int]:
+        return await self._first.put_pieces(pieces)
+
+    async def read(self, key: str) -> bytes:
+        return await self._where_it_is(lambda blobs: blobs.read(key))
+
+    async def size(self, key: str) -> int:
+        return await self._where_it_is(lambda blobs: blobs.size(key))
+
+    async def pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        async def holds(blobs: Blobs) -> Blobs:
+            await blobs.size(key)
+            return blobs
+
+        place = await self._where_it_is(holds)
+        async for piece in place.pieces(key, start, end):
+            yield piece
+
+    async def _where_it_is(self, ask: Callable[[Blobs], Awaitable[T]]) -> T:
+        try:
+            return await ask(self._first)
+        except NotFound as missing:
+            try:
+                return await ask(self._second)
+            except NotFound:
+                raise missing from None  # it says what to do about the place that is used now
+
+    async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
+        gone = await self._first.delete(key, unused_for=unused_for)
+        return gone and await self._second.delete(key, unused_for=unused_for)
+
+    async def keys(self, *, since: float = 0.0) -> AsyncIterator[str]:
+        seen = set[str]()
+        async for key in self._second.keys(since=since):
+            seen.add(key)
+            yield key
+        async for key in self._first.keys(since=since):
+            if key not in seen:
+                yield key

@@ -9,14 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import asyncpg
 from greenlet import getcurrent, greenlet
 
 from dragoman.store.sql.texts import without_nul
-
-if TYPE_CHECKING:
-    import asyncpg
 
 T = TypeVar("T")
 

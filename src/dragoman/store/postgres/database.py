@@ -12,25 +12,73 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from importlib.util import find_spec
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+import asyncpg
+
 from dragoman.errors import ConfigError, DragomanError, EngineError, StoreUnavailable
+from dragoman.messages.boundary import half_a_character
 from dragoman.store.address import shown_address
 from dragoman.store.conversations import ListChange
-from dragoman.store.postgres.faults import CONFLICTS, translate
-from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase, Write
-from dragoman.store.sql.schema import SchemaState, refuse_missing
-from dragoman.store.sql.statements import statements
+from dragoman.store.postgres.bridge import run, wait
+from dragoman.store.postgres.migrate import look, migrate
+from dragoman.store.postgres.session import OwnerSession
+from dragoman.store.sql.database import (
+    Operation,
+    SchemaState,
+    SqlConnection,
+    SqlDatabase,
+    Write,
+    refuse_missing,
+    statements,
+)
+from dragoman.store.turns import JobQueue
 
 if TYPE_CHECKING:
-    import asyncpg
-
-    from dragoman.store.jobs import JobQueue
     from dragoman.store.postgres.jobs import PostgresJobs
-    from dragoman.store.postgres.session import OwnerSession
+
+
+# ── faults ────────────────────────────────────────────────────────────────────────────────────────
+# What PostgreSQL and the way to it raise, as an error that says what happened and what to do.
+
+
+_AGAIN = "it is tried again; see that the server runs and can be reached"
+_FAULTS: dict[str, tuple[str, str, bool]] = {  # by the beginning of SQLSTATE: what, what to do, again?
+    "08": ("the connection broke", _AGAIN, True),
+    "53100": ("the server's disk is full", "make room, and try again", True),
+    "53300": ("the server takes no more connections", "raise max_connections, or start fewer nodes", True),
+    "53": ("the server lacks room or memory", "see its log", True),
+    "57014": ("a statement took too long", "see what else the server does", True),
+    "57P": ("the server is shutting down or starting", _AGAIN, True),
+    "25006": ("the database is read-only", "see whether it is a replica: name the primary", False),
+    "28": ("the server does not let this user in", "see the name and the password in the address", False),
+    "3D": ("there is no such database", "create it, or name another one", False),
+    "42501": ("the user lacks a right", "let the user create and change tables in the schema", False),
+    "58": ("the server's disk reports an error", "see its log", True),
+    "XX": ("the server reports damage or a fault of its own", "see its log; restore it from a copy", False),
+}
+CONFLICTS = ("40001", "40P01")  # two writes that cannot both be first: the later one is run again
+
+
+def translate(error: BaseException, name: str) -> BaseException:
+    """StoreUnavailable for a fault of the server or of the way to it, BadRequest for what no text can hold;
+    any other error as it is."""
+    if isinstance(error, UnicodeEncodeError) or isinstance(error.__cause__, UnicodeEncodeError):
+        return half_a_character("a text")
+    state: object = getattr(error, "sqlstate", None)
+    if isinstance(state, str):
+        for length in (5, 3, 2):
+            if (fault := _FAULTS.get(state[:length])) is not None:
+                what, hint, retryable = fault
+                return StoreUnavailable(f"the store {name}: {what} ({error})", hint, retryable=retryable)
+        return error
+    lost = OSError | asyncio.TimeoutError | asyncpg.InterfaceError | asyncpg.InternalClientError
+    if isinstance(error, lost):
+        what = f"the store {name} cannot be reached ({error or type(error).__name__})"
+        return StoreUnavailable(what, _AGAIN, retryable=True)
+    return error
+
 
 T = TypeVar("T")
 
@@ -85,15 +133,11 @@ class PostgresDatabase(SqlDatabase):
         raise AttributeError(name)
 
     async def open(self) -> None:
-        driver = _driver()
-        from dragoman.store.postgres.migrate import look, migrate
-        from dragoman.store.postgres.session import OwnerSession
-
         settings = self._settings()
         self._closed = False  # it may have been open before
         self._slow = asyncio.Semaphore(max(1, self._size // 2))
         try:
-            first = await driver.connect(self._url, server_settings=settings, timeout=15)
+            first = await asyncpg.connect(self._url, server_settings=settings, timeout=15)
             try:
                 if self._migrates:
                     await migrate(first, self.schema)
@@ -101,7 +145,7 @@ class PostgresDatabase(SqlDatabase):
                     refuse_missing(await look(first, self.schema))
             finally:
                 await first.close()
-            self._pool: asyncpg.Pool[Any] = await driver.create_pool(
+            self._pool: asyncpg.Pool[Any] = await asyncpg.create_pool(
                 self._url,
                 min_size=1,
                 max_size=self._size,
@@ -111,7 +155,7 @@ class PostgresDatabase(SqlDatabase):
                 reset=_leave_as_it_is,
             )
             self._session: OwnerSession = OwnerSession(
-                lambda: driver.connect(
+                lambda: asyncpg.connect(
                     self._url, server_settings=settings, timeout=15, command_timeout=self._lease / 4
                 ),
                 self._run,
@@ -123,34 +167,28 @@ class PostgresDatabase(SqlDatabase):
             except BaseException:
                 self._pool.terminate()
                 raise
-        except (OSError, driver.PostgresError, driver.InterfaceError, ValueError) as error:
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
             raise self._unopened(error) from None
         self._owner_name = self._session.name
 
     async def schema_state(self) -> SchemaState:
-        from dragoman.store.postgres.migrate import look
-
         state = await self._connected(look)
-        without_queue = _has_workers() and not await self._jobs().is_made()
+        without_queue = not await self._jobs().is_made()
         return replace(state, others=("the queue of turns",) if without_queue else ())
 
     async def migrate(self) -> None:
-        from dragoman.store.postgres.migrate import migrate
-
         await self._connected(migrate)
-        if _has_workers():
-            await self._jobs().migrate()
+        await self._jobs().migrate()
 
     async def _connected(self, work: Callable[[asyncpg.Connection[Any], str], Awaitable[T]]) -> T:
         """On a connection of its own."""
-        driver = _driver()
         try:
-            connection = await driver.connect(self._url, server_settings=self._settings(), timeout=15)
+            connection = await asyncpg.connect(self._url, server_settings=self._settings(), timeout=15)
             try:
                 return await work(connection, self.schema)
             finally:
                 await connection.close()
-        except (OSError, driver.PostgresError, driver.InterfaceError, ValueError) as error:
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
             raise self._unopened(error) from None
 
     def _settings(self) -> dict[str, str]:
@@ -195,7 +233,7 @@ class PostgresDatabase(SqlDatabase):
         return self._jobs()
 
     def _jobs(self) -> PostgresJobs:
-        from dragoman.store.postgres.jobs import PostgresJobs
+        from dragoman.store.postgres.jobs import PostgresJobs  # procrastinate takes long to import
 
         return PostgresJobs(self._url, self.schema, self._alone, migrates=self._migrates)
 
@@ -243,8 +281,6 @@ class PostgresDatabase(SqlDatabase):
 
     async def _attempt(self, operation: Operation[T]) -> T:
         """Again where another write was in the way: the operation sees what that one left."""
-        from dragoman.store.postgres.bridge import run
-
         for attempt in range(_ATTEMPTS):
             try:
                 async with self._connection() as connection, connection.transaction():
@@ -256,8 +292,6 @@ class PostgresDatabase(SqlDatabase):
         raise AssertionError
 
     async def _read(self, operation: Operation[T], *, slow: bool = False) -> T:
-        from dragoman.store.postgres.bridge import run
-
         async def read() -> T:
             async with self._connection() as connection:
                 return await run(operation, connection)
@@ -278,8 +312,6 @@ class PostgresDatabase(SqlDatabase):
             db.execute("COMMIT")
 
     def _give_way(self) -> None:
-        from dragoman.store.postgres.bridge import wait
-
         wait(asyncio.sleep(0))
 
     def _is_alive(self, db: SqlConnection, owner: str) -> bool:
@@ -325,8 +357,6 @@ class PostgresDatabase(SqlDatabase):
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Any]:
-        import asyncpg
-
         async with self._pool.acquire(timeout=30) as connection:
             try:
                 yield connection
@@ -345,23 +375,9 @@ class PostgresDatabase(SqlDatabase):
             raise fault from error
 
 
-def _driver() -> ModuleType:
-    try:
-        import asyncpg
-        import greenlet  # noqa: F401 - what the bridge stands on
-    except ImportError as error:
-        raise ConfigError("a store in PostgreSQL needs more: pip install 'dragoman[postgres]'") from error
-    module: ModuleType = asyncpg
-    return module
-
-
 async def _leave_as_it_is(connection: Any) -> None:
     """Nothing in here sets anything for longer than a transaction, and one that is open is rolled back before
     this: the driver's own reset would be a fourth of all statements."""
-
-
-def _has_workers() -> bool:
-    return find_spec("procrastinate") is not None
 
 
 def _give_up(written: asyncio.Future[Any]) -> None:

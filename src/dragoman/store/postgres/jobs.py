@@ -10,13 +10,15 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import Any, LiteralString
+
+import procrastinate
+import psycopg
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+from procrastinate.jobs import Status
 
 from dragoman.errors import ConfigError, StoreUnavailable
-from dragoman.store.jobs import Work
-
-if TYPE_CHECKING:
-    import procrastinate
+from dragoman.store.turns import Work
 
 _QUEUE = "turns"
 _URGENT = 10  # somebody waits for it
@@ -45,8 +47,6 @@ class PostgresJobs:
 
     async def open(self) -> None:
         async with self._opening() as namespace:
-            import procrastinate
-
             if self._migrates:
                 await self._make_schema(namespace)
             elif not await self._is_made(namespace):
@@ -77,18 +77,11 @@ class PostgresJobs:
     async def _opening(self) -> AsyncIterator[str]:
         """The schema of its tables. ConfigError, in words, for whatever keeps it from being opened."""
         try:
-            import procrastinate
-            import psycopg
-        except ImportError as error:
-            raise ConfigError("workers need more: pip install 'dragoman[postgres]'") from error
-        try:
             yield f"{self._schema}_jobs_{'_'.join(procrastinate.__version__.split('.')[:2])}"
-        except (psycopg.Error, OSError, procrastinate.exceptions.ConnectorException) as error:
+        except (psycopg.Error, OSError, ConnectorException) as error:
             raise ConfigError(f"the queue of turns cannot be opened: {_first_line(error)}") from None
 
     async def _connect(self, namespace: str) -> Any:
-        import psycopg
-
         return await psycopg.AsyncConnection.connect(
             self._url, options=f"-c search_path={namespace}", autocommit=True
         )
@@ -99,8 +92,6 @@ class PostgresJobs:
             return await found.fetchone() is not None
 
     async def _make_schema(self, namespace: str) -> None:
-        import procrastinate
-
         lock = f"dragoman migration {namespace}"
         async with await self._connect(namespace) as connection:
             await connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (lock,))
@@ -116,8 +107,6 @@ class PostgresJobs:
             self._app = None
 
     async def put(self, turn: str, *, urgent: bool = False, delay: float = 0.0) -> None:
-        from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
-
         schedule: dict[str, Any] = {"schedule_in": {"seconds": delay}} if delay else {}
         job = self._opened().configure_task(
             "advance",
@@ -165,8 +154,6 @@ class PostgresJobs:
             await asyncio.sleep(_AGAIN)
 
     async def waiting(self) -> tuple[int, float]:
-        from procrastinate.exceptions import ConnectorException
-
         try:
             row = await self._opened().connector.execute_query_one_async(_WAITING, queue=self._queue)
         except ConnectorException as error:
@@ -186,8 +173,6 @@ class PostgresJobs:
     async def _strike_off_stalled(self, app: procrastinate.App) -> None:
         """Jobs of workers that are gone. Their turns are put here again by whoever finds them without an
         owner."""
-        from procrastinate.jobs import Status
-
         stalled = await app.job_manager.get_stalled_jobs(queue=self._queue, seconds_since_heartbeat=_STALLED)
         for job in stalled:
             await app.job_manager.finish_job(job=job, status=Status.FAILED, delete_job=True)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dragoman.store.sql.schema import SchemaState, schema_state
-from dragoman.store.sql.statements import numbered
+import asyncpg
 
-if TYPE_CHECKING:
-    import asyncpg
+from dragoman.store.sql.database import SchemaState, numbered, schema_state
 
 _VERSIONS = """
 CREATE TABLE IF NOT EXISTS schema_version (
@@ -54,8 +52,6 @@ async def migrate(db: asyncpg.Connection[Any], schema: str) -> None:
 
 async def _index(db: asyncpg.Connection[Any]) -> None:
     """An index for searches, if the server has what it takes. Without it they are slow, and right."""
-    import asyncpg
-
     try:
         await db.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public")
         await db.execute(_INDEX)

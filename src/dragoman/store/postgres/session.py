@@ -13,13 +13,12 @@ import os
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import asyncpg
 
 from dragoman.messages.ids import new_id
 from dragoman.store.conversations import ListChange
-
-if TYPE_CHECKING:
-    import asyncpg
 
 _RENEWALS = 4  # in the time of one lease
 _TRIES = 100  # to take our own lock at the start

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator
 
-from dragoman.store.blobs.blobs import Blobs
-from dragoman.store.blobs.cache import LARGE_AFAR, LARGE_HERE, CachedBlobs
-from dragoman.store.blobs.fallback import FallbackBlobs
+from dragoman.store.blobs.blobs import LARGE_AFAR, LARGE_HERE, Blobs, CachedBlobs, FallbackBlobs
 from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.blobs.place import NamedBlobs
 from dragoman.store.sql.database import SqlDatabase

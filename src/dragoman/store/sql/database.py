@@ -12,14 +12,85 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from dragoman.errors import NotFound, Unreadable
+from dragoman.errors import ConfigError, NotFound, Unreadable
 from dragoman.messages.parts import ToolCall
 from dragoman.store.blobs.blobs import Blobs
 from dragoman.store.blobs.place import NamedBlobs
-from dragoman.store.sql.schema import SchemaState
+
+# ── the state of a schema ─────────────────────────────────────────────────────────────────────────
+# At which step of its migrations a database is, and what is to be done about it.
+
+
+@dataclass(slots=True, frozen=True)
+class SchemaState:
+    """`version` is the last step that was taken, 0 where there are no tables; `newest` is the last one."""
+
+    version: int
+    newest: int
+    missing: tuple[tuple[int, str], ...]  # steps that are still to be taken, with their titles
+    others: tuple[str, ...] = ()  # what is beside its tables, and is not there yet
+
+
+def schema_state(migrations: Traversable, version: int) -> SchemaState:
+    """ConfigError where the database is ahead of this program."""
+    names = sorted(file.name for file in migrations.iterdir() if file.name.endswith(".sql"))
+    steps = [(int(name[:4]), name[5:].removesuffix(".sql").replace("_", " ")) for name in names]
+    newest = steps[-1][0]
+    if version > newest:
+        raise ConfigError(
+            f"the store was written by a newer Dragoman (schema {version}, this one knows {newest}): "
+            "upgrade Dragoman, or name another store"
+        )
+    return SchemaState(version, newest, tuple(step for step in steps if step[0] > version))
+
+
+def refuse_missing(state: SchemaState) -> None:
+    """ConfigError where there are steps to be taken, and somebody has to order it."""
+    if state.missing:
+        at = f"its tables are at version {state.version}" if state.version else "it has no tables yet"
+        raise ConfigError(
+            f"{at}, and this Dragoman needs version {state.newest}. The settings say migrate = false: run "
+            "`dragoman store migrate` first (--dry-run shows what it would do)"
+        )
+
+
+# ── statements ────────────────────────────────────────────────────────────────────────────────────
+# SQL statements by name: `-- name: add_message` in a file, and what follows it.
+
+
+SHARED = files("dragoman.store.sql") / "queries"
+_LOCKED = ("conversation", "turn", "question", "queued", "usage_of")  # read by who is about to write
+
+
+def statements(own: Traversable, *, lock: str = "") -> Mapping[str, str]:
+    """Those that every engine understands, and those of one engine. `lock` is what makes a row that is read
+    wait for nobody but us; a statement that ends with it is there as `lock_…`."""
+    found: dict[str, str] = {}
+    for folder in (SHARED, own):
+        for file in folder.iterdir():
+            pieces = re.split(r"^-- name: (\w+)\n", file.read_text("utf-8"), flags=re.MULTILINE)[1:]
+            for name, body in zip(pieces[::2], pieces[1::2], strict=True):
+                assert name not in found, f"two queries are called {name}"
+                found[name] = _statement(body)
+    return found | {f"lock_{name}": found[name] + lock for name in _LOCKED}
+
+
+def numbered(folder: Traversable) -> list[tuple[int, str]]:
+    """Migrations: the numbered steps from nothing to the schema of today."""
+    found = ((file.name, file.read_text("utf-8")) for file in folder.iterdir())
+    return sorted((int(name[:4]), text) for name, text in found if name.endswith(".sql"))
+
+
+def _statement(body: str) -> str:
+    lines = (line for line in body.splitlines() if not line.startswith("--"))
+    return "\n".join(lines).strip().removesuffix(";")
+
 
 T = TypeVar("T")
 V = TypeVar("V")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 
+from dragoman.conversation.tree import Conversation
 from dragoman.errors import NotFound, StoreUnavailable
+from dragoman.messages.provider_files import ProviderFile
 from dragoman.messages.spending import Spending
 from dragoman.store.blobs.blobs import is_key
-from dragoman.store.sql.database import Operation, Row, SqlConnection
+from dragoman.store.sql.database import Operation, Row, SqlConnection, SqlDatabase
 from dragoman.store.sql.people import SqlPeople, past_values
+from dragoman.store.sql.rows import listed_conversation
 from dragoman.store.turns import KEPT
 
 _STEP = 0.008  # seconds after which a step lets others write
@@ -155,3 +158,81 @@ class SqlDeletion(SqlPeople):
 def _keys(rows: Sequence[Row]) -> list[str]:
     """Without what damage has made none of a blob."""
     return [row["blob"] for row in rows if is_key(row["blob"])]
+
+
+# ── retention ─────────────────────────────────────────────────────────────────────────────────────
+# Retention: conversations in which nothing has happened for long are found, and deleted like any other.
+
+
+_PAGE = 100
+_CHORE = "retention"
+
+
+class SqlRetention(SqlDeletion):
+    async def untouched(self, before: float) -> AsyncIterator[Conversation]:
+        updated: float | None = None
+        id: str | None = None
+        while rows := await self._all(
+            "untouched_conversations", before=before, updated=updated, id=id, limit=_PAGE
+        ):
+            for row in rows:
+                conversation = listed_conversation(row)
+                if await self._read(partial(self._is_untouched, conversation.id, before)):
+                    yield conversation
+            updated, id = rows[-1]["updated"], rows[-1]["id"]
+
+    async def delete_untouched(self, before: float) -> list[str]:
+        deleted: list[str] = []
+        async with self._chore(_CHORE) as ours:
+            if not ours:
+                return deleted
+            async for conversation in self.untouched(before):
+                still = partial(self._is_untouched, conversation.id, before)
+                deleted += await self._delete(conversation.id, only_if=still)
+        return deleted
+
+    def _is_untouched(self, id: str, before: float, db: SqlConnection) -> bool:
+        """Also those that its calls opened: a person may talk there, too, or want to keep one of them."""
+        for row in db.execute(self._sql["within"], {"id": id}).fetchall():
+            key = {"id": row["id"]}
+            locked = db.execute(self._sql["lock_conversation"], key).fetchone()
+            if locked is None or locked["pinned"] or locked["updated"] >= before:
+                return False
+            if db.execute(self._sql["is_at_work"], key).fetchone() is not None:
+                return False
+        return True
+
+
+# ── files at providers ────────────────────────────────────────────────────────────────────────────
+# Files that lie at providers, in rows.
+
+
+_LATER = 0.001  # seconds
+
+
+class SqlProviderFiles(SqlDatabase):
+    async def add_provider_file(self, file: ProviderFile, now: float) -> ProviderFile:
+        row = {"account": file.account, "id": file.id, "blob": file.blob, "expires": file.expires}
+
+        def write(db: SqlConnection) -> ProviderFile:
+            db.execute(self._sql["hold_account"], {"account": file.account})  # one after the other
+            first = db.execute(self._sql["provider_file"], {**row, "now": now}).fetchone()
+            created = now if first is None else max(now, first["created"] + _LATER)
+            db.execute(self._sql["add_provider_file"], {**row, "created": created})
+            return file if first is None else _file(first)
+
+        return await self._write(write)
+
+    async def provider_file(self, account: str, blob: str, now: float) -> ProviderFile | None:
+        rows = await self._all("provider_file", account=account, blob=blob, now=now)
+        return _file(rows[0]) if rows else None
+
+    async def forget_provider_file(self, file: ProviderFile) -> None:
+        await self._run("forget_provider_file", account=file.account, id=file.id)
+
+    async def unwanted_provider_files(self, now: float) -> list[ProviderFile]:
+        return [_file(row) for row in await self._all("unwanted_provider_files", now=now)]
+
+
+def _file(row: Row) -> ProviderFile:
+    return ProviderFile(row["account"], row["blob"], row["id"], row["expires"])

@@ -10,9 +10,9 @@ from typing import Any
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import LATEST_TIME
 from dragoman.messages.spending import DIMENSIONS, Spending
-from dragoman.store.people import Person
 from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
 from dragoman.store.sql.rows import number_in, text_in
+from dragoman.store.store import Person
 
 _DAY = 86_400.0  # seconds
 _NUMBERS = tuple(one.name for one in fields(Spending) if one.name not in DIMENSIONS)

@@ -2,15 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+
+from pydantic import JsonValue
 
 from dragoman.errors import AlreadyAnswered, NotFound, Unreadable
 from dragoman.messages.questions import Answer, Grant, Question
-from dragoman.store.codecs import QUESTION
-from dragoman.store.sql.database import SqlConnection
-from dragoman.store.sql.rows import grant_of, grant_row, question_of
-from dragoman.store.sql.signals import SqlSignals
+from dragoman.store.codecs import JSON, QUESTION
+from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
+from dragoman.store.sql.rows import grant_of, grant_row, load, question_of
+from dragoman.store.turns import Signal, SignalKind, Signalled, StoredEvent
+
+# ── signals ───────────────────────────────────────────────────────────────────────────────────────
+# Signals: rows that anybody writes for a turn, from any process, and its owner reads.
+
+
+class SqlSignals(SqlDatabase):
+    async def post(self, turn: str, kind: SignalKind, body: dict[str, JsonValue]) -> bool:
+        def write(db: SqlConnection) -> bool:
+            row = db.execute(self._sql["lock_turn"], {"id": turn}).fetchone()
+            if row is None:
+                raise NotFound("turn", turn)
+            if not row["live"] or (kind == "steer" and not row["steerable"]):
+                return False
+            if kind == "result":
+                self._first_result(db, turn, body["call"])
+            if kind != "follow" or not self._is_followed(db, turn):
+                self._add_signal(db, turn, row["conversation"], kind, body)
+            return True
+
+        return await self._write(write)
+
+    async def signals(self, turn: str) -> list[Signal]:
+        return self._readable(_signal_of, await self._all("signals", turn=turn))
+
+    async def withdraw_steering(self, turn: str, signal: int) -> bool:
+        return bool(await self._run("withdraw_steering", turn=turn, seq=signal))
+
+    async def turns_with_signals(self, *, own: Collection[str] | None = None) -> list[Signalled]:
+        if own is None:
+            rows = await self._all("turns_with_signals")
+        else:
+            rows = await self._all("turns_with_signals_for", own=json.dumps(list(own)))
+        return [Signalled(row["turn"], row["newest"], bool(row["only_followed"])) for row in rows]
+
+    # ── inside a write ────────────────────────────────────────────────────────────────────────────
+
+    def _add_signal(
+        self,
+        db: SqlConnection,
+        turn: str,
+        conversation: str,
+        kind: SignalKind,
+        body: dict[str, JsonValue],
+    ) -> None:
+        row = {"turn": turn, "kind": kind, "body": JSON.dump(body)}
+        db.execute(self._sql["add_signal"], row)
+        self._mention_blobs(db, "signal", turn, conversation, row["body"])
+
+    def _first_result(self, db: SqlConnection, turn: str, call: JsonValue) -> None:
+        self._refuse_if_cancelled(db, turn, str(call))
+        waiting = (one for one in self._signals(db, turn) if one.kind == "result")
+        taken = db.execute(self._sql["call_not_running"], {"id": call}).fetchone() is not None
+        if taken or any(one.body.get("call") == call for one in waiting):
+            raise AlreadyAnswered(str(call), "there is a result already")
+
+    def _refuse_if_cancelled(self, db: SqlConnection, turn: str, asked: str) -> None:
+        """What comes after a cancel, also one that the turn has not heard of yet, moves nothing any more."""
+        if self._has_unread(db, turn, "cancel"):
+            raise AlreadyAnswered(asked, "its turn is cancelled")
+
+    def _has_unread(self, db: SqlConnection, turn: str, *kinds: SignalKind) -> bool:
+        """One that nobody can read does not count."""
+        return any(one.kind in kinds for one in self._signals(db, turn))
+
+    def _signals(self, db: SqlConnection, turn: str) -> list[Signal]:
+        return self._readable(_signal_of, db.execute(self._sql["signals"], {"turn": turn}).fetchall())
+
+    def _is_followed(self, db: SqlConnection, turn: str) -> bool:
+        return db.execute(self._sql["followed"], {"turn": turn}).fetchone() is not None
+
+
+def _signal_of(row: Row) -> Signal:
+    return Signal(row["seq"], row["kind"], load(JSON, "signal", str(row["seq"]), row["body"]))
 
 
 class SqlQuestions(SqlSignals):
@@ -85,3 +161,40 @@ class SqlQuestions(SqlSignals):
         if question.answer is None:
             body = QUESTION.dump(replace(question, closed=why))
             db.execute(self._sql["settle_question"], {"id": id, "body": body})
+
+
+# ── events ────────────────────────────────────────────────────────────────────────────────────────
+# Live events: rows that the owners of turns write while another process follows them.
+
+
+class SqlEvents(SqlDatabase):
+    async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
+        def write(db: SqlConnection) -> None:
+            turns = json.dumps(sorted(epochs))
+            found = {row["id"]: row["epoch"] for row in db.execute(self._sql["epochs"], {"turns": turns})}
+            ours = [event._asdict() for event in events if found.get(event.turn) == epochs[event.turn]]
+            db.execute(self._sql["put_events"], {"events": json.dumps(ours)})
+            self._announce_events(db)
+
+        if events:
+            await self._write(write)
+
+    async def events(self, after: Mapping[str, int], limit: int = 1000) -> list[StoredEvent]:
+        if not after:
+            return []
+        rows = await self._all("events", after=json.dumps(dict(after)), limit=limit)
+        return [StoredEvent(row["turn"], row["seq"], row["body"]) for row in rows]
+
+    async def drop_events(self, turn: str) -> None:
+        await self._run("drop_events", turn=turn)
+
+    async def _drop_ended_events(self) -> None:
+        """Those that nobody else will drop: who ran the turn is gone. A turn at a time, so that whoever else
+        writes need not wait for all of them."""
+
+        def left_behind(db: SqlConnection) -> list[str]:
+            rows = db.execute(self._sql["turns_with_ended_events"]).fetchall()
+            return [row["id"] for row in rows if not row["owner"] or not self._is_alive(db, row["owner"])]
+
+        for turn in await self._read(left_behind):
+            await self.drop_events(turn)

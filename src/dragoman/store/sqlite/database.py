@@ -14,8 +14,7 @@ from typing import NoReturn, TypeVar
 from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.store.address import is_url
 from dragoman.store.conversations import ListChange
-from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase
-from dragoman.store.sql.schema import SchemaState, refuse_missing
+from dragoman.store.sql.database import Operation, SchemaState, SqlConnection, SqlDatabase, refuse_missing
 from dragoman.store.sqlite.faults import translate
 from dragoman.store.sqlite.migrate import connect, connect_bare, look, migrate
 from dragoman.store.sqlite.owner import Owner

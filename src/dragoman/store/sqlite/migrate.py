@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from dragoman.errors import ConfigError
-from dragoman.store.sql.schema import SchemaState, schema_state
+from dragoman.store.sql.database import SchemaState, schema_state
 from dragoman.store.sqlite.queries import MIGRATIONS, migrations, schema
 
 _AGAIN = 0.005  # seconds

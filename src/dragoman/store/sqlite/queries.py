@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from dragoman.store.sql.statements import numbered, statements
+from dragoman.store.sql.database import numbered, statements
 
 _SQL = files("dragoman.store.sqlite") / "sql"
 MIGRATIONS = _SQL / "migrations"

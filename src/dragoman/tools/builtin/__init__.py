@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from dragoman.tools.toolbox import Group
+from dragoman.errors import ConfigError
+from dragoman.tools.builtin.read_output import read_output
+from dragoman.tools.tool import Tool
+from dragoman.tools.tool import tool as make_tool
+from dragoman.tools.toolbox import Group, Source
 
 _FILES = """\
 Paths are relative to the workspace folder and never lead out of it.
@@ -82,3 +87,31 @@ BUILTIN: dict[str, Callable[[], Group]] = {
     "media": media_group,
 }
 """Groups by the names that settings use."""
+
+
+def grouped(
+    tools: Iterable[str | Tool | Group | Source | Callable[..., Any]],
+) -> tuple[list[Group], list[Source]]:
+    """Loose tools make a group of their own, first; then the groups, in the order given, a built-in one also
+    by its name; then the sources."""
+    loose: list[Tool] = []
+    groups: list[Group] = []
+    sources: list[Source] = []
+    for one in tools:
+        if isinstance(one, str):
+            if one not in BUILTIN:
+                raise ConfigError(f"there is no group {one!r}: built in are {', '.join(BUILTIN)}")
+            groups.append(BUILTIN[one]())
+        elif isinstance(one, Group):
+            groups.append(one)
+        elif isinstance(one, Source):
+            sources.append(one)
+        elif isinstance(one, Tool):
+            loose.append(one)
+        elif callable(one):
+            loose.append(make_tool(one))
+        else:
+            raise ConfigError(f"{one!r} is no tool: give a function, a group, a source, or a group's name")
+    own = [Group("tools", tuple(loose))] if loose else []
+    any_at_all = own or groups or sources
+    return [*own, *groups, *([Group("output", (read_output,), helps=True)] if any_at_all else [])], sources

@@ -17,8 +17,8 @@ from typing import Literal, TypeAlias
 from dragoman.background import Background
 from dragoman.errors import ConfigError, DragomanError, NotFound, StoreUnavailable
 from dragoman.messages.parts import CallState
-from dragoman.store.jobs import JobQueue, MemoryJobs, job_queue_of
 from dragoman.store.store import Started, TurnRow
+from dragoman.store.turns import JobQueue, MemoryJobs, job_queue_of
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.drivers.tasks import TaskDriver
 from dragoman.turn.facts import FACT, Fact, TurnStarted
@@ -317,13 +317,13 @@ class JobDriver(TaskDriver):
         if log.turn.state is State.WAITING:
             return True
         open = {id: call for id, call in log.turn.calls.items() if not call.state.settled}
-        inner: dict[str | None, list[TurnLog]] = {}  # of each call: `ask_agents` gives several tasks
-        for live in self._bus.turns():
-            if live.log.conversation.parent == log.conversation.id:
-                inner.setdefault(live.log.conversation.call, []).append(live.log)
+        inner = {
+            live.log.conversation.call: live.log
+            for live in self._bus.turns()
+            if live.log.conversation.parent == log.conversation.id
+        }
         return bool(open) and all(
-            call.waits or (id in inner and all(self._idle(one) for one in inner[id]))
-            for id, call in open.items()
+            call.waits or (id in inner and self._idle(inner[id])) for id, call in open.items()
         )
 
 

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from dragoman.background import Background
 from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnInterrupted, TurnSetAside
-from dragoman.store.jobs import job_queue_of
 from dragoman.store.store import Started, Store, TurnRow
+from dragoman.store.turns import job_queue_of
 from dragoman.turn.cancel import end_set_aside
 from dragoman.turn.drivers.load import load_path, load_turn, missing_here
 from dragoman.turn.drivers.paths import Paths

@@ -9,14 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import EngineError, NotFound
 from dragoman.messages.events import TurnState
-from dragoman.messages.fold import Draft
+from dragoman.messages.fold import Appending, Draft
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolCall, ToolResult
 from dragoman.messages.questions import Question
@@ -29,9 +28,6 @@ from dragoman.turn.live.events import EventLog
 from dragoman.turn.live.observed import Observed, Observer, Written
 from dragoman.turn.live.timing import ReplyTiming
 from dragoman.turn.machine import State, Turn, advance, replay
-
-if TYPE_CHECKING:  # which knows the log through its view
-    from dragoman.turn.plugin import Appending
 
 _log = logging.getLogger("dragoman.turn")
 _MOMENT = 0.003  # seconds: what is recorded so close together is written together, if nobody waits for it

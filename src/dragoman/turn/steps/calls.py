@@ -11,6 +11,7 @@ from dragoman.messages.boundary import check_json
 from dragoman.messages.call_events import call_end
 from dragoman.messages.endings import INCOMPLETE, REFUSED, notice_kind, notice_of
 from dragoman.messages.events import MessageAdded, StepEnd
+from dragoman.messages.fold import Appending
 from dragoman.messages.ids import derived_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolResult
@@ -20,7 +21,7 @@ from dragoman.store.store import Change, Unread
 from dragoman.turn.authority import load_grants
 from dragoman.turn.facts import CallFinished, Fact, MessageAppended, StepFinished
 from dragoman.turn.live.outcomes import log_call
-from dragoman.turn.plugin import Appended, Appender, Appending, PlannedCalls, Plugin
+from dragoman.turn.plugin import Appended, Appender, PlannedCalls, Plugin
 from dragoman.turn.steps.call import CallRun
 from dragoman.turn.steps.prepare import PreparedTurn
 from dragoman.turn.steps.slots import Lanes

@@ -10,6 +10,7 @@ from dragoman.errors import DragomanError, ProviderError
 from dragoman.messages.call_events import call_end
 from dragoman.messages.endings import INCOMPLETE
 from dragoman.messages.events import ErrorRaised, MessageAdded, MessageEnd, TurnEnd
+from dragoman.messages.fold import Appending
 from dragoman.messages.ids import derived_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Error, ToolCall, ToolResult
@@ -20,7 +21,7 @@ from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.outcomes import log_call, log_turn
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State, Turn
-from dragoman.turn.plugin import Appending, Plugin
+from dragoman.turn.plugin import Plugin
 from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.steps.stream import received
 

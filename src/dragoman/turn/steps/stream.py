@@ -20,7 +20,7 @@ from dragoman.messages.events import (
     ReasoningStart,
     StepStart,
 )
-from dragoman.messages.fold import Draft, DraftView
+from dragoman.messages.fold import Appending, Draft, DraftView
 from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
 from dragoman.sentences import said_of, sentence
@@ -29,7 +29,6 @@ from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
 from dragoman.turn.facts import CallMade, ModelAsked, ReplyReceived, RequestBuilt
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.plugin import Appending
 from dragoman.turn.steps.made_files import store_made
 from dragoman.turn.steps.prepare import PreparedTurn, RequestReady
 

@@ -78,13 +78,9 @@ const TEXTS: Record<string, string> = {
     "把一件工作交给另一个智能体，它在自己的对话中完成并回答一次。它不知道此对话的内容：请说明它需要的一切。",
   "who is to do it": "由谁来做",
   "what is to be done, with everything it needs to know": "要做什么，以及它需要知道的一切",
-  "Give the same request to several agents at once: for answers from different sides, of which you make one. Each works in a conversation of its own and answers once. They know nothing of this one, nor of each other: say all they need.":
-    "把同一个请求同时交给几个智能体：得到不同角度的回答，再合成一个。它们各自在自己的对话中工作并回答一次，不知道此对话，也不知道彼此：请说明它们需要的一切。",
-  "who is asked": "问谁",
   "Hand this conversation over to another agent, who then answers.": "把此对话移交给另一个智能体，由它来回答。",
   "who goes on": "由谁继续",
   "what they have to know, in a sentence": "对方需要知道的事，一句话",
-  "what is to be done, with everything they need to know": "要做什么，以及它们需要知道的一切",
 };
 
 const plain = (text: string): string => text.replace(/\s+/g, " ").trim();

@@ -1,0 +1,179 @@
+"""What a store promises of deleting a conversation: gone for everybody at once, with all that was in it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import Fenced, NotFound
+from dragoman.messages.parts import File
+from dragoman.messages.provider_files import ProviderFile
+from dragoman.messages.questions import Answer, Grant, Rule
+
+from . import scene
+from .scene import refused
+from .suite import Suite
+
+
+class DeletionConformance(Suite):
+    """Nothing of it is found again, and nothing else is touched."""
+
+    async def test_deleting_a_conversation_leaves_nothing_of_it(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            grant = Grant("grant_1", Rule("x"), "conv_1", 1.0)
+            await store.answer("ask_1", Answer("allow"), [grant])
+            await store.start(scene.start(2, parent="msg_r1", queue=True))
+            await store.add_conversation(
+                Conversation("conv_2"), [scene.user("msg_9", conversation="conv_2", text="hello")]
+            )
+            assert len(await store.search("hello")) == 2
+            await store.delete_conversation("conv_1")
+            assert [found.conversation for found in await store.search("hello")] == ["conv_2"]
+            assert await store.live_turns() == []
+            assert await store.turns("conv_1") == []
+            assert await store.questions() == []
+            assert await store.grants() == []
+            assert await store.turns_with_signals() == []
+            assert not await store.is_queued("turn_2")
+            for look, id in ((store.message, "msg_1"), (store.call, "call_1"), (store.question, "ask_1")):
+                with refused(NotFound):
+                    await look(id)
+            await scene.begun(store)  # its ids are free again
+            assert len(await store.search("hello")) == 2
+
+    async def test_a_conversation_is_deleted_with_those_its_calls_opened(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            for id, parent in (("conv_1", None), ("conv_2", "conv_1"), ("conv_3", "conv_2")):
+                messages = [scene.user(f"{id}_a", None, id), scene.user(f"{id}_b", f"{id}_a", id)]
+                await store.add_conversation(Conversation(id, parent=parent, call="call_1"), messages)
+            await store.add_conversation(Conversation("conv_4"))
+            assert await store.within("conv_1") == ["conv_3", "conv_2", "conv_1"]
+            assert (await store.conversation("conv_2")).parent == "conv_1"
+            await store.delete_conversation("conv_1")
+            assert [one.id for one in await store.conversations()] == ["conv_4"]
+
+    async def test_whoever_runs_a_turn_in_it_is_fenced_off(self, tmp_path: Path) -> None:
+        """S3: also in another process."""
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
+            await scene.begun(one)
+            await other.delete_conversation("conv_1")
+            with refused(Fenced, "turn_1"):
+                await one.append("turn_1", 1, 2, scene.change("x"))
+            with refused(NotFound):
+                await one.start(scene.start(2))
+
+    async def test_of_two_that_delete_one_finds_nothing(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
+            await scene.replied(one)
+            outcomes = await asyncio.gather(
+                one.delete_conversation("conv_1"), other.delete_conversation("conv_1"), return_exceptions=True
+            )
+            assert [type(outcome) for outcome in outcomes if outcome] == [NotFound]
+            assert await one.conversations() == []
+
+    async def test_others_write_while_a_long_conversation_is_deleted(self, tmp_path: Path) -> None:
+        """S2: it is removed in steps, and nobody sees a half of it."""
+        messages = [scene.user("msg_0"), *(scene.user(f"msg_{n}", f"msg_{n - 1}") for n in range(1, 1000))]
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(scene.CONVERSATION, messages)
+            await store.add_conversation(Conversation("conv_2"))
+            deletion = asyncio.create_task(store.delete_conversation("conv_1"))
+            seen, writes = set(), 0
+
+            async def look() -> None:
+                while not deletion.done():
+                    try:
+                        seen.add(len((await store.messages("conv_1"))[0]))
+                    except NotFound:
+                        seen.add(0)
+
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(look())
+                while not deletion.done():
+                    await store.set_title("conv_2", str(writes))
+                    writes += 1
+            await deletion
+            assert seen <= {0, 1000}
+            assert writes > 1
+            assert [one.id for one in await store.conversations()] == ["conv_2"]
+
+    async def test_a_file_that_others_mention_stays(self, tmp_path: Path) -> None:
+        """S4: whoever mentions it: a message, a queued one, or a conversation that was forked."""
+        async with self.opened(tmp_path) as store:
+            key = await store.put_blob(b"a picture")
+            files = (File("image/png", blob=key),)
+            await store.add_conversation(scene.CONVERSATION, [scene.user("msg_1", parts=files)])
+            await store.add_conversation(
+                Conversation("conv_2"), [scene.user("msg_2", None, "conv_2", parts=files)]
+            )
+            await store.delete_conversation("conv_1")
+            assert await store.blob(key) == b"a picture"
+
+    async def test_files_at_providers_are_known_until_nobody_needs_them(self, tmp_path: Path) -> None:
+        """M3 × S1: by every process; of two uploads of the same the first counts; none after its end."""
+        now = time.time()
+        end = now + 1000.0
+        mine, other = (ProviderFile("acme:key", "a" * 64, f"file-{n}", expires=end) for n in (1, 2))
+        for_ever = ProviderFile("acme:key", "b" * 64, "file-3")
+        async with self.opened(tmp_path) as store, self.opened(tmp_path) as second:
+            files = tuple(File("image/png", blob=one.blob) for one in (mine, for_ever))
+            await store.add_conversation(scene.CONVERSATION, [scene.user("msg_1", parts=files)])
+            assert await store.add_provider_file(mine, now) == mine
+            assert await second.add_provider_file(other, now - 1) == mine  # its clock is behind
+            assert await store.add_provider_file(mine, now + 1) == mine
+            assert await store.add_provider_file(for_ever, now + 2) == for_ever
+            assert await second.provider_file("acme:key", mine.blob, end - 1) == mine
+            assert await second.provider_file("acme:key", mine.blob, end) is None
+            assert await second.provider_file("acme:another key", mine.blob, now) is None
+            assert await second.unwanted_provider_files(now) == []
+            await second.forget_provider_file(mine)
+            assert await store.provider_file("acme:key", mine.blob, now) == other
+            await store.delete_conversation("conv_1")
+            assert await second.unwanted_provider_files(now) == [other, for_ever]
+            assert await second.unwanted_provider_files(end) == [for_ever]
+
+    async def test_what_nobody_touched_is_found_and_deleted(self, tmp_path: Path) -> None:
+        """S1: the oldest first, with what its calls opened; what is newer stays."""
+        async with self.opened(tmp_path) as store:
+            for number in range(130):  # more than a page
+                await store.add_conversation(Conversation(f"conv_{number}", updated=float(number)))
+            inner = Conversation("conv_inner", parent="conv_3", call="call_1", updated=2.0)
+            await store.add_conversation(inner, [scene.user("msg_1", None, "conv_inner", text="hello")])
+            found = [one.id async for one in store.untouched(120.0)]
+            assert found == [f"conv_{number}" for number in range(120)]
+            assert {*await store.delete_untouched(120.0)} == {*found, "conv_inner"}
+            left = await store.conversations(limit=200)
+            assert {one.id for one in left} == {f"conv_{number}" for number in range(120, 130)}
+            assert await store.search("hello") == []
+            assert await store.delete_untouched(120.0) == []
+
+    async def test_nothing_that_runs_waits_or_is_queued_is_taken_for_untouched(self, tmp_path: Path) -> None:
+        """S1: a person may answer after years."""
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            assert [one async for one in store.untouched(1e12)] == []
+            assert await store.delete_untouched(1e12) == []
+            assert len(await store.questions()) == 1
+
+    async def test_one_that_is_talked_in_further_inside_is_not_untouched(self, tmp_path: Path) -> None:
+        """S1"""
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(Conversation("conv_1", updated=1.0))
+            await store.add_conversation(Conversation("conv_2", parent="conv_1", call="c", updated=9.0))
+            assert await store.delete_untouched(5.0) == []
+            await store.label_conversation("conv_2", pinned=True)
+            assert await store.delete_untouched(10.0) == []
+            await store.label_conversation("conv_2", pinned=False)
+            assert {*await store.delete_untouched(10.0)} == {"conv_1", "conv_2"}
+
+    async def test_two_may_delete_what_is_untouched_at_once(self, tmp_path: Path) -> None:
+        """S1, N1: each conversation goes once, and nobody is the worse for it."""
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
+            for number in range(30):
+                await one.add_conversation(Conversation(f"conv_{number}", updated=1.0))
+            both = await asyncio.gather(one.delete_untouched(5.0), other.delete_untouched(5.0))
+            assert sorted(both[0] + both[1]) == sorted(f"conv_{number}" for number in range(30))
+            assert await one.conversations() == []

@@ -1,0 +1,132 @@
+"""What a store promises of people, their prompts and spending, and of the pins of foreign tools."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import BadRequest, NotFound
+from dragoman.messages.parts import CallState, ToolCall, ToolResult
+from dragoman.messages.spending import Spending
+from dragoman.messages.usage import Usage
+from dragoman.store.store import Busy, Person
+
+from . import scene
+from .scene import refused
+from .suite import Suite
+
+
+class PeopleConformance(Suite):
+    """Pins, keys, prompts, spending."""
+
+    async def test_a_pin_is_the_last_one_set(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            assert await store.pin("ada", "mcp.maps.find") is None
+            await store.set_pin("ada", "mcp.maps.find", "one")
+            await store.set_pin("ada", "mcp.maps.find", "two")
+        async with self.opened(tmp_path) as store:
+            assert await store.pin("ada", "mcp.maps.find") == "two"
+            assert await store.pin("bob", "mcp.maps.find") is None
+
+    async def test_a_person_is_known_by_the_hash_of_a_key_until_removed(self, tmp_path: Path) -> None:
+        """U2"""
+        async with self.opened(tmp_path) as store:
+            await store.add_person("ada", "hash", 1.0)
+            with refused(BadRequest, "ada already"):
+                await store.add_person("ada", "other", 2.0)
+            assert await store.people() == [Person("ada", 1.0)]
+            assert await store.person_with_key("hash") == "ada"
+            assert await store.key_of("ada") == "hash"
+            assert await store.key_of("bob") is None
+            assert await store.person_with_key("other") is None
+            await store.remove_person("ada")
+            assert await store.person_with_key("hash") is None
+            with refused(NotFound):
+                await store.remove_person("ada")
+
+    async def test_a_session_that_was_ended_stays_so_until_its_cookie_expires(self, tmp_path: Path) -> None:
+        """V4, U2"""
+        async with self.opened(tmp_path) as store:
+            await store.end_session("one", 100.0, 1.0)
+            await store.end_session("one", 100.0, 1.0)
+        async with self.opened(tmp_path) as store:
+            assert await store.is_session_ended("one")
+            assert not await store.is_session_ended("two")
+            await store.end_session("two", 300.0, 200.0)
+            assert [await store.is_session_ended(one) for one in ("one", "two")] == [False, True]
+
+    async def test_prompts_belong_to_one_person(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await store.set_prompt("ada", "review", "Read this.")
+            await store.set_prompt("ada", "review", "Read this again.")
+            assert await store.prompts("ada") == {"review": "Read this again."}
+            assert await store.prompts("bob") == {}
+            with refused(NotFound):
+                await store.remove_prompt("bob", "review")
+            await store.remove_prompt("ada", "review")
+            assert await store.prompts("ada") == {}
+
+    async def test_what_replies_used_is_known_by_model_and_day(self, tmp_path: Path) -> None:
+        """T11"""
+        used = replace(scene.user("msg_1", None), model="m", usage=Usage(1, 2, cost=0.5), created=86_400.0)
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(scene.CONVERSATION, [used, scene.user("msg_2", "msg_1")])
+            (spent,) = await store.spending(user="ada")
+            assert (spent.model, spent.day, spent.usage) == ("m", "1970-01-02", Usage(1, 2, cost=0.5))
+            assert await store.spending(user="bob") == []
+
+    async def test_pictures_and_sound_without_a_price_are_counted_as_such(self, tmp_path: Path) -> None:
+        """T11, M1: they may have used no token at all."""
+        picture = replace(scene.user("msg_1", None), model="m", usage=Usage(images=1), created=86_400.0)
+        heard = replace(scene.user("msg_2", "msg_1"), model="m", usage=Usage(seconds=2.5), created=86_401.0)
+        paid = replace(
+            scene.user("msg_3", "msg_2"), model="m", usage=Usage(characters=5, cost=0.5), created=86_402.0
+        )
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(scene.CONVERSATION, [picture, heard, paid])
+            (spent,) = await store.spending(user="ada")
+            assert (spent.replies, spent.unpriced, spent.cost) == (3, 2, 0.5)
+
+    async def test_what_was_spent_is_told_by_day_person_model_and_tool(self, tmp_path: Path) -> None:
+        """T11, O3: what has no price is counted, and does not spoil the sum."""
+        day = 86_400.0
+        known = replace(scene.user("msg_1", None), model="m", usage=Usage(1, 2, cost=0.5), created=day)
+        unknown = replace(scene.user("msg_2", "msg_1"), model="m", usage=Usage(3, 4), created=day + 1)
+        called = ToolCall("call_1", "delete", {}, state=CallState.COMPLETED, result=ToolResult("gone"))
+        later = replace(
+            scene.reply("msg_3", "msg_2", called),
+            model="other",
+            usage=Usage(10, 10, cost=1.0),
+            created=2 * day,
+        )
+        async with self.opened(tmp_path) as store:
+            conversation = replace(scene.CONVERSATION, updated=2 * day)
+            await store.add_conversation(conversation, [known, unknown, later])
+            whole = await store.spending()
+            assert whole[:2] == [
+                Spending("1970-01-02", "ada", "m", replies=2, input=4, output=6, cost=0.5, unpriced=1),
+                Spending("1970-01-03", "ada", "other", replies=1, input=10, output=10, cost=1.0),
+            ]
+            assert [(one.tool, one.calls) for one in whole[2:]] == [("delete", 1)]
+            assert [one.model for one in await store.spending(since=1.5 * day, user="ada")] == [
+                "other",
+                "other",
+            ]
+            assert await store.spending(user="bob") == []
+            assert await store.spending(since=3 * day) == []
+            assert await store.spending(since=1e12) == []  # after the last year that has a name
+            await store.delete_conversation(conversation.id)
+            assert await store.spending() == whole  # who pays has paid for what is gone, too
+            assert await store.spending(since=3 * day) == []
+            again = replace(conversation, id="conv_2")
+            await store.add_conversation(again, [replace(known, id="msg_9", conversation=again.id)])
+            await store.delete_conversation(again.id)
+            assert (await store.spending(user="ada"))[0].replies == 3
+
+    async def test_what_goes_on_is_known_of_each_conversation(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            await store.add_conversation(Conversation("conv_2"))
+            assert list(await store.revisions(["conv_2", "conv_9"])) == ["conv_2"]
+            assert await store.busy(["conv_1", "conv_2"]) == {"conv_1": Busy(True, 1), "conv_2": Busy()}
