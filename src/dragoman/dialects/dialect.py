@@ -7,24 +7,24 @@ reads them all, for users who set it. `scanner.py` begins with the theory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 from pydantic import JsonValue
 
-from dragoman.dialects.formats import Formats
+from dragoman.dialects.cursor import Cursor, Form
 from dragoman.dialects.gemma import GEMMA_DIALECTS
 from dragoman.dialects.grammar import Dialect, Parsed
-from dragoman.dialects.harmony import Harmony
 from dragoman.dialects.invoke import INVOKE_DIALECTS
-from dragoman.dialects.json_strict import JsonStrict
 from dragoman.dialects.llama_json import Functionary, LlamaJson
 from dragoman.dialects.llama_pythonic import LlamaPythonic, Olmo
 from dragoman.dialects.marked_json import MARKED_JSON_DIALECTS
 from dragoman.dialects.minimax_m3 import MinimaxM3
-from dragoman.dialects.scanner import BadCall, TextCall, Tools
-from dragoman.dialects.special_tokens import Deepseek, Kimi, Mistral, Plamo, Solar
+from dragoman.dialects.scanner import BadCall, Reading, TextCall, Tools
+from dragoman.dialects.special_tokens import Deepseek, Harmony, Kimi, Mistral, Plamo, Solar
+from dragoman.dialects.told import JsonStrict, XmlTag
 from dragoman.dialects.tool_call_tag import GLM_DIALECTS, Hermes, QwenCoder
-from dragoman.dialects.xml_tag import XmlTag
 from dragoman.errors import ConfigError
 
 __all__ = [
@@ -39,6 +39,57 @@ __all__ = [
     "formats",
     "parse_report",
 ]
+
+_WRAPPERS = ("<｜tool_calls_begin｜>",)  # around calls that several models tell apart inside
+
+
+class Formats(Dialect):
+    """Reads all of these, and writes the first."""
+
+    def __init__(self, name: str, dialects: Sequence[Dialect]) -> None:
+        self._written = dialects[0]
+        self._unmarked = [(one, (*one.begins, *((one.bare,) if one.bare else ()))) for one in dialects]
+        self._owners: dict[str, list[Dialect]] = {}
+        for one in dialects:
+            for opener in one.opens:
+                if opener not in _WRAPPERS:
+                    self._owners.setdefault(opener, []).append(one)
+        self.name = name
+        self.sections = (*(mark for one in dialects for mark in one.sections),)
+        self.how = self._written.how
+        self.ids = self._written.ids
+        self.opens = (*self._owners,)
+        self.drops = (
+            *dict.fromkeys(mark for one in dialects for mark in one.drops if mark not in self._owners),
+        )
+        self.begins: tuple[Form, ...] = (
+            *dict.fromkeys(form for _, forms in self._unmarked for form in forms),
+        )
+        self.thoughts = {begin: end for one in dialects for begin, end in one.thoughts.items()}
+        self.turns = (*dict.fromkeys(mark for one in dialects for mark in one.turns),)
+
+    def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        owners = [*self._owners[opener]] if opener else []
+        if not opener:
+            for one, forms in self._unmarked:
+                if forms and (yield from cursor.sees(*forms)):
+                    owners.append(one)
+        start = cursor.taken
+        for one in owners:
+            found = yield from one.read(cursor, opener, tools)
+            if isinstance(found, str) or found == []:
+                return found
+            if found and (one is owners[-1] or not any(isinstance(call, BadCall) for call in found)):
+                return [replace(call, format=one.name) for call in found]
+            cursor.back(cursor.taken - start)
+        return None
+
+    def calls(self, calls: Sequence[TextCall]) -> str:
+        return self._written.calls(calls)
+
+    def result(self, id: str, tool: str, text: str) -> str:
+        return self._written.result(id, tool, text)
+
 
 _ALL: tuple[Dialect, ...] = (
     JsonStrict(),
@@ -61,8 +112,8 @@ _ALL: tuple[Dialect, ...] = (
     Functionary(),
     Solar(),
 )
-_UNSURE = ("muse", "functionary")  # they begin with marks that are text to all other models
-ANY = Formats("any", (Hermes(), *(one for one in _ALL if one.name not in _UNSURE)))
+# Muse and Functionary begin with marks that are text to all other models.
+ANY = Formats("any", (Hermes(), *(one for one in _ALL if one.name not in ("muse", "functionary"))))
 _DIALECTS: dict[str, Dialect] = {one.name: one for one in (*_ALL, ANY)}
 
 NAMES = tuple(_DIALECTS)

@@ -95,8 +95,7 @@ class Grammar(Protocol):
 _FENCE, _TILDES = "```", "~~~"
 _RUNS = {_FENCE: TICKS, _TILDES: TILDES}
 _CODE_ENDS: dict[str, Form] = {one: ("\n", "[ \t]{0,64}", *one) for one in _RUNS}
-_LINE_OR_TICK = ("`", "\n")
-_INLINE_END = marks(*_LINE_OR_TICK)
+_INLINE_END = marks("`", "\n")
 _TOKEN = re.compile(r"[|｜]|^\[[A-Z_]+\]$|^\]<\]")  # how vocabularies spell special tokens
 
 
@@ -476,7 +475,7 @@ class Scanner:
         """Whether a backtick opened code: right before this, or earlier in the line, if another closes it."""
         if self._held or not self._shown.in_ticks or self._shown.quotes:
             return not self._held and self._shown.quotes
-        before, mark = yield from self._cursor.until(*_LINE_OR_TICK)
+        before, mark = yield from self._cursor.until("`", "\n")
         self._cursor.back(len(before))
         self._shown.in_ticks = mark == "`"  # else none closes it, and the line need not be searched again
         return self._shown.in_ticks

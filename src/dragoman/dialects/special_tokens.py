@@ -1,4 +1,4 @@
-"""Models whose calls stand between tokens of their own: DeepSeek, Kimi K2, PLaMo 3, Solar Open, Mistral.
+"""Models whose calls stand between tokens of their own: DeepSeek, Kimi K2, PLaMo 3, Solar, Mistral, gpt-oss.
 
 Each writes a name after one token and the arguments as JSON after another.
 """
@@ -229,5 +229,47 @@ class Solar(Dialect):
     def calls(self, calls: Sequence[TextCall]) -> str:
         return "\n".join(
             f"{_SOLAR_BEGIN}{_SOLAR_NAME}{call.name}{_SOLAR_ARGUMENTS}{compact(call.arguments)}{_SOLAR_END}"
+            for call in calls
+        )
+
+
+_START, _CHANNEL, _MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
+_ENDS = ("<|call|>", "<|end|>", "<|return|>")
+
+_CHANNEL_WORD = re.compile(r"<\|channel\|>\s*(\w+)")
+_RECIPIENT = re.compile(r"\bto=(?:functions\.)?([^\s<]+)")
+
+
+class Harmony(Dialect):
+    name = "harmony"
+    how = (
+        "Think in the channel `analysis`, answer in the channel `final`. To call a tool, write a message to "
+        "`functions.` and the name of the tool in the channel `commentary`: its arguments as a JSON object."
+    )
+    begins = (("t", "o", "=", r"[\w.-]{1,99}", r"[^<\n]{0,40}", "<", r"\|"),)
+    opens = turns = (_START, _CHANNEL, _MESSAGE, *_ENDS)
+
+    def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        if opener in _ENDS or opener == _MESSAGE:
+            return "text"
+        header, mark = yield from cursor.until(_MESSAGE, _START, *_ENDS)
+        header = opener + header
+        yield from cursor.accept(_MESSAGE, *_ENDS)
+        channel, to = _CHANNEL_WORD.search(header), _RECIPIENT.search(header)
+        thinks = channel is not None and channel[1] == "analysis"
+        if to is None or to[1] == "assistant" or (channel and channel[1] == "final"):
+            return "reasoning" if thinks and mark == _MESSAGE else "text"
+        if mark != _MESSAGE:
+            return [self.bad(f"{_MESSAGE} is missing", to[1])]
+        space = yield from cursor.space()
+        if thinks and not (yield from cursor.sees("{")):
+            cursor.back(len(space))
+            return "reasoning"
+        return (yield from self.named(cursor, to[1], "", _ENDS, (_START, _CHANNEL)))
+
+    def calls(self, calls: Sequence[TextCall]) -> str:
+        return f"{_START}assistant".join(
+            f"{_CHANNEL}commentary to=functions.{call.name} <|constrain|>json"
+            f"{_MESSAGE}{compact(call.arguments)}{_ENDS[0]}"
             for call in calls
         )

@@ -1,6 +1,7 @@
-"""`{"tool_calls": [{"name": …, "arguments": {…}}]}`, bare, fenced, and with prose around it.
+"""The two dialects that were made for prompts: any model can be told to write them.
 
-An object is a call from the moment its own `tool_calls` turns out to be a list; any other is text.
+`xml_tag` is `<tool_code>{"name": …, "arguments": {…}}</tool_code>` for each call, `json_strict` one object
+`{"tool_calls": [{"name": …, "arguments": {…}}]}`. Any other object is text.
 """
 
 from __future__ import annotations
@@ -13,6 +14,24 @@ from dragoman.dialects.json_text import Members, read_json
 from dragoman.dialects.scanner import Reading, TextCall, Tools
 from dragoman.dialects.wording import described
 from dragoman.wire.arguments import parse_arguments
+
+OPEN, CLOSE = "<tool_code>", "</tool_code>"
+
+
+class XmlTag(Dialect):
+    name = "xml_tag"
+    how = (
+        f"To call a tool, write a JSON object with its name and its arguments between {OPEN} and {CLOSE}; "
+        "for several calls, several of these."
+    )
+    opens = (OPEN,)
+    drops = (CLOSE,)
+
+    def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        return (yield from self.tagged(cursor, OPEN, CLOSE))
+
+    def calls(self, calls: Sequence[TextCall]) -> str:
+        return "\n".join(f"{OPEN}{described(call)}{CLOSE}" for call in calls)
 
 
 class JsonStrict(Dialect):
