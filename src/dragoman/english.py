@@ -469,6 +469,7 @@ ENGLISH: dict[str, str] = {
     ),
     "option.takes": "The option {name}: {model} takes {taken}, not {given}.",
     "option.together": "{model} does not take the options {first} and {second} together. Remove one of them.",
+    "file.no_bytes": "data is bytes, not {given!r}",
     "file.not_fetched": "{name} is only an address: {problem}",
     "mask.several": "There are several masks. Attach one, or name it with the option mask.",
     "mask.none_taken": "{model} takes no masks. Leave {mask} out.",

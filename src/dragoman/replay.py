@@ -27,7 +27,7 @@ from dragoman.messages.usage import Usage
 from dragoman.runtime import Runtime
 from dragoman.store.store import Store
 from dragoman.tools.tool import Tool
-from dragoman.tools.toolbox import Group
+from dragoman.tools.toolbox import Group, Toolbox
 from dragoman.turn.agent import Agent
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
 from dragoman.turn.plugin import Plugin
@@ -214,7 +214,7 @@ async def _again(
         options=options.options,
         disabled=tuple(name for name in options.disabled if name in _plugins_of(runtime)),
         agent=agent if isinstance(agent, str) and agent in runtime.services.agents else None,
-        tools=_switches(options, settings) if recorded else options.tools,
+        tools=_switches(options, settings, runtime.services.toolbox) if recorded else options.tools,
         dialect=options.dialect,
         output=options.output,
         over={name: value for name, value in options.over.items() if name not in _DECIDED},
@@ -243,12 +243,13 @@ def _plugins_of(runtime: Runtime) -> set[str]:
     return {plugin.name for plugin in runtime.services.plugins}
 
 
-def _switches(options: TurnOptions, settings: Mapping[str, JsonValue]) -> dict[str, bool]:
+def _switches(options: TurnOptions, settings: Mapping[str, JsonValue], toolbox: Toolbox) -> dict[str, bool]:
     """Those of the turn; tasks are recorded ones, where they were on."""
     held = settings.get("tools")
     before = {**(held if isinstance(held, dict) else {}), **options.tools}
     on = all(before.get(name, True) for name in (_TASKS, f"{_TASKS}.task"))
-    return {**options.tools, _TASKS: False, _RECORDED_TASKS: on}
+    switches = {**options.tools, _TASKS: False, _RECORDED_TASKS: on}
+    return {name: on for name, on in switches.items() if toolbox.knows(name)}
 
 
 def _run_of(messages: Sequence[Message], options: TurnOptions, seconds: float) -> TurnOutcome:

@@ -16,7 +16,7 @@ from typing_extensions import TypeVar, Unpack
 from dragoman.background import Background, to_its_end
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.conversation.window import Policy
-from dragoman.errors import ConfigError
+from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.ids import check_ids, new_id
 from dragoman.messages.parts import File, Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
@@ -353,6 +353,8 @@ class Runtime:
 
     async def put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
         """Keep a file: a part to be sent. What no message holds within an hour may be removed."""
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise BadRequest(sentence("file.no_bytes", given=data))
         return File(media_type, blob=await self.store.put_blob(data), name=name, size=len(data))
 
     async def read_file(self, file: File) -> bytes:

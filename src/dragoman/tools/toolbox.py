@@ -79,20 +79,26 @@ class Toolbox:
             raise ConfigError(sentence("group.twice", twice=twice))
         self.offer()  # names that cannot be told apart are found now, not in the middle of a turn
 
+    def _names(self) -> set[str]:
+        """By which switches and agents mean groups and tools."""
+        names = {one for group in self.groups for tool in group.tools for one in _names_of(group, tool)}
+        return names | {group.name for group in self.groups}
+
+    def knows(self, name: str) -> bool:
+        """Whether a group or tool has this name. What a server brings is known when it runs."""
+        return name in self._names() or name.partition(".")[0] in {source.name for source in self.sources}
+
     def check_name(self, name: str) -> None:
-        """BadRequest where no group or tool has this name. What a server brings is known when it runs."""
-        known = {group.name for group in self.groups}
-        known |= {one for group in self.groups for tool in group.tools for one in _names_of(group, tool)}
-        if name in known or name.partition(".")[0] in {source.name for source in self.sources}:
-            return
-        near = get_close_matches(name, known, n=1)
-        hint = sentence("hint.did_you_mean", near=near[0]) if near else sentence("agent.listed_tools")
-        raise BadRequest(sentence("agent.unknown_tool", name=name, hint=hint))
+        """BadRequest where no group or tool has this name, with the nearest."""
+        if not self.knows(name):
+            near = get_close_matches(name, self._names(), n=1)
+            hint = sentence("hint.did_you_mean", near=near[0]) if near else sentence("agent.listed_tools")
+            raise BadRequest(sentence("agent.unknown_tool", name=name, hint=hint))
 
     def check_switches(self, switches: Mapping[str, bool | None] | None) -> None:
         """The same for each that is set; None takes one away."""
-        for name, on in (switches or {}).items() if isinstance(switches, Mapping) else ():
-            if on is not None:
+        for name, on in switches.items() if isinstance(switches, Mapping) else ():
+            if isinstance(on, bool):
                 self.check_name(name)
 
     def add(self, source: Source) -> None:

@@ -412,8 +412,11 @@ class Commands:
             self._services.inputs.pop(turn, None)
             return True  # it has not begun, and never will
         stopped = await cancel_turn(self._services, self._driver.wake, turn, reason)
-        if stopped and self._driver.leaves(turn):
-            await end_set_aside(self._services, self._driver.wake, turn, reason)
+        if stopped and self._driver.leaves(turn):  # taken up to be ended: what was decided before it holds
+            try:
+                await self._driver.adopt(turn, wanted=True)
+            except TurnSetAside:
+                await end_set_aside(self._services, self._driver.wake, turn, reason)
         return stopped
 
     async def _wake(self, turn: str) -> None:
