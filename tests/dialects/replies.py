@@ -1638,12 +1638,17 @@ ANY = [
     Reply("minutes", "Minutes\n\nAction: get_time\nOwner: Ann\n", (), AS_IT_IS),
 ]
 
+_OF_OTHERS = (  # tags and tokens of models that write the same JSON
+    *("<tool_call", "<tools>", "<TOOLCALL>", "<function_call>", "<longcat", "functools", "<|tool_call|>"),
+    *("<|action_start|>", "<|function_call|>", "function call<|role_sep|>", "-> tool/function_call"),
+)
+
 REPLIES: dict[str, list[Reply]] = {
     "json_strict": JSON_STRICT,
     "xml_tag": _between("<tool_code>", "</tool_code>"),
     "hermes": _between("<tool_call>", "</tool_call>"),
     "qwen_coder": QWEN_CODER,
-    "llama_json": LLAMA_JSON,
+    "llama_json": [one for one in LLAMA_JSON if not any(mark in one.reply for mark in _OF_OTHERS)],
     "llama_pythonic": LLAMA_PYTHONIC,
     "mistral": MISTRAL,
     "deepseek": DEEPSEEK,
@@ -1668,6 +1673,7 @@ REPLIES: dict[str, list[Reply]] = {
     "inkling": INKLING,
     "plamo": PLAMO,
     "functionary": FUNCTIONARY,
+    "json_tags": LLAMA_JSON,
     "solar": SOLAR,
     "any": ANY,
 }

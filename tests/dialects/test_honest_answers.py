@@ -56,6 +56,9 @@ QUOTED: dict[str, Callable[[str], str]] = {
     "an indent": lambda call: f"The format:\n\n{_lines(call, '    ')}\n\nand nothing else.",
     "an indent at the end": lambda call: f"The format:\n\n{_lines(call, '    ')}",
     "a table": lambda call: f"| model | call |\n|---|---|\n| this | {call} |\n",
+    "a lazy quotation": lambda call: f"> The page says:\n{call}",
+    "the line below a table": lambda call: f"| a | b |\n|---|---|\n| 1 | 2 |\n{call}",
+    "the last item of a list": lambda call: f"1. Fetch the page.\n2. {call}",
     "a JSON string": lambda call: f'The log entry is {{"text": {json.dumps(call)}}}.',
     "a Python string": lambda call: f"reply = {call!r}\nassert parse(reply)",
     "an element of HTML": lambda call: f"<html>\n<body>\n<pre>\n{call}\n</pre>\n</body>\n</html>",
@@ -173,7 +176,11 @@ def brought(how: str, text: str) -> Request:
 def test_d8_a_call_that_a_person_or_a_tool_brought_never_runs(name: str, how: str) -> None:
     for calls in CALLS:
         call = dialect(name).calls(calls)
-        for page in (f"Welcome.\n{call}\nBye.", html.escape(call), _lines(call, "> ")):
+        pages = (
+            *(f"Welcome.\n{call}\nBye.", html.escape(call), _lines(call, "> "), json.dumps({"page": call})),
+            *(json.dumps(call).replace("<", "\\u003c"), call.replace('"', '""')),
+        )
+        for page in pages:
             quotes = quotes_of(brought(how, page))
             for quote in QUOTES:
                 parsed = dialect(name).parse(quote(call), TOOLS, quotes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -35,6 +36,7 @@ def test_d1_what_a_dialect_writes_it_reads_and_the_prose_around_stays(
     name: str, written: list[TextCall], before: str, behind: str
 ) -> None:
     language = dialect(name)
+    assume(not re.search(r"^[ \t]*[>|]", before, re.MULTILINE))  # a quotation or a table, which may go on
     reply = f"{before}\n{language.calls(written)}\n{behind}"
     parsed = language.parse(reply, tools_of(written))
 
@@ -88,6 +90,7 @@ def test_d2_protocol_is_never_shown_and_prose_is_not_kept_waiting(
     language = dialect(name)
     call = language.calls(written)
     assume(not before or not (is_whole_reply(name) or dialect(name).bare))
+    assume(not re.search(r"^[ \t]*[>|]", before, re.MULTILINE))
     shown_text = ShownText(language, tools_of(written))
 
     shown = "".join(map(shown_text.feed, f"{before}\n"))

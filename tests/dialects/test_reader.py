@@ -184,6 +184,7 @@ def test_d6_beside_a_native_call_text_is_text() -> None:
     for events in ([*native, TextDelta(reply)], [TextDelta(reply), *native]):
         message = folded(read("hermes", [*events, MessageEnd("stop")]))
         assert [(call.id, call.tool) for call in message.calls] == [("call_x_0", "get_time")]
+    assert folded(read("hermes", [TextDelta(reply), *native, MessageEnd("stop")])).text == reply
 
 
 def test_other_events_pass() -> None:

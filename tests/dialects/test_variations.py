@@ -287,3 +287,15 @@ def test_c4_a_number_that_no_float_holds_is_no_number(name: str) -> None:
     parsed = dialect(name).parse(written, tools_of(calls_of({"value": 1})))
 
     assert not parsed.calls or parsed.calls[0].arguments == {"value": "1e999"}
+
+
+@every_dialect
+def test_d2_a_paragraph_about_the_format_ends_wherever_the_stream_is_cut(name: str) -> None:
+    calls = calls_of({"path": "a"})
+    written = dialect(name).calls(calls)
+    if is_whole_reply(name) or dialect(name).bare:
+        return
+    reply = f"I answer with a {dialect(name).opens[0]} block.\n\n{written}"
+    tools = tools_of(calls)
+    assert in_pieces(name, list(reply), tools) == dialect(name).parse(reply, tools)
+    assert in_pieces(name, reply.partition("\n"), tools) == dialect(name).parse(reply, tools)

@@ -28,7 +28,7 @@ async def test_a_folder_that_is_not_trusted_is_shown_with_what_it_would_do(
     folder: Folder, project: Path
 ) -> None:
     async with set_up(folder) as site:
-        [shown] = await site.get(URL)
+        [shown] = (await site.get(URL))["items"]
     assert (shown["folder"], shown["state"], shown["changes"]) == (str(project), "not_trusted", [])
     assert any("server.py" in line for line in shown["would"])
 
@@ -36,8 +36,8 @@ async def test_a_folder_that_is_not_trusted_is_shown_with_what_it_would_do(
 async def test_a_change_of_a_program_is_named(folder: Folder, project: Path) -> None:
     trust_answers().remember(inspect_project(project), trusted=True)
     async with set_up(folder) as site:
-        [shown] = await site.get(URL)
+        [shown] = (await site.get(URL))["items"]
         assert (shown["state"], shown["changes"]) == ("trusted", [])
         (project / "server.py").write_text("print('second')\n")
-        [shown] = await site.get(URL)  # while the server runs
+        [shown] = (await site.get(URL))["items"]  # while the server runs
     assert (shown["state"], shown["changes"]) == ("changed", ["changed: server.py"])

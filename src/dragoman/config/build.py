@@ -224,7 +224,9 @@ def _named_tools(settings: Settings, without: set[str], model: object) -> list[T
     chosen = [name for name in dict.fromkeys(names) if name not in without]
     made = {name: BUILTIN[name]() for name in chosen if name in BUILTIN and name != "media"}
     if "files" in made:
-        made["files"] = with_formatters(made["files"], formatters_of(settings))
+        made["files"] = with_formatters(
+            made["files"], formatters_of(settings), check=lambda: _check_programs(settings)
+        )
     find_types: Callable[[], set[ModelType]] = getattr(model, "types", set)  # one model alone has no others
     if "media" in chosen and (types := find_types()):
         made["media"] = media_group(types)

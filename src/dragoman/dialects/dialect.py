@@ -16,13 +16,19 @@ from pydantic import JsonValue
 from dragoman.dialects.cursor import Cursor, Form
 from dragoman.dialects.gemma import GEMMA_DIALECTS
 from dragoman.dialects.grammar import Dialect, Parsed
-from dragoman.dialects.invoke import INVOKE_DIALECTS
-from dragoman.dialects.llama_json import Functionary, LlamaJson
+from dragoman.dialects.invoke import INVOKE_DIALECTS, MinimaxM3
+from dragoman.dialects.llama_json import Functionary, JsonTags, LlamaJson
 from dragoman.dialects.llama_pythonic import LlamaPythonic, Olmo
-from dragoman.dialects.marked_json import MARKED_JSON_DIALECTS
-from dragoman.dialects.minimax_m3 import MinimaxM3
 from dragoman.dialects.scanner import BadCall, Reading, TextCall, Tools
-from dragoman.dialects.special_tokens import Deepseek, Harmony, Kimi, Mistral, Plamo, Solar
+from dragoman.dialects.special_tokens import (
+    MARKED_JSON_DIALECTS,
+    Deepseek,
+    Harmony,
+    Kimi,
+    Mistral,
+    Plamo,
+    Solar,
+)
 from dragoman.dialects.told import JsonStrict, XmlTag
 from dragoman.dialects.tool_call_tag import GLM_DIALECTS, Hermes, QwenCoder
 from dragoman.errors import ConfigError
@@ -110,6 +116,7 @@ _ALL: tuple[Dialect, ...] = (
     *MARKED_JSON_DIALECTS,
     Plamo(),
     Functionary(),
+    JsonTags(),
     Solar(),
 )
 # Muse and Functionary begin with marks that are text to all other models.

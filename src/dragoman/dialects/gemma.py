@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from dragoman.dialects.cursor import Cursor, Steps
-from dragoman.dialects.grammar import Dialect, tool_named
-from dragoman.dialects.python_text import literal_in
+from dragoman.dialects.grammar import Dialect, compact, tool_named
+from dragoman.dialects.literals import literal_in
 from dragoman.dialects.scanner import Reading, TextCall, Tools
 from dragoman.dialects.values import value_of
-from dragoman.dialects.wording import compact
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
 

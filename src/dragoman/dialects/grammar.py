@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -12,13 +13,13 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.dialects.cursor import WORD, Cursor, Form, Steps
-from dragoman.dialects.json_text import JsonText, read_json
+from dragoman.dialects.literals import JsonText, read_json
 from dragoman.dialects.scanner import BadCall, FoundCall, Reading, Scanner, TextCall, Tools
 from dragoman.dialects.visible import joined
-from dragoman.dialects.wording import compact, tool_section
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec, name_key
 from dragoman.wire.arguments import parse_arguments
+from dragoman.wire.lowering import description
 from dragoman.wire.quirks import IdShape
 
 ARGUMENT_KEYS = (
@@ -291,3 +292,53 @@ def name_in(text: str) -> str:
     inner = entry.get("function", entry) if isinstance(entry, dict) else {}
     name = inner.get("name") if isinstance(inner, dict) else None
     return name if isinstance(name, str) else ""
+
+
+# ── the words of prompts ──────────────────────────────────────────────────────────────────────────
+
+_TOOLS = """# Tools
+
+You can call tools. Each line below describes one, with a JSON schema of its arguments:
+<tools>
+{tools}
+</tools>
+
+{how}
+
+{example}
+
+Call only tools from the list, with arguments that fit their schema. After your calls, stop: what they gave \
+is in the next message. When you need no tool, just answer."""
+
+
+def tool_section(tools: Tools, how: str, example: str) -> str:
+    """The part of a system prompt that is about tools: the same bytes for the same tools."""
+    return _TOOLS.format(
+        tools="\n".join(compact(_declared(tool)) for tool in tools), how=how, example=example
+    )
+
+
+def compact(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def described(call: TextCall, *, id: bool = True) -> str:
+    """A call as a JSON object that names it."""
+    return compact(
+        {**({"id": call.id} if id and call.id else {}), "name": call.name, "arguments": call.arguments}
+    )
+
+
+def enclosed(tag: str, text: str) -> str:
+    """The text between two tags. It cannot end them itself, whatever a tool brought back."""
+    harmless = text.replace(f"</{tag}", f"<\\/{tag}")
+    return f"<{tag}>\n{harmless}\n</{tag}>"
+
+
+def _declared(tool: ToolSpec) -> JsonValue:
+    function: JsonValue = {
+        "name": tool.name,
+        "description": description(tool),
+        "parameters": tool.parameters,
+    }
+    return {"type": "function", "function": function}

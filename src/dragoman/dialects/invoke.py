@@ -8,15 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from pydantic import JsonValue
 
 from dragoman.dialects.cursor import Cursor, Steps
-from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.grammar import Dialect, compact, tool_named
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
-from dragoman.dialects.values import has_argument, kind_of, may_have, read_value, value_of
-from dragoman.dialects.wording import compact
+from dragoman.dialects.values import (
+    allows_list,
+    has_argument,
+    kind_of,
+    may_have,
+    read_value,
+    schema_in,
+    value_in,
+    value_of,
+)
 from dragoman.messages.parts import Arguments
+from dragoman.messages.request import ToolSpec
 
 _SPACE, _LINE = "Ġ", "Ċ"  # as byte-level tokenizers write them
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
@@ -295,3 +305,108 @@ INVOKE_DIALECTS = (
     Invoke("muse", MUSE),
     Invoke("grok", GROK),
 )
+
+
+_M3_TOKEN = "]<]minimax[>["
+_M3_OPEN, _M3_CLOSE = f"{_M3_TOKEN}<tool_call>", f"{_M3_TOKEN}</tool_call>"
+_M3_CALL, _M3_CALL_END = f'{_M3_TOKEN}<invoke name="', f"{_M3_TOKEN}</invoke>"
+_M3_THOUGHT, _M3_THOUGHT_END = "<mm:think>", "</mm:think>"
+
+_DEEPEST = 200
+
+
+class BrokenTags(ValueError):
+    """A tag is not what it has to be. The text says why, for the model."""
+
+
+class MinimaxM3(Dialect):
+    name = "minimax_m3"
+    how = (
+        "To call a tool, write its name and each argument between tags, as below, with the token in front of "
+        "every tag; for several calls, several of these. Write strings as they are; all other values as JSON."
+    )
+    opens = (_M3_OPEN, _M3_CALL, _M3_THOUGHT)
+    drops = (_M3_CLOSE, _M3_CALL_END, _M3_THOUGHT_END)
+    thoughts = MappingProxyType({_M3_THOUGHT: _M3_THOUGHT_END})
+
+    def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        if opener == _M3_OPEN:
+            yield from cursor.space()
+            if not (yield from cursor.accept(_M3_CALL)):
+                if (yield from cursor.accept(_M3_CLOSE)):
+                    return []
+                return (yield from self.stray(cursor, _M3_OPEN, _M3_CLOSE))
+        name, mark = yield from cursor.until('">', "\n", _M3_TOKEN)
+        if mark != '">':
+            return (yield from self.stray(cursor, _M3_CALL, _M3_CALL_END))
+        cursor.at += len(mark)
+        found: FoundCall
+        try:
+            tool = tool_named(name, tools)
+            arguments = yield from self._children(
+                cursor, "invoke", tool.parameters if tool else None, tool, 0
+            )
+            found = TextCall(name.strip(), arguments) if name.strip() else self.bad("it has no name")
+        except BrokenTags as fault:
+            yield from cursor.until(_M3_CALL_END, _M3_CALL, _M3_OPEN)
+            yield from cursor.accept(_M3_CALL_END)
+            found = self.bad(str(fault), name)
+        space = yield from cursor.space()
+        if not (yield from cursor.accept(_M3_CLOSE)):
+            cursor.back(len(space))
+        return [found]
+
+    def _children(
+        self, cursor: Cursor, tag: str, schema: JsonValue, tool: ToolSpec | None, depth: int
+    ) -> Steps[dict[str, JsonValue]]:
+        """The tags inside a tag, up to what closes that. A tag that comes again makes a list."""
+        members: dict[str, JsonValue] = {}
+        again: set[str] = set()
+        yield from cursor.space()
+        while not (yield from cursor.accept(f"{_M3_TOKEN}</{tag}>")):
+            if not (yield from cursor.accept(f"{_M3_TOKEN}<")):
+                raise BrokenTags(f"it is not closed with {_M3_TOKEN}</{tag}>")
+            key, mark = yield from cursor.until(">", "\n", _M3_TOKEN)
+            if mark != ">" or not key or key[0] == "/":
+                raise BrokenTags(f"<{key[:40]} is no tag that belongs there")
+            cursor.at += 1
+            if key in members and depth == 0:
+                raise BrokenTags(f"its argument {key} is there twice")
+            value = yield from self._value(cursor, key, schema_in(schema, key, tool), tool, depth)
+            earlier = members.get(key)
+            if key not in members:
+                members[key] = value
+            elif key in again and isinstance(earlier, list):
+                earlier.append(value)
+            else:
+                members[key] = [earlier, value]
+                again.add(key)
+            yield from cursor.space()
+        return members
+
+    def _value(
+        self, cursor: Cursor, key: str, schema: JsonValue, tool: ToolSpec | None, depth: int
+    ) -> Steps[JsonValue]:
+        text, mark = yield from cursor.until(_M3_TOKEN)
+        if not mark:
+            raise BrokenTags(f"its argument {key} is not closed with {_M3_TOKEN}</{key}>")
+        if (yield from cursor.accept(f"{_M3_TOKEN}</{key}>")):
+            return value_in(text, schema, tool)
+        if text.strip() or depth == _DEEPEST:
+            raise BrokenTags(f"its argument {key} is not closed, or nested too deep")
+        children = yield from self._children(cursor, key, schema, tool, depth + 1)
+        if list(children) == ["item"] and allows_list(schema, tool):
+            items = children["item"]
+            return items if isinstance(items, list) else [items]
+        return children
+
+    def calls(self, calls: Sequence[TextCall]) -> str:
+        return "\n".join([_M3_OPEN, *map(_m3_written, calls), _M3_CLOSE])
+
+
+def _m3_written(call: TextCall) -> str:
+    arguments = "".join(
+        f"{_M3_TOKEN}<{key}>{value if isinstance(value, str) else compact(value)}{_M3_TOKEN}</{key}>"
+        for key, value in call.arguments.items()
+    )
+    return f'{_M3_CALL}{call.name}">{arguments}{_M3_CALL_END}'

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor, Form
-from dragoman.dialects.grammar import Dialect, name_in, tool_named
-from dragoman.dialects.json_text import Members, read_json
+from dragoman.dialects.grammar import Dialect, compact, name_in, tool_named
+from dragoman.dialects.literals import Members, read_json
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.tool_call_tag import (
     FUNCTION,
@@ -21,7 +21,6 @@ from dragoman.dialects.tool_call_tag import (
     read_function,
     read_tool_call,
 )
-from dragoman.dialects.wording import compact
 
 TAG = "<|python_tag|>"
 ENDS = ("<|eom_id|>", "<|eot_id|>")
@@ -56,14 +55,9 @@ class LlamaJson(Dialect):
         "To call a tool, write a JSON object with its name and its parameters, and nothing else; for several "
         "calls, several objects with a semicolon between them."
     )
-    opens: tuple[str, ...] = (TAG, *TOKENS, *TAGS, FUNCTION)
-    drops: tuple[str, ...] = (
-        *ENDS,
-        *("<|action_end|>", "<|/tool_call|>", "<|message_sep|>", "<|im_start|>assistant"),
-        *TAGS.values(),
-        FUNCTION_END,
-    )
-    begins: tuple[Form, ...] = (LISTED, *HEADERS, (r"[{\[]", *_GAP, r"\{?", *_GAP, '"'))
+    opens: tuple[str, ...] = (TAG, FUNCTION)
+    drops: tuple[str, ...] = (*ENDS, FUNCTION_END)
+    begins: tuple[Form, ...] = ((r"[{\[]", *_GAP, r"\{?", *_GAP, '"'),)
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if opener == FUNCTION:
@@ -134,6 +128,18 @@ STOPS = ("<|stop|>", FROM, RECIPIENT, PROMPT)
 
 _NAME = re.compile(r"[\w.:/-]{1,99}")
 _EVERYBODY = "all"
+
+
+class JsonTags(LlamaJson):
+    """The same JSON after a token or between tags: Granite, xLAM, Jamba, Phi 4 mini, Nemotron and others."""
+
+    name = "json_tags"
+    opens = (*LlamaJson.opens, *TOKENS, *TAGS)
+    drops = (
+        *LlamaJson.drops,
+        *("<|action_end|>", "<|/tool_call|>", "<|message_sep|>", "<|im_start|>assistant", *TAGS.values()),
+    )
+    begins = (LISTED, *HEADERS, *LlamaJson.begins)
 
 
 class Functionary(LlamaJson):

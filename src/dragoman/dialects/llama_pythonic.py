@@ -14,7 +14,7 @@ from keyword import iskeyword
 
 from dragoman.dialects.cursor import Cursor, Form
 from dragoman.dialects.grammar import Dialect, tool_named
-from dragoman.dialects.python_text import NotALiteral, PythonMachine, keywords, listed_calls
+from dragoman.dialects.literals import NotALiteral, PythonMachine, keywords, listed_calls
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 
 TAGS = ("<|python_start|>", "<|python_tag|>", "<|tool_call_start|>")

@@ -33,8 +33,10 @@ from dragoman.messages.events import (
     TextEnd,
     TextStart,
 )
-from dragoman.messages.parts import Text, ToolCall
-from dragoman.messages.request import Request
+from dragoman.messages.media import text_inside
+from dragoman.messages.message import Message
+from dragoman.messages.parts import File, Summary, Text, ToolCall, ToolResult
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.thinking import TAGS
 from dragoman.wire.wire import Prose, call_id
 
@@ -84,7 +86,7 @@ class DialectReader:
 
     def break_off(self) -> Iterable[Event]:
         """What was held back of a reply that broke off. No call in it counts."""
-        return self._show(self._scanner.end(cut=True))
+        return self._show(self._scanner.end(cut=True, as_text=True))
 
     def _between(self, event: Event) -> Iterator[Event]:
         """Everything but text."""
@@ -112,7 +114,7 @@ class DialectReader:
                 yield event
             case CallInputStart():
                 self._native = True
-                yield from self._break_off()
+                yield from self._break_off(as_text=True)
                 yield from self._prose.close()
                 yield event
             case MessageEnd():
@@ -134,9 +136,9 @@ class DialectReader:
                 events += self._misread()
         return events
 
-    def _break_off(self) -> Iterator[Event]:
+    def _break_off(self, *, as_text: bool = False) -> Iterator[Event]:
         """What was held back of the text belongs before what comes now."""
-        yield from self._show(self._scanner.end())
+        yield from self._show(self._scanner.end(as_text=as_text))
         self._learn()
         self._scanner = self._scan(thinking=self._thinking)
         self._assumed = False
@@ -229,32 +231,41 @@ class Guesser:
 
 
 def quotes_of(request: Request) -> Callable[[str], bool]:
-    """Whether a text is in a message of a person, or in a result, of this request (D8)."""
+    """Whether a text is in a message of a person, or in a result, of this conversation (D8)."""
     brought: list[str] = []
 
     def quotes(raw: str) -> bool:
         if not brought:
-            brought.append("\0".join(map(_bare, (*_brought(request), *request.texts))))
+            texts = (*brought_in(request.messages), *request.brought(), *request.texts)
+            brought.append("\0".join(map(_bare, texts)))
         return _bare(raw) in brought[0]
 
     return quotes
 
 
-def _brought(request: Request) -> Iterator[str]:
-    for message in request.messages:
+def brought_in(messages: Iterable[Message | RequestMessage]) -> Iterator[str]:
+    """The texts that people and tools brought into these messages."""
+    for message in messages:
         for part in message.parts:
-            if isinstance(part, Text) and message.role != "assistant":
-                yield part.text
-            elif isinstance(part, ToolCall) and part.result is not None:
-                yield part.result.text
+            match part:
+                case Text() | Summary() if message.role != "assistant":
+                    yield part.text
+                case File():
+                    yield text_inside(part.url or "") or ""
+                case ToolCall(result=ToolResult() as result):
+                    yield result.text
+                    yield from (text_inside(file.url or "") or "" for file in result.attachments)
 
 
 def _bare(text: str) -> str:
-    """A text without what changes when it is quoted: white space, escapes, marks of a quotation."""
-    text = unicodedata.normalize("NFKC", html.unescape(text))
+    """A text without what changes when it is quoted: white space, escapes of JSON, HTML and CSV, quotation
+    marks of a mail."""
+    text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else "", text)
+    text = unicodedata.normalize("NFKC", html.unescape(text)).replace('""', '"')
     return _QUOTING.sub("", "".join(char for char in text if unicodedata.category(char) != "Cf"))
 
 
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrtbf]")
 _QUOTING = re.compile(r"^[ \t]*>+|[\s\\]+", re.MULTILINE)
 
 

@@ -152,14 +152,15 @@ class Scanner:
         next(self._steps)
         return self._shown.pieces()
 
-    def end(self, *, cut: bool = False) -> list[Piece]:
-        """The reply is over. `cut` says that it broke off: then there may have been more to come."""
+    def end(self, *, cut: bool = False, as_text: bool = False) -> list[Piece]:
+        """The reply is over. `cut` says that it broke off: then there may have been more to come. `as_text`:
+        what may be calls at its end is text."""
         self._cursor.broken_off = cut
         self._cursor.over = True
         for _ in self._steps:
             raise AssertionError("a step waits for text, but the reply is over")
         if self._held:
-            self._commit()
+            (self._release if as_text else self._commit)()
         self._shown.end()
         return self._shown.pieces()
 
@@ -285,7 +286,7 @@ class Scanner:
             self._held.append(text)
             return
         self._release()
-        self._about = self._about and "\n\n" not in text
+        self._about = self._about and "\n\n" not in f"{self._shown.last}{text}"
         self._shown.add(text)
 
     def _breaks_off(self, text: str) -> bool:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor
-from dragoman.dialects.grammar import Dialect, name_in
-from dragoman.dialects.json_text import Members, read_json
+from dragoman.dialects.grammar import Dialect, described, name_in
+from dragoman.dialects.literals import Members, read_json
 from dragoman.dialects.scanner import Reading, TextCall, Tools
-from dragoman.dialects.wording import described
 from dragoman.wire.arguments import parse_arguments
 
 OPEN, CLOSE = "<tool_code>", "</tool_code>"

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from dragoman.dialects.cursor import Cursor, Steps
-from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.grammar import Dialect, compact, described, enclosed, tool_named
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.values import may_have, read_value, value_of, within_lines
-from dragoman.dialects.wording import compact, described, enclosed
 from dragoman.messages.parts import Arguments
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"

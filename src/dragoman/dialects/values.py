@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pydantic import JsonValue
 
 from dragoman.dialects.cursor import Cursor, Steps
-from dragoman.dialects.python_text import literal_in
+from dragoman.dialects.literals import literal_in
 from dragoman.dialects.scanner import Tools
 from dragoman.messages.boundary import read_strict_json
 from dragoman.messages.request import ToolSpec

@@ -37,6 +37,8 @@ class VisibleText:
         self.indent = 0  # blanks at the beginning of this line
         self._first = ""  # the first character in this line that is no blank
         self._tail = ""  # the last one of the text
+        self._letters = 0  # in this line, at least so many as make a word
+        self._follows_quotation = False  # the line before is one, and goes on in this one
         self.in_ticks = False  # an odd number of backtick runs stands in this line
         self._ticks = 0  # that stand at the end
         self._fenced = False
@@ -58,14 +60,15 @@ class VisibleText:
 
     @property
     def ends_sentence(self) -> bool:
-        """Whether a sentence ends here, or a word without a space after it."""
-        return self._tail in _SENTENCE_ENDS or self.last.isalnum()
+        """Whether a sentence ends here, or a word without a space after it. The number of a list is none."""
+        return (self._tail in _SENTENCE_ENDS and self._letters > 1) or self.last.isalpha()
 
     @property
     def quoted(self) -> bool:
         """Whether what comes next is quoted: in code, in quotation marks, in a quotation, in a table."""
         in_code = self.in_ticks or self.in_fence or (self.indent >= _CODE_INDENT and not self.unsaid)
-        return in_code or self._first in _QUOTING_LINES or self.last in _OPENING_QUOTES
+        in_quotation = self._first in _QUOTING_LINES or self._follows_quotation
+        return in_code or in_quotation or self.last in _OPENING_QUOTES
 
     @property
     def quotes(self) -> bool:
@@ -95,7 +98,7 @@ class VisibleText:
             self._follow_ticks(text)
         else:
             self.last = text[-1]
-        if not self._first or "\n" in text:
+        if self._letters < 2 or "\n" in text:
             self._follow_line(text)
         body = text.rstrip(_SPACES)
         if not body:
@@ -136,15 +139,19 @@ class VisibleText:
             self._pieces.append(("text", self._run))
 
     def _begin_line(self) -> None:
-        self.indent, self._first = 0, ""
+        self.indent, self._first, self._letters = 0, "", 0
 
     def _follow_line(self, text: str) -> None:
-        _, line_break, line = text.rpartition("\n")
-        if line_break:
+        *lines, line = text.split("\n")
+        for ended in lines:
+            first = self._first or ended.lstrip(" \t")[:1]
+            self._follows_quotation = first in _QUOTING_LINES or (self._follows_quotation and bool(first))
             self._begin_line()
-        words = line.lstrip(" \t")
-        self.indent += len(line) - len(words)
-        self._first = words[:1]
+        if not self._first:
+            words = line.lstrip(" \t")
+            self.indent += len(line) - len(words)
+            self._first = words[:1]
+        self._letters += sum(map(str.isalpha, line))
 
     def _closed_up(self, text: str) -> str:
         """What is comes behind a gap, with the white space that stays."""

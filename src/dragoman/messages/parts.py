@@ -143,7 +143,7 @@ class ToolCall:
     signature: str | None = None  # a provider's mark on the call, to be sent back as it came
     signed_by: str | None = None  # the model whose mark that is: no other knows it
     original: Arguments | None = None  # what the model asked for, where a person or plugin changed it
-    format: str = ""  # the text format the model wrote it in; empty for a native call
+    format: str | None = field(default=None, compare=False)  # it is written in; "": native; None: unknown
     guessed: bool = False  # the model is not known to write that format
     started: float | None = None
     ended: float | None = None

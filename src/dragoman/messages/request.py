@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from pydantic import JsonValue
 
@@ -97,6 +97,8 @@ class Request:
     """Whether people decided that a text format of a model is calls (D7); None where they decided nothing."""
     deadline: float | None = field(default=None, compare=False, repr=False)  # for a wait between attempts
     lost: list[LostReply] = field(default_factory=list, compare=False, repr=False)  # for who counts them
+    brought: Callable[[], Iterable[str]] = field(default=tuple, compare=False, repr=False)
+    """What people and tools said in this conversation, also where a request holds it in another form."""
     texts: list[str] = field(default_factory=list, compare=False, repr=False)  # of attached files, as sent
     filters: list[ReplyFilter] = field(default_factory=list, compare=False, repr=False)
 
@@ -125,8 +127,11 @@ class Request:
         self.tool_choice = None
 
 
+_EVENTS = get_args(Event)
+
+
 def _filtered(filter: ReplyFilter, event: Event | None) -> Sequence[Event]:
     events = filter(event)
-    if not isinstance(events, list | tuple):
+    if not isinstance(events, list | tuple) or not all(isinstance(one, _EVENTS) for one in events):
         raise ConfigError(f"A filter of the reply returned {events!r}. Return a list of events.")
     return events

@@ -297,8 +297,7 @@ class ServedModel:
         """Whether its text is searched for calls at all: not without tools, nor after a native call."""
         if self._habits.calls or not (request.tools or _has_calls(request)):
             return False
-        self._habits.calls = request.has_called(self.name)
-        return not self._habits.calls
+        return not request.has_called(self.name)
 
     def _guesses(self, request: Request) -> bool:
         """Whether text that looks like a call in another format is asked about (D7)."""

@@ -160,19 +160,31 @@ def _bound(tool: Tool, patterns: Sequence[str], bounds: Sequence[Rule]) -> Rulin
 
 
 def _loop(tool: Tool, authority: Authority) -> Ruling:
-    """What rules on `loop` say of a tool that repeats itself. A rule on everything does not mean loops."""
-    if not any(wish.cause == "loop" for wish in authority.wishes):
-        return Ruling("allow")
-    named = [rule for rule in (*authority.rules, *authority.grants) if rule.permission == "loop"]
-    return decide("loop", (tool.name,), named)
+    """What rules on `loop` say of a tool that repeats itself."""
+    repeats = any(wish.cause == "loop" for wish in authority.wishes)
+    return _named("loop", tool.name, authority) if repeats else Ruling("allow")
 
 
 def _format(authority: Authority) -> Ruling:
-    """What rules on `format` say of text that looks like a call. A rule on everything does not mean text."""
-    if not authority.format:
-        return Ruling("allow")
-    named = [rule for rule in (*authority.rules, *authority.grants) if rule.permission == "format"]
-    return decide("format", (authority.format,), named)
+    """What rules on `format` say of text that looks like a call."""
+    return _named("format", authority.format, authority) if authority.format else Ruling("allow")
+
+
+def _named(permission: str, pattern: str, authority: Authority) -> Ruling:
+    """What the rules say that name this permission: a rule on everything does not mean it. The strictest of
+    all sets counts, and no grant takes a denial away."""
+
+    def naming(rules: Sequence[Rule]) -> list[Rule]:
+        return [rule for rule in rules if rule.permission == permission]
+
+    grants, bound = naming(authority.grants), decide(permission, (pattern,), naming(authority.bounds))
+    said = [
+        decide_with_grants(permission, (pattern,), naming(rules), grants)
+        for rules in (authority.rules, *authority.outer)
+    ]
+    denials = [ruling for ruling in (bound, *said) if ruling.action == "deny"]
+    asks = [ruling for ruling in said if ruling.action == "ask"]
+    return next(iter((*denials, *asks, *said)))
 
 
 def _looks_like(tool: Tool, format: str) -> str:

@@ -19,13 +19,26 @@ NAMES = frozenset(
         # Version control: its configuration and hooks name programs. Without a file named HEAD, no folder
         # can become a repository, whose configuration git would obey.
         *(".git", ".hg", ".svn", ".jj", "head", ".gitattributes", ".gitmodules", ".gitconfig", ".hgrc"),
-        *(".githooks", ".husky", ".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml"),
+        *(".githooks", ".husky", ".pre-commit-config.yaml", ".pre-commit-config.yml", ".github"),
+        *("lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml", "lefthook-local.yml"),
+        *(".gitlab-ci.yml", ".circleci", ".vim"),
         # Editors and shells run tasks, settings or modelines of a folder that is opened or entered.
         *(".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json", ".envrc", ".exrc"),
         *(".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el"),
         # Other agents start servers, hooks and commands from these, or obey them.
         *(".mcp.json", "mcp.json", ".claude", ".claude.json", ".cursor", ".cursorrules", ".windsurf"),
         *(".windsurfrules", ".clinerules", ".roo", ".continue", ".aider.conf.yml", ".gemini", ".codex"),
+        *(
+            "claude.local.md",
+            "agents.override.md",
+            "agent.md",
+            "qwen.md",
+            ".qwen",
+            ".crush.json",
+            "crush.json",
+        ),
+        *(".junie", ".goosehints", "mise.toml", ".mise.toml", ".bashrc", ".zshrc", ".zshenv", ".profile"),
+        *(".bash_profile", ".ssh"),
         *(".opencode", "opencode.json", "opencode.jsonc", ".kiro", ".amazonq", "copilot-instructions.md"),
     )
 )

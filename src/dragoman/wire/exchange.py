@@ -110,6 +110,7 @@ class Exchange:
             if not accepted:
                 failure = self._rejection(response, await read_bounded(response))
             elif self._is_whole(response):
+                self._begin_whole()
                 begun, self._unread = self._unread, b""
                 failure = await self._take_whole(response, begun)
         except (OSError, client_error()) as error:  # TimeoutError is an OSError
@@ -117,9 +118,13 @@ class Exchange:
         if failure is not None:
             raise failure  # out here, where no error that holds our headers can hang on to it
         self._head = self._unread[:EXCERPT]
-        if self._whole is not None:
-            self._deadline = asyncio.get_running_loop().time() + self._whole
+        self._begin_whole()
         self._stall_timer = _StallTimer(self._between_chunks, self.close)
+
+    def _begin_whole(self) -> None:
+        """From now on counts how long the whole reply may take."""
+        if self._whole is not None and self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + self._whole
 
     def _is_whole(self, response: aiohttp.ClientResponse) -> bool:
         """Whether what comes is no stream. A sound may begin with any byte: there only its type can tell."""

@@ -468,7 +468,7 @@ export interface components {
                     [key: string]: string;
                 };
                 /** @enum {string} */
-                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "grok" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "solar" | "any";
+                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "grok" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "json_tags" | "solar" | "any";
                 workspace?: string;
             };
             usage: components["schemas"]["Usage"];
@@ -562,7 +562,7 @@ export interface components {
                     [key: string]: string;
                 };
                 /** @enum {string} */
-                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "grok" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "solar" | "any";
+                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "grok" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "json_tags" | "solar" | "any";
                 workspace?: string;
             };
             usage: components["schemas"]["Usage"];
@@ -856,6 +856,9 @@ export interface components {
             changes: string[];
             /** @default  */
             reason: string;
+        };
+        FolderTrustList: {
+            items: components["schemas"]["FolderTrust"][];
         };
         Fork: {
             /** @description the last message of the copy */
@@ -2119,8 +2122,7 @@ export interface components {
             original: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /** @default  */
-            format: string;
+            format: string | null;
             /** @default false */
             guessed: boolean;
             started: number | null;
@@ -2488,6 +2490,7 @@ export type FileDiff = components['schemas']['FileDiff'];
 export type FilePartial = components['schemas']['FilePartial'];
 export type FilledPrompt = components['schemas']['FilledPrompt'];
 export type FolderTrust = components['schemas']['FolderTrust'];
+export type FolderTrustList = components['schemas']['FolderTrustList'];
 export type Fork = components['schemas']['Fork'];
 export type GrantList = components['schemas']['GrantList'];
 export type GrantView = components['schemas']['GrantView'];

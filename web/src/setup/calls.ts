@@ -1,9 +1,9 @@
 /** Requests that set the server up. */
 
 import { at, get, post, put, remove } from "../api/client";
-import type { AgentBody, AgentSetup, AgentSetupList, FolderTrust, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList, SkillBody, SkillSetup, SkillSetupList } from "../api/generated";
+import type { AgentBody, AgentSetup, AgentSetupList, FolderTrust, FolderTrustList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList, SkillBody, SkillSetup, SkillSetupList } from "../api/generated";
 
-export type { AgentBody, AgentSetup, AgentSetupList, FolderTrust, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList, SkillBody, SkillSetup, SkillSetupList };
+export type { AgentBody, AgentSetup, AgentSetupList, FolderTrust, FolderTrustList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList, SkillBody, SkillSetup, SkillSetupList };
 
 export const providers = (): Promise<ProviderSetupList> => get("/api/setup/providers");
 export const addProvider = (body: NewProvider): Promise<ProviderSetup> => post("/api/setup/providers", body);
@@ -25,7 +25,7 @@ export const agents = (): Promise<AgentSetupList> => get("/api/setup/agents");
 export const putAgent = (name: string, body: AgentBody): Promise<AgentSetup> => put(at`/api/setup/agents/${name}`, body);
 export const removeAgent = (name: string): Promise<void> => remove(at`/api/setup/agents/${name}`);
 
-export const trust = (): Promise<FolderTrust[]> => get("/api/setup/trust");
+export const trust = (): Promise<FolderTrustList> => get("/api/setup/trust");
 export const skills = (): Promise<SkillSetupList> => get("/api/setup/skills");
 export const putSkill = (name: string, body: SkillBody): Promise<SkillSetup> => put(at`/api/setup/skills/${name}`, body);
 export const removeSkill = (name: string): Promise<void> => remove(at`/api/setup/skills/${name}`);

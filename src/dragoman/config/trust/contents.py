@@ -13,6 +13,7 @@ from typing import Any
 
 from dragoman.config.trust.ownership import find_writer, writer_of
 from dragoman.config.trust.programs import (
+    DATA_SUFFIXES,
     Programs,
     code_below,
     find_programs,
@@ -173,6 +174,9 @@ def _started_files(folder: Path, programs: Programs) -> Iterator[Path]:
     """What programs are and run, each file; in place of too many, the folder that they are in."""
     for file in programs.files:
         if file.is_file():
+            yield file
+    for file in programs.named:
+        if file.is_file() and file.suffix.lower() not in DATA_SUFFIXES:
             yield file
     searched = [*programs.folders, *programs.code, *([folder] if programs.unknown else [])]
     for place in dict.fromkeys(searched):

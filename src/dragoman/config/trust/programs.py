@@ -22,7 +22,7 @@ from dragoman.workspace.ignore import MADE, VERSION_CONTROL
 # A file is code by its executable bit, by `#!`, or by its name: interpreters, compilers and build programs
 # load these without either. Data (JSON, logs, databases) must not count: servers write it while they run.
 CODE_SUFFIXES = (
-    *(".py", ".pyw", ".pyx", ".pth", ".so", ".pyd", ".dll", ".dylib", ".wasm", ".jar", ".class"),
+    *(".py", ".pyw", ".pyc", ".pyx", ".pth", ".so", ".pyd", ".dll", ".dylib", ".wasm", ".jar", ".class"),
     *(".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".vue", ".svelte"),
     *(".sh", ".bash", ".zsh", ".fish", ".ksh", ".ps1", ".psm1", ".bat", ".cmd", ".awk", ".tcl", ".lua"),
     *(".rb", ".rake", ".pl", ".pm", ".php", ".r", ".jl", ".ex", ".exs", ".erl", ".clj", ".hs", ".ml"),
@@ -53,6 +53,11 @@ _PACKAGE_RUNNERS = {
 _WRAPPERS = frozenset(("env", "nohup", "nice", "time", "timeout", "sudo", "stdbuf", "setsid", "exec"))
 _INLINE = re.compile(r"-[A-Za-z]*[cem]|--eval|--print|--call|-p|/[cCkK]|-[Cc]ommand|-[Ee]ncoded[Cc]ommand")
 _SPLIT = re.compile(r"[\s;&|()<>'\"`,]+")
+# What a command names is reviewed with it, whatever its name, except data that no interpreter runs.
+DATA_SUFFIXES = (
+    *(".json", ".jsonl", ".csv", ".tsv", ".db", ".sqlite", ".sqlite3", ".log", ".md", ".parquet", ".pdf"),
+    *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".zip", ".gz", ".lock", ".pid", ".sock"),
+)
 _LARGEST = 1_000_000  # bytes of a JSON file with servers, or of a configuration of git
 _MOST = 200_000  # files of a folder whose code is looked at
 _CACHES = MADE - {"node_modules", ".venv"} | {".cache"}  # written while programs run

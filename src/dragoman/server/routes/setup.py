@@ -177,6 +177,6 @@ async def drop_skill(context: TheContext, own: TheOwnSettings, name: str) -> Non
 
 
 @router.get("/trust")
-async def trust(own: TheOwnSettings) -> list[shapes.FolderTrust]:
+async def trust(own: TheOwnSettings) -> shapes.FolderTrustList:
     """The folders that bring settings, tools or programs: trusted or not, and what changed since."""
-    return await asyncio.to_thread(list_trust, own)
+    return shapes.FolderTrustList(await asyncio.to_thread(list_trust, own))

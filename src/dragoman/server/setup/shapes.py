@@ -169,3 +169,8 @@ class FolderTrust:
     would: list[str]  # what it does, or would do, in words
     changes: list[str]  # files that are new, changed or gone since the decision
     reason: str = ""  # why it is never used
+
+
+@dataclass(slots=True)
+class FolderTrustList:
+    items: list[FolderTrust]

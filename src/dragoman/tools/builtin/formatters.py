@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel
 
-from dragoman.errors import ToolFailed
+from dragoman.errors import ConfigError, ToolFailed
 from dragoman.tools.builtin.glob import fits
 from dragoman.tools.builtin.process import ShellOutput, run_program
 from dragoman.tools.builtin.textfile import MOST, WriteOutput, output_of_write, version_of
@@ -56,15 +56,18 @@ class Formatter:
         return [word.replace(FILE, shown) for word in self.command] + ([] if named else [shown])
 
 
-def with_formatters(group: Group, formatters: Sequence[Formatter]) -> Group:
-    """The same tools; those that write have what they wrote formatted."""
+def with_formatters(
+    group: Group, formatters: Sequence[Formatter], check: Callable[[], None] = lambda: None
+) -> Group:
+    """The same tools; those that write have what they wrote formatted. `check` raises where a program is not
+    the one that was trusted: then it does not run."""
     if not formatters:
         return group
-    tools = [_formatting(tool, formatters) if tool.name in _WRITERS else tool for tool in group.tools]
+    tools = [_formatting(tool, formatters, check) if tool.name in _WRITERS else tool for tool in group.tools]
     return replace(group, tools=tuple(tools))
 
 
-def _formatting(tool: Tool, formatters: Sequence[Formatter]) -> Tool:
+def _formatting(tool: Tool, formatters: Sequence[Formatter], check: Callable[[], None]) -> Tool:
     write = tool.run
     assert write is not None
     assert tool.threaded
@@ -74,6 +77,10 @@ def _formatting(tool: Tool, formatters: Sequence[Formatter]) -> Tool:
         async with _alone(context.workspace, paths):
             output = await _to_its_end(in_thread(partial(write, arguments, context)))
             assert isinstance(output, WriteOutput)
+            try:
+                await in_thread(check)
+            except ConfigError as error:
+                return replace(output, value=f"{output.value}\nThe formatters did not run: {error}.")
             return await _Formatting(formatters, context).finish(output)
 
     # Who formats may write beside what was named: caches, other files. So everything is looked at.

@@ -26,6 +26,8 @@ MOST_NOISE = 4 << 20  # lines that are no messages: a greeting is fine, a flood 
 GRACE = 2.0  # seconds for a program to end by itself, and again after it was told to
 CERTAIN = 10.0  # seconds until the system has done away with one, also where it is busy
 
+_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman" / "pycache"
+"""Where servers in Python keep compiled code: in the folder that trust covers, anyone's would run."""
 _ALSO = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")  # of the environment, beside PATH, HOME and the like
 
 _GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
@@ -38,7 +40,7 @@ async def open_program(
     """The program while it runs. At the end its input is closed; if it does not go, it and its children are
     told to, then made to. OSError where it cannot be started."""
     environment = get_default_environment() | {name: os.environ[name] for name in _ALSO if name in os.environ}
-    environment |= env
+    environment |= {"PYTHONPYCACHEPREFIX": str(_CACHE), **env}
     if cwd is not None and Path(command).name != command:
         command = str(Path(cwd, command))  # a path starts from the folder that the program runs in
     found = shutil.which(command, path=environment.get("PATH"))

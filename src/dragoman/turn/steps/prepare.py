@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from dragoman.dialects.reader import brought_in
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.events import Event, Notice
 from dragoman.messages.ids import new_id
@@ -17,7 +18,8 @@ from dragoman.messages.parts import ToolCall
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import Request
 from dragoman.sentences import sentence
-from dragoman.tools.permissions import decide, hidden
+from dragoman.tools.authorize import decide_with_grants
+from dragoman.tools.permissions import hidden
 from dragoman.tools.review import review_of
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group, Offer
@@ -199,6 +201,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         ),
         dialect=_dialect(log),
         has_called=partial(_has_called, log),
+        brought=lambda: brought_in(log.path),
         may_write=await _granted_formats(prepared),
         continues=bool(log.path) and log.path[-1].role == "assistant" and log.path[-1].finish == "pause",
     )
@@ -345,22 +348,28 @@ def _dialect(log: TurnLog) -> str | None:
 def _has_called(log: TurnLog, model: str) -> bool:
     """Whether this model has made native calls in this conversation: then its text is text (D6)."""
     return any(
-        message.model == model and any(not call.format for call in message.calls) for message in log.path
+        message.model == model and any(call.format == "" for call in message.calls) for message in log.path
     )
 
 
 async def _granted_formats(prepared: PreparedTurn) -> Callable[[str, str], bool] | None:
     """What people decided about formats that models are not known to write (D7), if the model's text is
     read."""
-    if not getattr(prepared.model, "reads_text", False):  # custom models need not say so
+    reads_text = getattr(prepared.model, "reads_text", False)  # custom models need not say so
+    if (
+        not reads_text or prepared.log.conversation.parent is not None
+    ):  # of a task, its giver's rules count, too
         return None
     grants = await load_grants(
         prepared.services, prepared.log.conversation.id, prepared.log.turn.options.workspace
     )
-    rules = [rule for rule in (*prepared.rules, *grants) if rule.permission == "format"]
-    if not rules:
+    rules = [rule for rule in prepared.rules if rule.permission == "format"]
+    given = [rule for rule in grants if rule.permission == "format"]
+    if not rules and not given:
         return None
-    return lambda name, model: decide("format", (f"{name} {model}",), rules).action == "allow"
+    return lambda name, model: (
+        decide_with_grants("format", (f"{name} {model}",), rules, given).action == "allow"
+    )
 
 
 def _setting(log: TurnLog, name: str) -> Any:
