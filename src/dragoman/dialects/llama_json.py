@@ -61,7 +61,7 @@ class LlamaJson(Dialect):
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if opener == FUNCTION:
-            return (yield from read_function(self, cursor, tools))
+            return (yield from read_function(self, cursor, tools, tags=self.name != "llama_json"))
         marked = opener or (yield from cursor.accept(FUNCTOOLS, *HEADERS))
         yield from cursor.space()
         if (yield from cursor.accept(PLUGIN)):

@@ -27,8 +27,8 @@ _BEHIND_NAME = " \t=,:("  # or nothing at all: what Llama now and then puts in t
 _ENDS = (FUNCTION_END, *(f"{one}{FUNCTION_END}" for one in (">", ")", ")>")))
 
 
-def read_function(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading:
-    """`<function=` was read."""
+def read_function(dialect: Dialect, cursor: Cursor, tools: Tools | None, *, tags: bool = True) -> Reading:
+    """`<function=` was read. `tags`: its arguments may stand between tags, not only as JSON."""
     start = cursor.taken
     name, mark = yield from cursor.until(">", "<", "\n", "{")
     name = (name.rstrip(_BEHIND_NAME) if mark == "{" else name).strip("\"'")
@@ -39,7 +39,7 @@ def read_function(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Read
     tool = tool_named(name, tools)
     if (yield from cursor.sees("{")):
         return (yield from dialect.named(cursor, name, "", _ENDS, (FUNCTION, OPEN)))
-    if not (yield from cursor.sees(PARAMETER, FUNCTION_END)):
+    if not (yield from cursor.sees(*((PARAMETER,) if tags else ()), FUNCTION_END)):
         return (yield from dialect.stray(cursor, FUNCTION, FUNCTION_END, start))
     texts: dict[str, str] = {}
     while (yield from cursor.accept(PARAMETER)):
