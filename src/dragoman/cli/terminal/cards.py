@@ -9,7 +9,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from dragoman.cli.terminal.diffs import render_diff
-from dragoman.cli.terminal.text import format_json, head, one_line
+from dragoman.cli.terminal.text import format_json, head, one_line, rows
 from dragoman.messages.causes import cause, untold
 from dragoman.messages.parts import Arguments, CallState, File, ToolResult
 from dragoman.messages.questions import Question
@@ -83,7 +83,7 @@ def hidden_lines(question: Question) -> int:
     """How many lines of what a person decides about are not shown before they ask for them."""
     rest = format_json(untold(question))
     result = question.result.text if question.result is not None else ""
-    counts = (text.rstrip("\n").count("\n") + 1 for text in (question.diff, rest, result))
+    counts = (rows(text.rstrip("\n")) for text in (question.diff, rest, result))
     return sum(max(0, lines - ASKED_LINES) for lines in counts)
 
 

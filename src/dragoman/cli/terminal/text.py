@@ -20,6 +20,7 @@ _CONTROL = re.compile(  # control characters but tab and newline, and marks of w
 _DEEPEST = 500  # levels of JSON: what is done with it goes down as deep
 _TOO_DEEP = "it is nested too deeply"
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_=>]")
+_WIDE = 200  # characters of a line
 
 
 def plain(text: str) -> str:
@@ -44,12 +45,22 @@ def near_home(path: Path) -> str:
     return (Path("~") / whole.relative_to(home)).as_posix() if whole.is_relative_to(home) else str(whole)
 
 
+def rows(text: str) -> int:
+    """How many lines a text takes; a long one counts as several."""
+    return sum(1 + len(line) // _WIDE for line in text.split("\n"))
+
+
 def head(text: str, lines: int | None) -> str:
     """The first lines, and how many more there are; with None, all."""
-    all_lines = text.split("\n")
-    if lines is None or len(all_lines) <= lines:
+    if lines is None or (every := rows(text)) <= lines:
         return text
-    return "\n".join(all_lines[:lines]) + f"\n… {count(len(all_lines) - lines, 'more line')}"
+    shown, left = list[str](), lines
+    for line in text.split("\n"):
+        if left <= 0:
+            break
+        shown.append(line[: left * _WIDE])
+        left -= 1 + len(line) // _WIDE
+    return "\n".join(shown) + f"\n… {count(every - lines, 'more line')}"
 
 
 def format_json(value: JsonValue, width: int = 80) -> str:
