@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.terminal.text import format_json, head, near_home, one_line, parse_json, plain
+from dragoman.cli.terminal.text import format_json, head, near_home, one_line, parse_json, plain, rows
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,14 @@ def test_paths_are_shown_from_the_folder_of_the_person() -> None:
     assert near_home(home) == "~"
     assert near_home(home / "a" / "b.db") == "~/a/b.db"
     assert near_home(home.parent / "elsewhere.db") == str(home.parent / "elsewhere.db")
+
+
+def test_p14_a_long_line_counts_as_many() -> None:
+    """P14: an argument in one line folds like one in many; opened, it is whole."""
+    line = "x" * 600_000 + "the end"
+    assert rows(line) > 3_000
+    assert "the end" not in head(line, 200)
+    assert head(line, 200).endswith("more lines")
+    assert len(head(line, 200)) < 41_000
+    assert head(line, None) == line
+    assert head("a\nb\nc", 2) == "a\nb\n… 1 more line"
