@@ -19,7 +19,7 @@ NAMES = frozenset(
         # Version control: its configuration and hooks name programs. Without a file named HEAD, no folder
         # can become a repository, whose configuration git would obey.
         *(".git", ".hg", ".svn", ".jj", "head", ".gitattributes", ".gitmodules", ".gitconfig", ".hgrc"),
-        *(".githooks", ".husky", ".pre-commit-config.yaml", ".pre-commit-config.yml", ".github"),
+        *(".githooks", ".husky", ".pre-commit-config.yaml", ".pre-commit-config.yml"),
         *("lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml", "lefthook-local.yml"),
         *(".gitlab-ci.yml", ".circleci", ".vim"),
         # Editors and shells run tasks, settings or modelines of a folder that is opened or entered.
