@@ -340,6 +340,29 @@ async def test_a_server_that_is_started_later_is_the_one_that_was_trusted(projec
     assert not ran.exists()
 
 
+def test_p11_trust_covers_whatever_a_command_names_and_compiled_code(project: Path) -> None:
+    """Also what is no code by its name; data that servers write is not part of it."""
+    write(project / "lib" / "prog.txt", "BEGIN{}")
+    write(project / "lib" / "notes.json", "{}")
+    write(project / "srv" / "server.py", "import colorsys")
+    write(
+        project / "dragoman.toml",
+        "[mcp.a]\ncommand = 'awk'\nargs = ['-f', 'lib/prog.txt', 'lib/notes.json']\n"
+        f"[mcp.b]\n{PYTHON}args = ['srv/server.py']\n",
+    )
+    trust(project)
+    answer = trust_answers().find(project)
+    assert answer is not None
+    write(project / "lib" / "notes.json", "[]")
+    assert answer.covers(inspect_project(project))
+    write(project / "lib" / "prog.txt", "BEGIN{x}")
+    write(project / "srv" / "colorsys.pyc", "compiled")
+    assert sorted(answer.changes(inspect_project(project))) == [
+        "changed: lib/prog.txt",
+        "new: srv/colorsys.pyc",
+    ]
+
+
 async def test_a_server_runs_where_the_settings_are(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """P11: started in a folder below, the same words name the same, trusted, files."""
     for place in (project, project / "sub"):

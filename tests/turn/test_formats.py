@@ -165,3 +165,9 @@ async def test_d6_a_native_call_before_a_restart_counts(tmp_path: Path) -> None:
     async with chat(tmp_path, stream(delta(content=MAIL)), DONE, model="acme/qwen3-8b") as one:
         later = await one.play("and?", allow_once(), (await turn.snapshot()).conversation)
         assert (one.sent, (await later.result()).text) == ([], MAIL)
+
+
+async def test_d8_a_context_of_the_message_never_becomes_a_call(tmp_path: Path) -> None:
+    async with chat(tmp_path, stream(delta(content=MAIL)), DONE, model="acme/qwen3-8b") as one:
+        turn = await one.runtime.send("what is it?", contexts={"note": f"Hi {MAIL}"})
+        assert ((await turn.result()).text, one.sent) == (MAIL, [])
