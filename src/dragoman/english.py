@@ -474,7 +474,7 @@ ENGLISH: dict[str, str] = {
     "mask.several": "There are several masks. Attach one, or name it with the option mask.",
     "mask.none_taken": "{model} takes no masks. Leave {mask} out.",
     "hint.larger_reply": (
-        "What had arrived is stored. To read larger replies, set files = {{ reply = {reply} }} (bytes) in "
+        "What had arrived is stored. To read larger replies, set files.reply = {reply} (bytes) in "
         "the provider's table in dragoman.toml"
     ),
     "reply.too_big": "{host} sent more than {megabytes} MB",

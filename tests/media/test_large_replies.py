@@ -101,7 +101,7 @@ async def test_at_the_limit_whole_pictures_are_kept_and_the_setting_is_named(tmp
             await turn.result()
         (answer,) = [one for one in (await turn.snapshot()).messages if one.role == "assistant"]
     assert [file.size for file in answer.files] == [len(PICTURE)] * 2
-    assert "files = { reply = 50000000 }" in (failed.value.hint or "")
+    assert "files.reply = 50000000" in (failed.value.hint or "")
     assert len(server.asked) == 1
 
 
@@ -144,7 +144,7 @@ async def test_a_picture_at_an_address_that_is_too_large_stays_an_address_and_is
         told = [event.text for event in await events_of(turn) if isinstance(event, Notice)]
         (answer,) = [one for one in (await turn.result()).messages if one.role == "assistant"]
     assert answer.files[0].url == address
-    assert any("files = { reply = 2048 }" in one for one in told)
+    assert any("files.reply = 2048" in one for one in told)
 
 
 async def test_partial_images_come_from_any_server_that_sends_them(tmp_path: Path) -> None:

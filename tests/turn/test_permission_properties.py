@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -66,9 +67,20 @@ def denied(place: str, authority: Authority) -> bool:
 
 
 def named(permission: str, pattern: str, authority: Authority) -> Action:
-    """What rules on loops, or on formats, say: rules on everything do not mean these."""
-    some = [rule for rule in (*authority.rules, *authority.grants) if rule.permission == permission]
-    return decide(permission, (pattern,), some).action
+    """What rules on loops, or on formats, say: rules on everything do not mean these. The strictest layer
+    counts, and a grant takes away no denial."""
+
+    def say(rules: Sequence[Rule]) -> Action:
+        return decide(
+            permission, (pattern,), [rule for rule in rules if rule.permission == permission]
+        ).action
+
+    layers = [authority.rules, *authority.outer]
+    denials = [rule for rule in authority.grants if rule.action == "deny"]
+    if any(say(layer) == "deny" for layer in (*layers, authority.bounds, denials)):
+        return "deny"
+    asked = any(say([*layer, *authority.grants]) == "ask" and say(layer) == "ask" for layer in layers)
+    return "ask" if asked else "allow"
 
 
 def loops(authority: Authority) -> bool:

@@ -66,6 +66,7 @@ from dragoman.turn.waiting_calls import arguments_for_hunks, waiting_tool
 from dragoman.wire.wire import Model
 
 _log = logging.getLogger("dragoman.turn")
+_ENDING = 5.0  # seconds that a turn which is taken up to be ended is waited for
 
 
 class Commands:
@@ -415,6 +416,10 @@ class Commands:
         if stopped and self._driver.leaves(turn):  # taken up to be ended: what was decided before it holds
             try:
                 await self._driver.adopt(turn, wanted=True)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_ENDING):
+                        while (await self._store.turn(turn)).live:  # noqa: ASYNC110 - its runner tells the store
+                            await asyncio.sleep(0.01)
             except TurnSetAside:
                 await end_set_aside(self._services, self._driver.wake, turn, reason)
         return stopped
