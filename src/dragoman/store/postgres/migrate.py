@@ -38,6 +38,9 @@ async def migrate(db: asyncpg.Connection[Any], schema: str) -> None:
     try:
         if not await db.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", schema):
             await db.execute(f'CREATE SCHEMA "{schema}"')
+        # A server that looked up the path while another node made the schema may have remembered a path
+        # without it, and would make the tables in `public`. Setting the path lets it look again.
+        await db.execute("SELECT set_config('search_path', current_setting('search_path'), false)")
         await db.execute(_VERSIONS)
         version = schema_state(_MIGRATIONS, await db.fetchval(_VERSION)).version
         for number, script in numbered(_MIGRATIONS):
