@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, SyncRuntime, allow_once, reject, run_sync, tool
 from dragoman.errors import BadRequest, ConfigError, NotFound, ProviderError
 from dragoman.messages.events import Event
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.store.sqlite import SqliteStore
 from dragoman.sync import SyncConversation, SyncTurn
 from dragoman.sync.loop_thread import LoopThread

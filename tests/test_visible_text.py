@@ -22,9 +22,8 @@ from dragoman.cli.acp.updates import TurnUpdates
 from dragoman.cli.terminal.cards import hidden_lines, question_card
 from dragoman.cli.terminal.choices import NotAChoice, parse_choice
 from dragoman.cli.terminal.prompts import question_text
-from dragoman.messages.causes import approval_text, untold
-from dragoman.messages.parts import Arguments, ToolResult
-from dragoman.messages.questions import Answer, Question
+from dragoman.messages.message import Arguments, ToolResult
+from dragoman.messages.questions import Answer, Question, approval_text, untold
 from dragoman.server.mcp.questions import form_of
 from dragoman.server.protocols.ag_ui.events import AgentRun
 from dragoman.server.protocols.ai_sdk.data_chunks import question_chunk

@@ -36,7 +36,7 @@ from benchmarks.local_eval.suites import (
 from dragoman import Rule, Runtime
 from dragoman.errors import DragomanError
 from dragoman.messages.events import CallInputEnd
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.local.adapter import IN_THE_PACKAGE
 from dragoman.providers.local.box import IN_THE_BOX, local_model, server_of

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.extras import require
+from dragoman.installed import require
 from dragoman.providers.compatible import NamedModel, OpenAICompatible
 from dragoman.sentences import sentence
 from dragoman.store.address import StoreFile, StoreServer, store_address

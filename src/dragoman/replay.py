@@ -20,8 +20,7 @@ from pydantic import JsonValue
 from dragoman.conversation.tree import Conversation, Tree, copied
 from dragoman.errors import BadRequest, DragomanError, NotFound, ToolFailed
 from dragoman.messages.ids import new_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, File, ToolCall, canonical
+from dragoman.messages.message import CallState, File, Message, ToolCall, canonical
 from dragoman.messages.questions import Answer, Rule, allow_once
 from dragoman.messages.usage import Usage
 from dragoman.runtime import Runtime

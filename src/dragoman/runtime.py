@@ -18,9 +18,9 @@ from dragoman.conversation.tree import Conversation, Tree
 from dragoman.conversation.window import Policy
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.ids import check_ids, new_id
-from dragoman.messages.parts import File, Part
+from dragoman.messages.message import File, Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
-from dragoman.messages.spending import Dimension, Spending, group
+from dragoman.messages.usage import Dimension, Spending, group
 from dragoman.parameters import (
     AnyModel,
     agents_by_name,

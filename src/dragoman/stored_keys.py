@@ -11,8 +11,26 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from dragoman.errors import ConfigError
-from dragoman.own_folders import data_folder
 from dragoman.sentences import sentence
+
+# The folders of a person's own settings and data, as their system has them.
+
+
+def user_folder() -> Path:
+    """Where a person's own files are, as the system has it."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming") / "dragoman"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "dragoman"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "dragoman"
+
+
+def data_folder() -> Path:
+    """Where conversations are stored, unless the settings name another place."""
+    if sys.platform in ("win32", "darwin"):
+        return user_folder()
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "dragoman"
+
 
 SERVICE = "dragoman"  # the name under which the keyring holds them: `keyring set dragoman OPENAI_API_KEY`
 
@@ -121,3 +139,11 @@ def _write(keys: dict[str, str]) -> None:
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         json.dump(keys, out, indent=1)
     fresh.replace(file)
+
+
+# Opens files that only the user who runs the program can read.
+
+
+def open_private(path: str, flags: int) -> int:
+    """For `open(…, opener=open_private)`: nobody else can read the file, not even while it is made."""
+    return os.open(path, flags, 0o600)

@@ -15,7 +15,7 @@ from dragoman.config.sources import trust_answers
 from dragoman.config.trust.contents import MOST_BYTES, MOST_FILES, inspect_project
 from dragoman.config.trust.summary import summarise
 from dragoman.config.workspaces import workspaces_of
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import nobody_to_ask
 from dragoman.runtime import Runtime
 from dragoman.store.address import StoreFile

@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman import Runtime
 from dragoman.messages.events import Event
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models

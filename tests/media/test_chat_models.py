@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.messages.events import FilePartial
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.message import File, Part, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire import gemini, openai_chat, openai_responses
 from dragoman.wire.files import Attachments, without_files

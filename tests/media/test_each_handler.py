@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from dragoman import ProviderError, Runtime
 from dragoman.messages.events import StepRetry
-from dragoman.messages.parts import Part, Text
+from dragoman.messages.message import Part, Text
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import TurnHandle
 from tests.fork_server import KILL, python

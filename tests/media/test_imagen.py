@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestServer
 from dragoman import ProviderError, Runtime
 from dragoman.errors import BadRequest
 from dragoman.messages.events import StepRetry
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.listing import read_list

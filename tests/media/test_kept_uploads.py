@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Runtime
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models

@@ -15,8 +15,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from dragoman import BadRequest, ProviderError, Runtime
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Part, Text
+from dragoman.messages.message import Message, Part, Text
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models

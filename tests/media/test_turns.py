@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import BadRequest, ProviderError
 from dragoman.messages.events import FilePartial, StepRetry, TextDelta
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from tests.media.media_server import Upload, cut_sound, fails, hangs, media_server, png, wav
 from tests.media.runtimes import events_of, made, media_runtime, put
 from tests.patience import PATIENCE

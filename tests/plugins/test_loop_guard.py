@@ -21,7 +21,7 @@ from dragoman import (
     tool,
 )
 from dragoman.messages.events import CallAsked
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.plugins.loop_guard import LoopGuard
 from dragoman.tools.tool import Tool
 from dragoman.turn.conversations import ConversationHandle

@@ -16,7 +16,7 @@ import pytest
 
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.events import TextDelta
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.keys import Keys

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys

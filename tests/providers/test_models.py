@@ -20,7 +20,7 @@ from dragoman.messages.events import (
     ReasoningDelta,
     TextDelta,
 )
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Provider, load_catalog

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Agent, Runtime
 from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import Catalog, load_catalog, split_variant
 from dragoman.providers.keys import Keys

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Runtime, allow_once, release, tool, withhold
-from dragoman.messages.parts import CallState, ToolCall
+from dragoman.messages.message import CallState, ToolCall
 from dragoman.messages.questions import Answer
 from dragoman.messages.request import Request
 from dragoman.tools.builtin.read_output import read_output

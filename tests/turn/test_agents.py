@@ -12,7 +12,7 @@ import pytest
 
 from dragoman import Agent, Limits, Rule, Runtime, ScriptedModel, allow_once, reject, tool
 from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.messages.parts import CallState, Text, ToolCall
+from dragoman.messages.message import CallState, Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.tools.toolbox import Group

@@ -14,7 +14,7 @@ from dragoman import Plugin, Runtime, ScriptedModel, tool
 from dragoman.conversation.window import Policy
 from dragoman.errors import ContextOverflow, ProviderError
 from dragoman.messages.events import Event
-from dragoman.messages.parts import Text, ToolCall
+from dragoman.messages.message import Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.plugins.compaction import Compaction, size
 from dragoman.turn.conversations import ConversationHandle

@@ -12,8 +12,7 @@ import pytest
 from dragoman import Plugin, Runtime, ToolContext, TurnView, reply, tool
 from dragoman.errors import TurnInterrupted
 from dragoman.messages.fold import Appending
-from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.message import Message, ToolCall, ToolResult
 from dragoman.messages.request import Request
 from dragoman.turn.facts import TurnCancelled, TurnCompleted, TurnFailed
 from dragoman.turn.handles import TurnHandle

@@ -14,7 +14,7 @@ import pytest
 
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once, release
 from dragoman.errors import BadRequest, TurnSetAside
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Started, StoredEvent

@@ -14,10 +14,9 @@ from pydantic import JsonValue
 from dragoman import Plugin, ProviderError, Runtime, ToolContext, TurnView, tool
 from dragoman.messages.events import Event, StepRetry, TextDelta
 from dragoman.messages.fold import Appending
-from dragoman.messages.parts import CallState, Text
+from dragoman.messages.message import CallState, Text
 from dragoman.messages.request import LostReply, Request, RequestMessage
-from dragoman.messages.spending import Spending
-from dragoman.messages.usage import Usage
+from dragoman.messages.usage import Spending, Usage
 from dragoman.providers.catalog import Provider, Traits, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models

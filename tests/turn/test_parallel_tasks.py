@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, Limits, Rule, Runtime, allow_once, tool
-from dragoman.messages.parts import CallState, ToolCall
+from dragoman.messages.message import CallState, ToolCall
 from dragoman.messages.request import Request
 from dragoman.replay import replay_turn
 from dragoman.turn.handles import TurnHandle

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import allow_always, reject, tool
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import nobody_to_ask
 from dragoman.tools.builtin import files_group, shell_group
 from dragoman.tools.builtin.textfile import version_of

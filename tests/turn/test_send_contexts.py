@@ -8,7 +8,7 @@ import pytest
 
 from dragoman import Runtime
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.request import RequestMessage
 from dragoman.tools.toolbox import Group
 from dragoman.wire.files import NO_ATTACHMENTS, text_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, Plugin, ProviderError, Rule, TurnView, allow_always, allow_once, reject, tool
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.turn.facts import (

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Agent, Runtime, Workspace
 from dragoman.errors import BadRequest, NotFound, RevertConflict
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import Rule
 from dragoman.tools.builtin import BUILTIN
 from dragoman.turn.conversations import ConversationHandle

@@ -11,7 +11,7 @@ from hypothesis.strategies import SearchStrategy
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     Arguments,
     CallState,
     Citation,

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
 from dragoman.messages.events import Event, MessageEnd, TextDelta
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import Endpoint

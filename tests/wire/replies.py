@@ -24,8 +24,7 @@ from dragoman.messages.events import (
     TextStart,
 )
 from dragoman.messages.fold import Draft
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Part
+from dragoman.messages.message import Message, Part
 from dragoman.wire.endpoint import ENDPOINTS
 from dragoman.wire.framing import FRAMINGS
 from dragoman.wire.wire import Decoder, Wire

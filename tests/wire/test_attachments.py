@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from dragoman.errors import ConfigError, NotFound, Unreadable
-from dragoman.messages.parts import CallState, File, Part, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, File, Part, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.wires import WIRES
 from dragoman.wire.attachments import AttachmentReader

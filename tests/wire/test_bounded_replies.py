@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from dragoman import ProviderError, Runtime, ScriptedModel
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.turn.steps.stream import MOST_CALLS
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient, Timeouts

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.errors import BadRequest
 from dragoman.messages.events import Notice
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import load_catalog
 from dragoman.wire.attachments import AttachmentReader

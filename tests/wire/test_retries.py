@@ -8,7 +8,7 @@ from pathlib import Path
 from dragoman import Runtime
 from dragoman.messages.events import Event, StepRetry, TextDelta
 from dragoman.messages.fold import fold
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys

@@ -15,7 +15,7 @@ from pydantic_core import from_json, to_json
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import TextDelta
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.wires import wire as named_wire
 from dragoman.wire.attachments import AttachmentReader

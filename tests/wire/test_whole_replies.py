@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from dragoman.errors import ProviderError
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.usage import Usage
 from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from dragoman.wire.auth.key import KeyAuth

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.message import File, Part, Text
 from dragoman.store.store import Store
 from dragoman.tools.thread import in_thread
 

@@ -21,7 +21,7 @@ from dragoman.config.trust.contents import (
     inspect_project,
 )
 from dragoman.errors import ConfigError
-from dragoman.own_folders import data_folder, user_folder
+from dragoman.stored_keys import data_folder, user_folder
 
 Decide: TypeAlias = Callable[[FolderContents], bool]
 

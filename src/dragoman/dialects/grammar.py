@@ -16,7 +16,7 @@ from dragoman.dialects.cursor import WORD, Cursor, Form, Steps
 from dragoman.dialects.literals import JsonText, read_json
 from dragoman.dialects.scanner import BadCall, FoundCall, Reading, Scanner, TextCall, Tools
 from dragoman.dialects.visible import joined
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.messages.request import ToolSpec, name_key
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.lowering import description

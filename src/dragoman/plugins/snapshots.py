@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dragoman.errors import DragomanError
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.message import ToolCall, ToolResult
 from dragoman.store.address import StoreFile, StoreServer, store_address
 from dragoman.store.blobs.place import folder_of
 from dragoman.store.store import Store

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dragoman.errors import BadRequest
-from dragoman.messages.data_urls import parse_data_url
-from dragoman.messages.media import IN_WORDS, Modality, ModelType, is_text, modality
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.media import IN_WORDS, Modality, ModelType, is_text, modality, parse_data_url
+from dragoman.messages.message import File, Part, Text
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.providers.tables import UnitPrices

@@ -20,7 +20,7 @@ from dragoman.dialects.reader import DialectReader, Guesser, explain, quotes_of
 from dragoman.errors import BadRequest, ProviderError
 from dragoman.messages.events import CallInputStart, Event, MessageEnd, Notice
 from dragoman.messages.media import CHAT, IN_WORDS, Modality, is_text, modality
-from dragoman.messages.parts import File, Part, ToolCall, ToolResult
+from dragoman.messages.message import File, Part, ToolCall, ToolResult
 from dragoman.messages.request import LostReply, OutputSpec, Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from dragoman.errors import ConfigError
-from dragoman.messages.provider_files import ProviderFile
+from dragoman.messages.message import ProviderFile
 from dragoman.providers.catalog import Provider
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient

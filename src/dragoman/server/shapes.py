@@ -9,11 +9,9 @@ from pydantic import JsonValue, WithJsonSchema
 
 from dragoman.dialects.dialect import NAMES, NATIVE
 from dragoman.messages.media import ModelType
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments, Message
 from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
-from dragoman.messages.spending import Spending
-from dragoman.messages.usage import Usage
+from dragoman.messages.usage import Spending, Usage
 from dragoman.providers.prices import Price
 from dragoman.sentences import SaidFields, Spoken
 from dragoman.server.unfinished import UnfinishedTurn

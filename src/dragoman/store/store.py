@@ -10,8 +10,8 @@ from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from dragoman.messages.provider_files import ProviderFile
-from dragoman.messages.spending import Spending
+from dragoman.messages.message import ProviderFile
+from dragoman.messages.usage import Spending
 from dragoman.store.conversations import Busy, ConversationStore, Found, ListChange, MessageStore
 from dragoman.store.turns import (
     Change,

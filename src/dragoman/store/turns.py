@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Part, ToolCall, ToolResult
+from dragoman.messages.message import Message, Part, ToolCall, ToolResult
 from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.messages.usage import Usage
 

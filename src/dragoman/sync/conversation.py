@@ -8,8 +8,7 @@ from typing import Any, overload
 from typing_extensions import TypeVar, Unpack
 
 from dragoman.conversation.tree import Conversation, Tree
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, Part
+from dragoman.messages.message import Arguments, Message, Part
 from dragoman.messages.questions import Question
 from dragoman.sync.loop_thread import LoopThread
 from dragoman.sync.turn import SyncTurn

@@ -13,9 +13,9 @@ from pydantic import JsonValue
 from typing_extensions import TypeVar, Unpack
 
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.parts import File, Part
+from dragoman.messages.message import File, Part
 from dragoman.messages.questions import Answer, Grant, Question
-from dragoman.messages.spending import Dimension, Spending
+from dragoman.messages.usage import Dimension, Spending
 from dragoman.parameters import AnyModel
 from dragoman.runtime import Runtime
 from dragoman.store.address import StoreFile, StoreServer

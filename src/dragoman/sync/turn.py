@@ -8,7 +8,7 @@ from typing import Generic
 from typing_extensions import TypeVar
 
 from dragoman.messages.events import Event
-from dragoman.messages.parts import Arguments, Part, ToolResult
+from dragoman.messages.message import Arguments, Part, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.sync.loop_thread import LoopThread
 from dragoman.turn.context_use import ContextUse

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Self
 
-from dragoman.messages.parts import CallState, ToolCall
+from dragoman.messages.message import CallState, ToolCall
 from dragoman.turn.result import TurnResult
 
 _DID_NOT_RUN = (CallState.REJECTED, CallState.SKIPPED)

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import CallState, ToolCall, ToolResult
+from dragoman.messages.message import CallState, ToolCall, ToolResult
 from dragoman.tools.live_call import LiveCall
 from dragoman.tools.result import result_of, whole_text
 from dragoman.tools.schema import problems

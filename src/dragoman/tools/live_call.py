@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from dragoman.messages.replace_fast import replace_fast
+from dragoman.messages.codec import replace_fast
 from dragoman.tools.result import as_json
 from dragoman.tools.tool import ToolContext
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.errors import BadRequest, ToolFailed
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.sentences import sentence
 from dragoman.tools.result import whole_text
 from dragoman.tools.tool import Tool

@@ -10,7 +10,7 @@ from pydantic_core import to_json, to_jsonable_python
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.boundary import read_with_margin
-from dragoman.messages.parts import File, ToolResult
+from dragoman.messages.message import File, ToolResult
 from dragoman.tools.tool import ToolOutput
 
 _AS_TEXT = json.JSONEncoder(ensure_ascii=False)

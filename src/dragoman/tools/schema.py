@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from dragoman.errors import ConfigError
-from dragoman.messages.parts import Arguments, json_text
+from dragoman.messages.message import Arguments, json_text
 from dragoman.tools.docstring import descriptions
 
 _INDESCRIBABLE = (PydanticUserError, NameError)

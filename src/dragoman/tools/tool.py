@@ -16,8 +16,7 @@ from typing_extensions import TypeVar
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError, ToolFailed
 from dragoman.messages.media import ModelType
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, File, Part
+from dragoman.messages.message import Arguments, File, Message, Part
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.sentences import sentence

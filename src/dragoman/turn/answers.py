@@ -9,7 +9,7 @@ from pydantic import JsonValue, ValidationError
 from dragoman.errors import BadRequest, ConfigError, ToolFailed
 from dragoman.messages.boundary import check_fields, check_json
 from dragoman.messages.ids import new_id
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.messages.questions import VERDICTS, Answer, Grant, Question, Rule
 from dragoman.sentences import sentence
 from dragoman.store.codecs import ANSWER

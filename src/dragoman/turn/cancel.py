@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from dragoman.errors import NotFound, TurnSetAside, Unreadable
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.turn.drivers.load import read_turn
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals

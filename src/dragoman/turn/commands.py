@@ -24,8 +24,7 @@ from dragoman.errors import (
 )
 from dragoman.messages.boundary import check_fields, check_json, check_parts
 from dragoman.messages.ids import new_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, CallState, Part, ToolResult
+from dragoman.messages.message import Arguments, CallState, Message, Part, ToolResult
 from dragoman.messages.questions import MODES, Action, Answer, Grant, Question, Rule
 from dragoman.sentences import sentence
 from dragoman.store.codecs import MESSAGE, RESULT

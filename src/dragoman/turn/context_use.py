@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from dragoman.conversation.tree import Tree
 from dragoman.conversation.window import window
 from dragoman.messages.media import CHAT, type_of
-from dragoman.messages.parts import File, Part, ProviderItem, Reasoning, Summary, Text, ToolCall, canonical
+from dragoman.messages.message import File, Part, ProviderItem, Reasoning, Summary, Text, ToolCall, canonical
 from dragoman.messages.request import RequestMessage
 from dragoman.tools.tool import Tool
 from dragoman.turn.facts import options_in

@@ -7,12 +7,10 @@ from typing import Any, overload
 
 from typing_extensions import TypeVar, Unpack
 
-from dragoman.conversation.tags import check_tags
-from dragoman.conversation.tree import Conversation, Tree
+from dragoman.conversation.tree import Conversation, Tree, check_tags
 from dragoman.errors import NotFound
 from dragoman.messages.ids import check_ids
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, Part
+from dragoman.messages.message import Arguments, Message, Part
 from dragoman.messages.questions import Question
 from dragoman.turn.facts import CallChange, renewed
 from dragoman.turn.families import root_of

@@ -12,10 +12,9 @@ from typing_extensions import TypeVar
 
 from dragoman.errors import BadRequest, TurnInterrupted, Unreadable
 from dragoman.messages import events as e
-from dragoman.messages.call_events import question_in
+from dragoman.messages.events import question_in
 from dragoman.messages.ids import check_ids
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, Part, ToolResult
+from dragoman.messages.message import Arguments, Message, Part, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.sentences import sentence
 from dragoman.store.store import Store

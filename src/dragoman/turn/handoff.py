@@ -15,8 +15,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from dragoman.errors import DragomanError, NotFound, ToolFailed, Unreadable
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, ToolCall
+from dragoman.messages.message import CallState, Message, ToolCall
 from dragoman.tools.tool import Tool, tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted, options_in

@@ -10,8 +10,7 @@ from pydantic import JsonValue
 from dragoman.conversation.tree import Tree
 from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.messages.media import CHAT, type_of
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Part
+from dragoman.messages.message import File, Message, Part
 from dragoman.sentences import sentence
 from dragoman.store.store import Store
 from dragoman.turn.facts import TurnOptions, options_in

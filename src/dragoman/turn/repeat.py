@@ -14,8 +14,7 @@ from dragoman.conversation.tree import Tree
 from dragoman.errors import BadRequest, NotFound, TurnBusy
 from dragoman.messages.events import MessageAdded
 from dragoman.messages.ids import new_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Part, Summary, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Message, Part, Summary, ToolCall, ToolResult
 from dragoman.sentences import sentence
 from dragoman.store.store import Change, Store
 from dragoman.turn.answers import fitting_arguments

@@ -22,9 +22,8 @@ from dragoman.errors import (
     ProviderError,
     TurnInterrupted,
 )
-from dragoman.messages.call_events import call_asked
-from dragoman.messages.events import Notice, TurnStart
-from dragoman.messages.parts import CallState
+from dragoman.messages.events import Notice, TurnStart, call_asked
+from dragoman.messages.message import CallState
 from dragoman.tools.execute import Outcome
 from dragoman.trace_context import enter_trace
 from dragoman.turn.authority import load_givers

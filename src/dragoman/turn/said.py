@@ -11,8 +11,7 @@ from pydantic import JsonValue
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_fields, check_json, check_parts
 from dragoman.messages.ids import new_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.message import File, Message, Part, Text
 from dragoman.sentences import sentence
 from dragoman.store.codecs import MESSAGE
 

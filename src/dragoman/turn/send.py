@@ -13,7 +13,7 @@ from typing_extensions import TypedDict, Unpack
 
 from dragoman.errors import BadRequest
 from dragoman.messages.codec import Codec
-from dragoman.messages.parts import Part, Text
+from dragoman.messages.message import Part, Text
 from dragoman.messages.questions import Mode
 from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.sentences import sentence

@@ -61,11 +61,11 @@ class ConversationOptions(TypedDict, total=False):
 
 def unchecked(settings: Mapping[str, JsonValue]) -> ConversationOptions:
     """What came from outside, to be handed to a conversation: it is looked at there, before it is stored."""
-    return cast(ConversationOptions, settings)
+    return cast("ConversationOptions", settings)
 
 
 def as_json(settings: ConversationOptions) -> dict[str, JsonValue]:
-    return cast(dict[str, JsonValue], settings)
+    return cast("dict[str, JsonValue]", settings)
 
 
 def known(settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:

@@ -15,8 +15,8 @@ from pydantic import Field, JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import ENDS_THE_PROGRAM, ConfigError, DragomanError, NotFound, ToolFailed
-from dragoman.messages.call_events import asked_in
 from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER, notice_of
+from dragoman.messages.events import asked_in
 from dragoman.messages.ids import derived_id
 from dragoman.messages.questions import MODES
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool

@@ -15,8 +15,7 @@ from dragoman.messages.boundary import check_json
 from dragoman.messages.events import MessageAdded, Notice, StepRetry
 from dragoman.messages.ids import new_id
 from dragoman.messages.media import CHAT, type_of
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Summary, ToolCall
+from dragoman.messages.message import Message, Summary, ToolCall
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.store.store import Change

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.errors import AlreadyAnswered, BadRequest
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.messages.questions import Question
 from dragoman.sentences import sentence
 from dragoman.tools.preview import choose_hunks

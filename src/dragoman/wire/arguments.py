@@ -7,7 +7,7 @@ import re
 from pydantic import JsonValue
 
 from dragoman.messages.boundary import is_finite, is_shallow, read_strict_json
-from dragoman.messages.parts import Arguments, canonical
+from dragoman.messages.message import Arguments, canonical
 from dragoman.wire.surrogates import join_all, join_halves, read_torn_json
 
 # A string is matched whole, so that a comma inside one is never taken for a trailing one.

@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.media import is_text, modality, text_of
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.sentences import sentence
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments, files_of

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 from pydantic_core import PydanticSerializationError, to_json
 
-from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall
+from dragoman.messages.message import File, Part, Reasoning, Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.wire.payload import FileContent, InBase64, Payload, PayloadPart
 from dragoman.wire.surrogates import join_all, join_halves

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from pydantic_core import PydanticSerializationError, to_json
 
 from dragoman.messages.events import CallInputDelta, CallInputEnd, CallInputStart, Event
-from dragoman.messages.parts import Arguments, canonical
+from dragoman.messages.message import Arguments, canonical
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.surrogates import LONE, is_whole, join_all, join_halves, split_half
 from dragoman.wire.wire import call_id

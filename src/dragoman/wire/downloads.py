@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import FileAdded
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.wire.public_address import is_public
 
 SECONDS = 60.0

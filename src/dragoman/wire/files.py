@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from dragoman.errors import ConfigError
-from dragoman.messages.data_urls import is_media_type, parse_data_url
-from dragoman.messages.media import in_words, is_text, media_type, text_inside
-from dragoman.messages.parts import File, Part, Text, ToolCall
+from dragoman.messages.media import in_words, is_media_type, is_text, media_type, parse_data_url, text_inside
+from dragoman.messages.message import File, Part, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.sentences import sentence
 from dragoman.wire.lowering import result_files

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import canonical
+from dragoman.messages.message import canonical
 from dragoman.wire.payload import FileContent, Payload, PayloadPart
 
 Body: TypeAlias = dict[str, JsonValue]

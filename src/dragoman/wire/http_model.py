@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from dragoman.errors import ProviderError
-from dragoman.extras import describe_missing
+from dragoman.installed import describe_missing
 from dragoman.messages.events import Event, FileAdded, Notice, StepRetry
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import LostReply, Request
 from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
@@ -34,9 +33,6 @@ from dragoman.wire.strict import restore_calls
 from dragoman.wire.transport_errors import host_of
 from dragoman.wire.uploads import Uploads, is_unknown_file
 from dragoman.wire.wire import MediaWire, Wire
-
-if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
-    pass
 
 
 class HttpModel:

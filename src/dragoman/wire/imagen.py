@@ -11,11 +11,10 @@ from pydantic import Field, JsonValue, with_config
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
 from dragoman.errors import BadRequest
-from dragoman.messages.data_urls import is_media_type
 from dragoman.messages.endings import reason_of
 from dragoman.messages.events import Event, FileAdded, MessageEnd, ProviderData
-from dragoman.messages.media import is_text
-from dragoman.messages.parts import File
+from dragoman.messages.media import is_media_type, is_text
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.sentences import sentence

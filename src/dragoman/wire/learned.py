@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import ProviderError
 from dragoman.messages.media import IN_WORDS, Modality, modality
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.sentences import sentence
 from dragoman.wire.body_fields import drop_field, is_optional, loosen_tools, named_field

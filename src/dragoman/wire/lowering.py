@@ -10,8 +10,7 @@ from functools import lru_cache
 
 from dragoman.messages.boundary import is_address
 from dragoman.messages.media import in_words
-from dragoman.messages.message import Role
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     Arguments,
     CallState,
     Error,
@@ -19,6 +18,7 @@ from dragoman.messages.parts import (
     Part,
     ProviderItem,
     Reasoning,
+    Role,
     Summary,
     Text,
     ToolCall,

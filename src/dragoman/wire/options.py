@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, ValidationE
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.message import ToolCall
 from dragoman.messages.request import Request, name_key
 from dragoman.sentences import sentence
 from dragoman.wire.quirks import Quirks

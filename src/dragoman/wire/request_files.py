@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dragoman.errors import BadRequest
 from dragoman.messages.media import is_text, modality
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.sentences import sentence
 from dragoman.wire.attachments import AttachmentReader

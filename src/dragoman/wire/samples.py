@@ -6,7 +6,7 @@ import re
 import struct
 from binascii import a2b_base64, b2a_base64
 
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 
 RATE = 24_000  # samples a second, where nobody says how many
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dragoman.messages.parts import canonical
+from dragoman.messages.message import canonical
 from dragoman.wire.schemas import Schema
 
 

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages import events as e
 from dragoman.messages.media import CHAT, ModelType
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.sentences import sentence

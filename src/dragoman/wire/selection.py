@@ -8,8 +8,7 @@ from itertools import takewhile
 
 from dragoman.messages.endings import REFUSED, WITHOUT_ANSWER
 from dragoman.messages.media import WORKS_ON, Modality, ModelType, is_text, modality
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Part, Text, ToolCall
+from dragoman.messages.message import File, Message, Part, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.files import Attachments, text_of
 from dragoman.wire.lowering import result_files

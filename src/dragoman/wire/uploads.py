@@ -16,8 +16,7 @@ from pydantic_core import from_json
 
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.messages.media import media_type, modality
-from dragoman.messages.parts import File
-from dragoman.messages.provider_files import ProviderFile
+from dragoman.messages.message import File, ProviderFile
 from dragoman.redaction import redact_text
 from dragoman.wire.anthropic_messages.shapes import FILES_BETA
 from dragoman.wire.auth.auth import outgoing_to

@@ -25,7 +25,7 @@ from dragoman.messages.events import (
     TextEnd,
     TextStart,
 )
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman import Answer
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.machine import State

@@ -12,7 +12,7 @@ import pytest
 from dragoman import Runtime
 from dragoman.errors import ConfigError
 from dragoman.messages.events import MessageEnd
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.local.adapter import IN_THE_PACKAGE, check_hash, find_adapter

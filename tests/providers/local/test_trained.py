@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.errors import BadRequest, ProviderError
 from dragoman.messages.events import CallInputEnd, Event, MessageEnd, Notice, StepRetry, TextDelta
-from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.local.completion import PATH, Completions
 from dragoman.providers.local.trained import TrainedModel

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import BadRequest, NotFound
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.questions import Answer
 from dragoman.messages.usage import Usage
 from dragoman.store.codecs import MESSAGE

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import Unreadable
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Error, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Error, Message, Text, ToolCall, ToolResult
 from dragoman.messages.questions import Answer, Grant, Rule
 from dragoman.messages.usage import Usage
 from dragoman.store.conversations import Busy

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, NotFound
-from dragoman.messages.parts import CallState, ToolCall, ToolResult
-from dragoman.messages.spending import Spending
-from dragoman.messages.usage import Usage
+from dragoman.messages.message import CallState, ToolCall, ToolResult
+from dragoman.messages.usage import Spending, Usage
 from dragoman.store.store import Busy, Person
 
 from . import scene

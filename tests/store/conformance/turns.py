@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import KeyReused, NotFound, TurnBusy
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.store.store import SendKey, SentBefore, Start, Started
 
 from . import scene

@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import reply
 from dragoman.tools.builtin import basics_group
 from dragoman.tools.builtin.ask_person import ask_person

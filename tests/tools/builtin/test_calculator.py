@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.tools.builtin.calculator import FUNCTIONS, calculator, evaluate
 from tests.tools.bench import run, text_of
 

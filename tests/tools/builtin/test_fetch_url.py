@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.tools.builtin import web_group
 from dragoman.tools.builtin.fetch_url import fetch_url, fetcher
 from dragoman.tools.builtin.html_text import text_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.tools.builtin.apply_patch import apply_patch
 from dragoman.tools.builtin.edit_file import edit_file
 from dragoman.tools.builtin.edits import edits_between, replace_piece

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.tools.builtin.apply_patch import apply_patch
 from dragoman.tools.builtin.edit_file import edit_file
 from dragoman.tools.builtin.patch_text import apply_hunks, parse_patch

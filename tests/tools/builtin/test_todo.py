@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.tools.builtin.todo import todo
 from tests.tools.bench import run, text_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import allow_once
-from dragoman.messages.parts import CallState, ToolCall
+from dragoman.messages.message import CallState, ToolCall
 from dragoman.messages.request import Request
 from dragoman.tools.builtin import files_group, shell_group
 from dragoman.turn.handles import TurnHandle

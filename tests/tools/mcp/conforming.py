@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.tools.mcp.login import new_login
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource

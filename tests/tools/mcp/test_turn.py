@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import Plugin, TurnView, allow_once, reject, reply, withhold
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.turn.handles import TurnHandle

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dragoman.errors import ProviderError
-from dragoman.messages.parts import CallState, File, ProviderItem, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, File, ProviderItem, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire.bedrock_converse import WIRE
 from dragoman.wire.body_fields import fields_of

@@ -11,8 +11,7 @@ from typing import Any
 from dragoman import ProviderError, Runtime, tool
 from dragoman.messages.events import Event, ReasoningDelta, TextDelta
 from dragoman.messages.fold import fold
-from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.message import Message, ToolCall
 from dragoman.messages.questions import allow_once
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys

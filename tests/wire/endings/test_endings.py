@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from dragoman import Runtime
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from dragoman.cli.acp.jsonrpc import RpcError
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.builtin.process import ShellOutput
 from dragoman.tools.schema import attribute

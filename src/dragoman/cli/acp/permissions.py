@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dragoman.messages.causes import approval_text
-from dragoman.messages.questions import Question
+from dragoman.messages.questions import Question, approval_text
 from dragoman.tools.answer_choices import choices_for
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from dragoman.errors import BadRequest
 from dragoman.messages.ids import new_id
-from dragoman.messages.parts import canonical
+from dragoman.messages.message import canonical
 from dragoman.messages.questions import Action, Grant, Rule
 from dragoman.redaction import redact_value
 from dragoman.runtime import Runtime

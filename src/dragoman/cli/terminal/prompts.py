@@ -24,16 +24,17 @@ from dragoman.cli.terminal.follow import prompt_until_settled
 from dragoman.cli.terminal.text import format_json, head, parse_json
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages import events as e
-from dragoman.messages.causes import cause, untold
 from dragoman.messages.questions import (
     Answer,
     Question,
     allow_once,
+    cause,
     nobody_to_ask,
     reject,
     release,
     reply,
     stop,
+    untold,
     withhold,
 )
 from dragoman.runtime import Runtime

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from dragoman.messages.events import Event
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.request import Request
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments

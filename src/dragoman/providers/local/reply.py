@@ -15,7 +15,7 @@ from dragoman.messages.events import (
     TextEnd,
     TextStart,
 )
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.providers.local.prompt import CALL, SAY, SHOW, TALK
 from dragoman.wire.wire import call_id
 

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from dragoman.messages.events import Event, MessageEnd, Notice, TextDelta, TextEnd
-from dragoman.messages.parts import Arguments, CallState, Text, ToolCall
+from dragoman.messages.message import Arguments, CallState, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.local.exact import restore_copies, restore_failure, tells_truly, typed_expression

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from dragoman.errors import ProviderError
 from dragoman.messages import events as e
 from dragoman.messages.media import ModelType
-from dragoman.messages.parts import Arguments, Text, ToolCall
+from dragoman.messages.message import Arguments, Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.wire.attachments import BlobReader, UsesBlobs

@@ -17,10 +17,9 @@ from pydantic import ValidationError
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import AlreadyAnswered, BadRequest, DragomanError, NotFound, TurnBusy, TurnEnded
 from dragoman.messages import events as e
-from dragoman.messages.call_events import call_end, question_in
+from dragoman.messages.events import call_end, question_in
 from dragoman.messages.ids import new_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, Text
+from dragoman.messages.message import Arguments, Message, Text
 from dragoman.messages.questions import Answer, Question, Rule
 from dragoman.runtime import Runtime
 from dragoman.server.mcp.caller import CALLER, call_text

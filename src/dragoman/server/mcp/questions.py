@@ -6,8 +6,16 @@ from typing import Any
 
 import mcp_types as types
 
-from dragoman.messages.causes import approval_text, cause
-from dragoman.messages.questions import NOBODY, Answer, Question, reject, reply, withhold
+from dragoman.messages.questions import (
+    NOBODY,
+    Answer,
+    Question,
+    approval_text,
+    cause,
+    reject,
+    reply,
+    withhold,
+)
 from dragoman.tools.answer_choices import choices_for
 
 _ANSWER = "answer"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import mcp_types as types
 
 from dragoman.messages import events as e
-from dragoman.messages.parts import CallState, File
+from dragoman.messages.message import CallState, File
 from dragoman.store.store import Store
 from dragoman.tools.tool import Tool
 

@@ -16,11 +16,10 @@ from pydantic import JsonValue
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, DragomanError, NotFound, Unreadable
 from dragoman.messages.boundary import check_json
-from dragoman.messages.data_urls import data_in, is_media_type, parse_data_url
 from dragoman.messages.events import Event, MessageAdded
 from dragoman.messages.ids import derived_id, new_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Part, Reasoning, Text
+from dragoman.messages.media import data_in, is_media_type, parse_data_url
+from dragoman.messages.message import File, Message, Part, Reasoning, Text
 from dragoman.server.context import Context
 from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.facts import TurnOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import PlainTextResponse
 
 from dragoman.errors import BadRequest, NotFound
-from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
+from dragoman.messages.message import CallState, ToolCall, ToolResult, canonical
 from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
 from dragoman.server.api_router import api_router

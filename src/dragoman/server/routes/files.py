@@ -12,7 +12,7 @@ from fastapi import Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from dragoman.errors import BadRequest, NotFound
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.sentences import sentence
 from dragoman.server.api_router import api_router
 from dragoman.server.context import Person, TheContext

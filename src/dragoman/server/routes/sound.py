@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from dragoman.errors import NotFound
 from dragoman.messages.events import Event, FileAdded, FilePartial, MessageAdded
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.runtime import Runtime
 from dragoman.server.api_router import api_router
 from dragoman.server.context import Person, TheContext

@@ -10,8 +10,8 @@ from functools import partial
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import NotFound, StoreUnavailable
-from dragoman.messages.provider_files import ProviderFile
-from dragoman.messages.spending import Spending
+from dragoman.messages.message import ProviderFile
+from dragoman.messages.usage import Spending
 from dragoman.store.blobs.blobs import is_key
 from dragoman.store.sql.database import Operation, Row, SqlConnection, SqlDatabase
 from dragoman.store.sql.people import SqlPeople, past_values

@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import LATEST_TIME
-from dragoman.messages.spending import DIMENSIONS, Spending
+from dragoman.messages.usage import DIMENSIONS, Spending
 from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
 from dragoman.store.sql.rows import number_in, text_in
 from dragoman.store.store import Person

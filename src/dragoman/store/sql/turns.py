@@ -8,8 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 
 from dragoman.errors import Fenced, KeyReused, NotFound, StoreUnavailable, TurnBusy, Unreadable
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Part
+from dragoman.messages.message import Message, Part
 from dragoman.store.codecs import JSON, MESSAGE
 from dragoman.store.sql.conversations import SqlConversations
 from dragoman.store.sql.database import Row, SqlConnection

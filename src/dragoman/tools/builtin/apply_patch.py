@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.sentences import sentence
 from dragoman.tools.builtin.patch_text import FilePatch, apply_hunks, parse_patch
 from dragoman.tools.builtin.textfile import MOST, encoded, output_of_write, text_file, version_of

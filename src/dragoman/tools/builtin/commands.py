@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.tools.permissions import literal
 
 _PLAIN = r"[\w@%+=:,./~-]"

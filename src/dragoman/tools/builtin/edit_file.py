@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.sentences import sentence
 from dragoman.tools.builtin.edits import edits_between, replace_piece
 from dragoman.tools.builtin.textfile import (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, JsonValue
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.tools.builtin.html_text import text_of
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
 from dragoman.wire.public_address import is_public

@@ -11,8 +11,7 @@ from pydantic import Field, JsonValue
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.media import MODEL_TYPES, Modality, ModelType, modality
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.message import File, Message, Part, Text
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
 from dragoman.tools.toolbox import Group
 

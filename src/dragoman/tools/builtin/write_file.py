@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.tools.builtin.textfile import MOST, check_version, encoded, output_of_write, version_of
 from dragoman.tools.tool import ToolContext, ToolOutput, tool
 from dragoman.tools.workspace import path_patterns, read_if_there, replace_inside, wider_paths

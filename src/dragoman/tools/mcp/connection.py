@@ -24,7 +24,7 @@ from mcp_types import CONNECTION_CLOSED, URL_ELICITATION_REQUIRED
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.elicitation import Elicitation
 from dragoman.tools.mcp.errors import BROKEN_OFF, CLOSED, NO_MESSAGE, describe, own_words

@@ -10,7 +10,7 @@ import mcp_types as types
 from pydantic import BaseModel
 
 from dragoman.errors import ConfigError
-from dragoman.messages.parts import Arguments, canonical
+from dragoman.messages.message import Arguments, canonical
 from dragoman.tools.json_schema import JsonArguments, JsonParameters
 from dragoman.tools.mcp.names import local_name, offered_name
 from dragoman.tools.mcp.servers import McpServer

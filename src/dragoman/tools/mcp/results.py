@@ -12,7 +12,7 @@ import mcp_types as types
 from pydantic import JsonValue
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.tools.tool import ToolContext, ToolOutput
 from dragoman.web_address import split_uri
 

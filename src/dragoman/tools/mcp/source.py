@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from dragoman.errors import ConfigError, ToolFailed
-from dragoman.extras import describe_missing, require
-from dragoman.messages.parts import Arguments
+from dragoman.installed import describe_missing, require
+from dragoman.messages.message import Arguments
 from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
 from dragoman.tools.mcp.diagnostics import Diagnostics

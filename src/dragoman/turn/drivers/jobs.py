@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from dragoman.background import Background
 from dragoman.errors import ConfigError, DragomanError, NotFound, StoreUnavailable
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.store.store import Started, TurnRow
 from dragoman.store.turns import JobQueue, MemoryJobs, job_queue_of
 from dragoman.turn.drivers.driver import Driver

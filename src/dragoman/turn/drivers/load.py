@@ -6,8 +6,7 @@ from pydantic import ValidationError
 
 from dragoman.conversation.tree import Tree
 from dragoman.errors import DragomanError, NotFound, StoreUnavailable, TurnSetAside
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, ToolResult
+from dragoman.messages.message import CallState, Message, ToolResult
 from dragoman.sentences import sentence
 from dragoman.store.store import Queued, Store
 from dragoman.turn.facts import FACT, Fact, ResultAsked, TurnOptions, TurnStarted, options_in

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Part, ToolCall
+from dragoman.messages.message import File, Message, Part, ToolCall
 from dragoman.store.store import Started
 from dragoman.turn.live.log import TurnLog
 

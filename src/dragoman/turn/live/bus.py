@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from dragoman.background import Background
-from dragoman.messages.call_events import call_asked
-from dragoman.messages.events import Event, TurnEnd
+from dragoman.messages.events import Event, TurnEnd, call_asked
 from dragoman.store.store import Store, TurnRow
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.mirror import Mirror, RemoteEvents

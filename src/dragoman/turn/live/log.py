@@ -14,12 +14,11 @@ from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import EngineError, NotFound
+from dragoman.messages.codec import replace_fast
 from dragoman.messages.events import TurnState
 from dragoman.messages.fold import Appending, Draft
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Message, ToolCall, ToolResult
 from dragoman.messages.questions import Question
-from dragoman.messages.replace_fast import replace_fast
 from dragoman.messages.request import Request
 from dragoman.store.store import Change, Store, TurnRow, Unread
 from dragoman.trace_context import TraceContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.message import ToolCall
 from dragoman.turn.live.log import TurnLog
 
 _log = logging.getLogger("dragoman.turn")

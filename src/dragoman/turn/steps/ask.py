@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pydantic import JsonValue
 
 from dragoman.messages.ids import derived_id
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.message import ToolCall, ToolResult
 from dragoman.messages.questions import Cause, Kind, Mode, Question, Rule
 from dragoman.sentences import Sentence, sentence, together
 from dragoman.tools.authorize import Ask

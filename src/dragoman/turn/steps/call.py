@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from dragoman.errors import AlreadyAnswered, NotFound
 from dragoman.messages import events as e
-from dragoman.messages.call_events import call_asked, call_end
-from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
+from dragoman.messages.codec import replace_fast
+from dragoman.messages.events import call_asked, call_end
+from dragoman.messages.message import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
-from dragoman.messages.replace_fast import replace_fast
 from dragoman.sentences import sentence, together
 from dragoman.store.codecs import RESULT
 from dragoman.store.store import Change

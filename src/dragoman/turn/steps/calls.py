@@ -8,13 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dragoman.messages.boundary import check_json
-from dragoman.messages.call_events import call_end
 from dragoman.messages.endings import INCOMPLETE, REFUSED, notice_kind, notice_of
-from dragoman.messages.events import MessageAdded, StepEnd
+from dragoman.messages.events import MessageAdded, StepEnd, call_end
 from dragoman.messages.fold import Appending
 from dragoman.messages.ids import derived_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, ToolResult
+from dragoman.messages.message import CallState, Message, ToolResult
 from dragoman.messages.usage import Usage
 from dragoman.sentences import sentence
 from dragoman.store.store import Change, Unread

@@ -11,10 +11,9 @@ from pydantic import JsonValue
 
 from dragoman.errors import NotFound, ToolFailed
 from dragoman.messages import events as e
-from dragoman.messages.call_events import call_asked
+from dragoman.messages.events import call_asked
 from dragoman.messages.media import ModelType
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, File, Part
+from dragoman.messages.message import CallState, File, Message, Part
 from dragoman.messages.questions import Answer, Question, Rule
 from dragoman.messages.request import Request
 from dragoman.store.store import Change

@@ -7,13 +7,11 @@ from dataclasses import replace
 from traceback import walk_tb
 
 from dragoman.errors import DragomanError, ProviderError
-from dragoman.messages.call_events import call_end
 from dragoman.messages.endings import INCOMPLETE
-from dragoman.messages.events import ErrorRaised, MessageAdded, MessageEnd, TurnEnd
+from dragoman.messages.events import ErrorRaised, MessageAdded, MessageEnd, TurnEnd, call_end
 from dragoman.messages.fold import Appending
 from dragoman.messages.ids import derived_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Error, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Error, Message, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
 from dragoman.store.store import Change, Unread
 from dragoman.turn.facts import CallFinished, Fact, TurnCancelled, TurnCompleted, TurnFailed

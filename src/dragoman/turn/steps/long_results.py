@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 
 from dragoman.errors import StoreUnavailable
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.message import ToolCall, ToolResult
 from dragoman.store.store import Store
 from dragoman.tools.output import bounded
 from dragoman.tools.tool import Tool

@@ -6,9 +6,9 @@ import asyncio
 from binascii import Error, a2b_base64
 from dataclasses import replace
 
-from dragoman.messages.data_urls import parse_data_url
 from dragoman.messages.events import FileAdded, FilePartial
-from dragoman.messages.parts import File
+from dragoman.messages.media import parse_data_url
+from dragoman.messages.message import File
 from dragoman.store.store import Store
 
 SMALL = 64 << 10  # characters that are decoded sooner than a thread is found

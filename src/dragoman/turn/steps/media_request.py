@@ -14,8 +14,7 @@ from dragoman.messages.events import CallProgress, FileAdded, FilePartial, StepR
 from dragoman.messages.fold import Draft
 from dragoman.messages.ids import new_id
 from dragoman.messages.media import ModelType
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Part, ToolCall
+from dragoman.messages.message import File, Message, Part, ToolCall
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.turn.facts import ModelAsked
 from dragoman.turn.live.aside import asking_aside

@@ -13,8 +13,7 @@ from itertools import takewhile
 from typing import TypeAlias
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, CallState, ToolCall, canonical
+from dragoman.messages.message import Arguments, CallState, Message, ToolCall, canonical
 from dragoman.messages.questions import Answer, Question, Rule
 from dragoman.sentences import sentence, together
 from dragoman.tools.authorize import Ask, Authority, Reason, Refuse, Run, authorize

@@ -14,7 +14,7 @@ from dragoman.dialects.reader import brought_in
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.events import Event, Notice
 from dragoman.messages.ids import new_id
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.message import ToolCall
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import Request
 from dragoman.sentences import sentence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dragoman.messages.call_events import call_asked, call_end
-from dragoman.messages.parts import CallState, ToolCall, ToolResult
+from dragoman.messages.events import call_asked, call_end
+from dragoman.messages.message import CallState, ToolCall, ToolResult
 from dragoman.store.store import Change
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.wire.anthropic_messages.decode import MessagesDecoder
 from dragoman.wire.anthropic_messages.encode import OPTIONS, check, encode

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from dragoman.messages.media import is_text, media_type
-from dragoman.messages.message import Role
-from dragoman.messages.parts import CallState, File, Part, ProviderItem, Reasoning, Text, ToolCall
+from dragoman.messages.message import CallState, File, Part, ProviderItem, Reasoning, Role, Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.wire import files
 from dragoman.wire.anthropic_messages.hosted import asks_for_server_tools

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import Citation
+from dragoman.messages.message import Citation
 from dragoman.wire.anthropic_messages.shapes import SERVER_CALLS, Block
 from dragoman.wire.surrogates import join_all
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, FileAdded, MessageEnd, ProviderData, TextCited
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.usage import Usage, count, counted
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.bedrock_converse.items import blocking_rules, citation_of, line_of

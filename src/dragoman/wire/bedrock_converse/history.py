@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from dragoman.messages.media import modality
-from dragoman.messages.message import Role
-from dragoman.messages.parts import CallState, File, Part, ProviderItem, Reasoning, Text, ToolCall
+from dragoman.messages.message import CallState, File, Part, ProviderItem, Reasoning, Role, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.bedrock_converse.media import FileBlocks
 from dragoman.wire.bedrock_converse.shapes import NAME, Block, family

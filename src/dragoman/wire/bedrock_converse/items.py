@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import Citation
+from dragoman.messages.message import Citation
 from dragoman.wire.bedrock_converse.shapes import Block
 from dragoman.wire.surrogates import join_all
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dragoman.messages.media import is_text, media_type
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.wire import files
 from dragoman.wire.bedrock_converse.shapes import Block
 from dragoman.wire.files import Attachments

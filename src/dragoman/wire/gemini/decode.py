@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd, ProviderData, TextCited
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.usage import Usage, count, counted
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import ExtraFields, extra_fields

@@ -9,8 +9,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages.media import is_text, media_type
-from dragoman.messages.message import Role
-from dragoman.messages.parts import CallState, File, Part, ProviderItem, Reasoning, Text, ToolCall
+from dragoman.messages.message import CallState, File, Part, ProviderItem, Reasoning, Role, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire import files
 from dragoman.wire.files import Attachments

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import Citation, File
+from dragoman.messages.message import Citation, File
 from dragoman.wire.surrogates import join_halves
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────

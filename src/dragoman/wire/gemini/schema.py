@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import canonical
+from dragoman.messages.message import canonical
 from dragoman.wire.schemas import Schema, inlined
 
 TYPES = {

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from dragoman.errors import BadRequest
 from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd
 from dragoman.messages.media import is_text
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.sentences import sentence
 from dragoman.wire.endpoint import Endpoint

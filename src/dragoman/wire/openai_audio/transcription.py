@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from dragoman.errors import BadRequest
 from dragoman.messages.events import Event, MessageEnd, ProviderData
 from dragoman.messages.media import is_text, media_type, modality
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.sentences import sentence

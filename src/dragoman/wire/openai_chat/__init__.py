@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.openai_chat.decode import ChatDecoder

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages.media import is_text, media_type
-from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, json_text
+from dragoman.messages.message import File, Part, Reasoning, Text, ToolCall, json_text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments

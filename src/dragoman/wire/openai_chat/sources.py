@@ -7,7 +7,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import Citation
+from dragoman.messages.message import Citation
 from dragoman.wire.openai_chat.shapes import ChatAnnotation, ChatChunk
 from dragoman.wire.surrogates import join_all
 

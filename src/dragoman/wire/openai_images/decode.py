@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.endings import reason_of
 from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd, ProviderData
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.usage import Usage, counted, counts
 from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.sse import DONE

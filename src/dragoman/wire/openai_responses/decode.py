@@ -17,7 +17,7 @@ from dragoman.messages.events import (
     ProviderData,
     TextCited,
 )
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.usage import Usage, counted, counts
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import extra_fields

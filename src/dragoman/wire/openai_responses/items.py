@@ -6,7 +6,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import Citation
+from dragoman.messages.message import Citation
 from dragoman.wire.openai_responses.shapes import ResponsesAnnotation
 from dragoman.wire.surrogates import join_all
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import canonical
+from dragoman.messages.message import canonical
 from dragoman.messages.request import ToolSpec
 from dragoman.server.protocols.ag_ui.state import describe_state, state_tool
 from dragoman.turn.facts import TurnOptions

@@ -8,19 +8,18 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
-from dragoman.messages.causes import approval_text
 from dragoman.messages.endings import FAILED, notice_of
-from dragoman.messages.message import Message
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     Arguments,
     CallState,
+    Message,
     Reasoning,
     Text,
     ToolCall,
     ToolResult,
     canonical,
 )
-from dragoman.messages.questions import Question
+from dragoman.messages.questions import Question, approval_text
 from dragoman.messages.usage import Usage
 from dragoman.server.protocols.ag_ui.history import thread_messages
 from dragoman.server.protocols.ag_ui.state import UPDATE_STATE, changes_in, difference, merged

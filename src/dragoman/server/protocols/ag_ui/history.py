@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from dragoman.messages.message import Message
-from dragoman.messages.parts import canonical
+from dragoman.messages.message import Message, canonical
 
 
 def thread_messages(message: Message) -> Iterator[JsonValue]:

@@ -13,9 +13,8 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnEnded
-from dragoman.messages.call_events import question_to_read
-from dragoman.messages.events import TurnEnd
-from dragoman.messages.parts import Part, Text, ToolResult
+from dragoman.messages.events import TurnEnd, question_to_read
+from dragoman.messages.message import Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
 from dragoman.server.api_router import api_router
 from dragoman.server.context import Context, Key, Person, TheContext

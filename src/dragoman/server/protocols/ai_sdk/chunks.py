@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterator, Mapping
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
-from dragoman.messages.message import Message
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     CallState,
     Citation,
     Error,
     File,
+    Message,
     ProviderItem,
     Reasoning,
     Text,

@@ -8,9 +8,8 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
-from dragoman.messages.causes import approval_text
-from dragoman.messages.parts import File
-from dragoman.messages.questions import Question
+from dragoman.messages.message import File
+from dragoman.messages.questions import Question, approval_text
 from dragoman.messages.usage import Usage
 
 Chunk: TypeAlias = dict[str, JsonValue]

@@ -14,8 +14,8 @@ from functools import partial
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy, TurnEnded
-from dragoman.messages.call_events import question_to_read
-from dragoman.messages.parts import Part, Text, ToolResult, canonical
+from dragoman.messages.events import question_to_read
+from dragoman.messages.message import Part, Text, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
 from dragoman.server.api_router import api_router

@@ -7,8 +7,8 @@ import binascii
 import hashlib
 from dataclasses import dataclass
 
-from dragoman.messages.data_urls import is_media_type, parse_data_url
-from dragoman.messages.parts import File
+from dragoman.messages.media import is_media_type, parse_data_url
+from dragoman.messages.message import File
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.errors import ApiRefusal
 from dragoman.server.protocols.threads import store_file

@@ -8,8 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from dragoman.messages.ids import new_id
-from dragoman.messages.message import Message, Role
-from dragoman.messages.parts import Arguments, CallState, File, Part, Text, ToolCall, ToolResult
+from dragoman.messages.message import (
+    Arguments,
+    CallState,
+    File,
+    Message,
+    Part,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.attachments import Attached
 from dragoman.server.protocols.openai.errors import ApiRefusal

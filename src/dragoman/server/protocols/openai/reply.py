@@ -13,8 +13,7 @@ from typing import Literal, TypeAlias
 
 from dragoman.messages import events as e
 from dragoman.messages.endings import FAILED, INCOMPLETE, REFUSED, notice_of
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, Citation, Error, Reasoning, Text, ToolCall
+from dragoman.messages.message import Arguments, Citation, Error, Message, Reasoning, Text, ToolCall
 from dragoman.messages.usage import Usage
 from dragoman.turn.output import Unfit, read_answer
 

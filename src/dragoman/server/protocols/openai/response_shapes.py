@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.messages.endings import REFUSED
-from dragoman.messages.parts import Citation
+from dragoman.messages.message import Citation
 from dragoman.messages.usage import Usage
 from dragoman.server.problems import without_paths
 from dragoman.server.protocols.openai.reply import (

@@ -8,8 +8,7 @@ from typing import Any
 
 from dragoman.errors import NotFound, TurnBusy
 from dragoman.messages import events as e
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Message, Text
 from dragoman.messages.request import OutputSpec
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.begin import ReplyPlace

@@ -1,4 +1,4 @@
-"""Lets a model go on where its reply was cut off by the length limit."""
+"""Go on after a reply that was cut off: at the provider's pause, or at its limit of length."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from dragoman.errors import ConfigError
 from dragoman.messages.message import Message
 from dragoman.turn.plugin import Appender, Plugin
 from dragoman.turn.view import TurnView
+
+# Lets a model go on where its reply was cut off by the length limit.
+
 
 USUAL = 3
 
@@ -38,3 +41,20 @@ class Length(Plugin):
         if isinstance(wanted, int):
             return wanted
         return 0 if turn.options.get("max_tokens") is not None else USUAL
+
+
+# Goes on with a reply that its provider interrupted while its own tools worked.
+
+
+class Pause(Plugin):
+    """Sends a reply that ended with `pause` back as it is: the model goes on in the middle of it.
+
+    A pause counts as a round of calls, so the limits of the turn bound how often. One with calls of ours goes
+    on by itself, when they have their results.
+    """
+
+    answers_only = True
+
+    async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
+        if reply.finish == "pause" and reply.parts:
+            append.request()
