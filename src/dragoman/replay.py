@@ -33,7 +33,7 @@ from dragoman.turn.plugin import Plugin
 from dragoman.turn.services import Services
 from dragoman.turn.steps.finalize import answer_of
 from dragoman.unattended import CAUTIOUS, answer_questions
-from dragoman.wire.attachments import UsesBlobs
+from dragoman.wire.files.attachments import UsesBlobs
 from dragoman.wire.wire import Model
 
 ToolsOf: TypeAlias = Literal["recorded", "live"]

@@ -19,11 +19,11 @@ from pydantic_core import to_json
 from dragoman import ProviderError, Runtime
 from dragoman.messages.events import FilePartial, Notice
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
-from dragoman.wire.http import HttpClient, Retry
-from dragoman.wire.pictures import FileLimits
-from dragoman.wire.whole_body import LONG, WholeBody
+from dragoman.providers.sign_in import Keys
+from dragoman.wire.files.pictures import FileLimits
+from dragoman.wire.http_client.payload import LONG, WholeBody
+from dragoman.wire.http_client.session import HttpClient, Retry
 from tests.media.media_server import KEY, Handler, MediaServer, coded, media_server, png, wav
 from tests.media.runtimes import events_of, made
 

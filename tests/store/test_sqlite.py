@@ -21,7 +21,7 @@ from dragoman.errors import ConfigError, EngineError, Unreadable
 from dragoman.messages.message import Error, Message, Text
 from dragoman.messages.usage import Spending
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.sqlite.queries import migrations
+from dragoman.store.sqlite.readers import migrations
 from dragoman.store.store import Change, Found, Start, Store
 from tests.fork_server import python
 from tests.patience import PATIENCE

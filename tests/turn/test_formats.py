@@ -13,9 +13,9 @@ from dragoman import Runtime, tool
 from dragoman.messages.events import CallAsked
 from dragoman.messages.questions import Answer, Rule, allow_always, allow_once, nobody_to_ask, reject
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
-from dragoman.turn.handles import TurnHandle
+from dragoman.providers.sign_in import Keys
+from dragoman.turn.api.turn_handle import TurnHandle
 from tests.loopback import Loopback, Reply, call_piece, delta, loopback, stream
 from tests.patience import PATIENCE
 

@@ -18,7 +18,7 @@ from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Started, StoredEvent
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import add, calls_of, model_of, runtime_with

@@ -33,8 +33,7 @@ from dragoman.turn.facts import (
     TurnOptions,
     TurnStarted,
 )
-from dragoman.turn.trace import CallTrace
-from dragoman.turn.tracer import STOPPED, trace_turn
+from dragoman.turn.trace import STOPPED, CallTrace, trace_turn
 from dragoman.wire.scripted import Line, calls, fails, says
 from tests.runtimes import add, runtime_with
 

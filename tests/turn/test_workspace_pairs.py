@@ -12,7 +12,7 @@ from dragoman.errors import BadRequest, NotFound, RevertConflict
 from dragoman.messages.message import CallState
 from dragoman.messages.questions import Rule
 from dragoman.tools.builtin import BUILTIN
-from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import calls_of, runtime_with
 

@@ -27,7 +27,7 @@ from dragoman.messages.message import (
     ToolResult,
 )
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
-from dragoman.wire.files import Attachments
+from dragoman.wire.files.file_parts import Attachments
 from dragoman.wire.wire import Wire
 
 MODEL = "acme/model"  # the one that is asked

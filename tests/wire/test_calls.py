@@ -12,8 +12,7 @@ from pydantic_core import to_json
 
 from dragoman.messages.events import CallInputDelta, CallInputEnd, CallInputStart, Event
 from dragoman.messages.message import Arguments
-from dragoman.wire.arguments import parse_arguments
-from dragoman.wire.calls import Calls
+from dragoman.wire.calls import Calls, parse_arguments
 from tests.wire.cuts import cuts
 
 

@@ -13,8 +13,8 @@ from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.providers.tables import UnitPrices
 from dragoman.sentences import sentence
+from dragoman.wire.media.selection import last_said, latest_files
 from dragoman.wire.openai_images.encode import is_mask
-from dragoman.wire.selection import last_said, latest_files
 
 Others: TypeAlias = Callable[[ModelType], Sequence[str]]
 """The models of a type that can be asked here, by name."""

@@ -27,7 +27,7 @@ from dragoman.providers.catalog import Traits
 from dragoman.providers.media import Others, check_media_message, measured
 from dragoman.providers.tables import ASK, NONE
 from dragoman.sentences import sentence
-from dragoman.wire.files import files_of, without_files
+from dragoman.wire.files.file_parts import files_of, without_files
 from dragoman.wire.learned import MOST_LESSONS, Learned, is_broken_file
 from dragoman.wire.options import merge_options, with_extra, with_tool_choice, without_removed
 from dragoman.wire.thinking import Thinking

@@ -9,8 +9,8 @@ from dragoman.errors import ConfigError
 from dragoman.messages.message import ProviderFile
 from dragoman.providers.catalog import Provider
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.http import HttpClient
-from dragoman.wire.uploads import SERVICES, KeepsProviderFiles, Uploads
+from dragoman.wire.files.uploads import SERVICES, KeepsProviderFiles, Uploads
+from dragoman.wire.http_client.session import HttpClient
 
 
 class ProviderUploads:

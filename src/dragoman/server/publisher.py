@@ -22,8 +22,8 @@ from dragoman.server.stream import OpenStreams, Subject
 from dragoman.server.tree import Trees, TreeSnapshot
 from dragoman.server.views import QUEUE, QUEUED, queue_of, state_of
 from dragoman.store.codecs import QUESTION
+from dragoman.turn.live.event_log import SET_ASIDE
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.live.set_aside import SET_ASIDE
 
 _REMEMBERED = 1000  # turns
 _GLANCE = 1.0  # seconds between looks at conversations in which another process may be at work

@@ -12,10 +12,10 @@ from dragoman.messages.media import ModelType
 from dragoman.messages.message import Arguments, Message
 from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
 from dragoman.messages.usage import Spending, Usage
-from dragoman.providers.prices import Price
+from dragoman.providers.facts import Price
 from dragoman.sentences import SaidFields, Spoken
 from dragoman.server.unfinished import UnfinishedTurn
-from dragoman.tools.review import REVIEWS
+from dragoman.tools.authorize import REVIEWS
 from dragoman.turn.settings import AUTO
 from dragoman.turn.trace import Totals, TurnTrace
 from dragoman.workspace.diff import FileDiff

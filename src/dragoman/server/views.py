@@ -13,7 +13,7 @@ from dragoman.runtime import Runtime
 from dragoman.server.shapes import ConversationSummary, Origin, QueuedTurn, QueueView, SteeringMessage
 from dragoman.store.codecs import MESSAGE
 from dragoman.store.store import Busy, Queued, TurnRow
-from dragoman.turn.drivers.load import needs_of
+from dragoman.turn.live.loading import needs_of
 
 SUMMARY: Codec[ConversationSummary] = Codec(ConversationSummary)
 QUEUE: Codec[QueueView] = Codec(QueueView)

@@ -24,8 +24,8 @@ from dragoman.sync.conversation import SyncConversation
 from dragoman.sync.loop_thread import LoopThread
 from dragoman.sync.turn import SyncTurn
 from dragoman.turn.agent import Agent
+from dragoman.turn.api.turn_handle import TurnResult
 from dragoman.turn.output import OutputType
-from dragoman.turn.result import TurnResult
 from dragoman.turn.send import SendOptions
 from dragoman.turn.settings import ConversationOptions
 from dragoman.unattended import answer_questions

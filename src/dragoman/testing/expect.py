@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from dragoman.messages.message import CallState, ToolCall
-from dragoman.turn.result import TurnResult
+from dragoman.turn.api.turn_handle import TurnResult
 
 _DID_NOT_RUN = (CallState.REJECTED, CallState.SKIPPED)
 

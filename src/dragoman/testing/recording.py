@@ -25,12 +25,12 @@ from pydantic import JsonValue
 from dragoman.config.catalog import catalog_here
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.providers.compatible import OpenAICompatible
-from dragoman.providers.keys import Key, Keys
 from dragoman.providers.models import Models, models_named
+from dragoman.providers.sign_in import Key, Keys
 from dragoman.redaction import redact_text
 from dragoman.testing.redact_body import REDACTED, redact_body, redact_known
-from dragoman.wire.http import HttpClient, Retry
-from dragoman.wire.payload import Payload
+from dragoman.wire.http_client.payload import Payload
+from dragoman.wire.http_client.session import HttpClient, Retry
 
 if TYPE_CHECKING:
     import aiohttp

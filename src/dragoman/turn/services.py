@@ -12,7 +12,7 @@ from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.sentences import sentence
 from dragoman.store.store import Store
-from dragoman.tools.review import ReviewPolicy, wrong_with
+from dragoman.tools.authorize import ReviewPolicy, wrong_with
 from dragoman.tools.toolbox import Toolbox
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.facts import TurnOptions

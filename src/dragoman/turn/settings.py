@@ -14,7 +14,7 @@ from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_json
 from dragoman.messages.questions import MODES, Mode
 from dragoman.sentences import sentence
-from dragoman.tools.review import ReviewPolicy, wrong_with
+from dragoman.tools.authorize import ReviewPolicy, wrong_with
 from dragoman.wire.options import merge_options
 
 _KINDS: dict[str, type | UnionType] = {

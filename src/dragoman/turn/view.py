@@ -22,12 +22,11 @@ from dragoman.store.store import Change
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.facts import Compacted, CompactionStarted, ModelAsked
-from dragoman.turn.live.aside import asking_aside
-from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.log import TurnLog, asking_aside
 from dragoman.turn.machine import State, Turn
 from dragoman.turn.output import Output
-from dragoman.wire.collect import collect_reply
-from dragoman.wire.selection import current_message
+from dragoman.wire.media.selection import current_message
+from dragoman.wire.scripted import collect_reply
 from dragoman.wire.wire import Model
 
 

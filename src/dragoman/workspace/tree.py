@@ -12,10 +12,10 @@ from typing import Literal
 
 from dragoman.workspace.folder import DEEPEST, OpenFolder, open_folder, open_root
 from dragoman.workspace.ignore import IgnoreReader, IgnoreRules
+from dragoman.workspace.inotify import FolderWatch, Reported
 from dragoman.workspace.known import NEVER, Known, Look, LookStopped
 from dragoman.workspace.objects import Status
 from dragoman.workspace.states import FileChange, FileState, SnapshotLimits
-from dragoman.workspace.watch import FolderWatch, Reported
 
 _FRESH = 100_000_000  # ns: a file that was changed so lately may change again without a new time
 _COARSE = 2_000_000_000  # the same on file systems that count in seconds

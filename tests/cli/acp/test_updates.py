@@ -15,7 +15,7 @@ from dragoman.cli.acp.updates import TurnUpdates
 from dragoman.messages import events as e
 from dragoman.messages.message import CallState, File, Message, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
-from dragoman.tools.builtin.todo import todo
+from dragoman.tools.builtin.basics import todo
 from dragoman.visible_text import visible
 from dragoman.workspace.diff import diff_texts, joined
 from tests.later import Later

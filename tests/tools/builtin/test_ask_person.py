@@ -11,7 +11,7 @@ from dragoman.errors import BadRequest
 from dragoman.messages.message import CallState
 from dragoman.messages.questions import reply
 from dragoman.tools.builtin import basics_group
-from dragoman.tools.builtin.ask_person import ask_person
+from dragoman.tools.builtin.basics import ask_person
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import calls_of, runtime_with
 from tests.tools.bench import Bench

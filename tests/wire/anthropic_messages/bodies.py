@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.messages.message import CallState, Part, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.anthropic_messages import WIRE
-from dragoman.wire.quirks import Quirks
+from dragoman.wire.endpoint import Quirks
 from tests.wire.histories import (
     ATTACHMENTS,
     MODEL,

@@ -6,8 +6,8 @@ from typing import Any
 
 from dragoman.messages.message import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
+from dragoman.wire.endpoint import Quirks
 from dragoman.wire.openai_chat import WIRE
-from dragoman.wire.quirks import Quirks
 from tests.wire.histories import (
     ATTACHMENTS,
     MODEL,

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import AlreadyAnswered, BadRequest, DragomanError, NotFound, TurnBusy, TurnEnded
 from dragoman.messages import events as e
-from dragoman.messages.events import call_end, question_in
+from dragoman.messages.asked import call_end, question_in
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Arguments, Message, Text
 from dragoman.messages.questions import Answer, Question, Rule
@@ -28,7 +28,7 @@ from dragoman.server.mcp.results import described, failure, result_of
 from dragoman.tools.permissions import decide
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 
 _AGENT = "ask_"  # an agent is offered as a tool of this name
 _TASK = "task"  # a client has a tool for each agent instead

@@ -6,17 +6,9 @@ from typing import Any
 
 import mcp_types as types
 
-from dragoman.messages.questions import (
-    NOBODY,
-    Answer,
-    Question,
-    approval_text,
-    cause,
-    reject,
-    reply,
-    withhold,
-)
-from dragoman.tools.answer_choices import choices_for
+from dragoman.messages.asked import approval_text, cause
+from dragoman.messages.questions import NOBODY, Answer, Question, reject, reply, withhold
+from dragoman.tools.approval import choices_for
 
 _ANSWER = "answer"
 

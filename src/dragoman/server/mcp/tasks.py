@@ -21,7 +21,7 @@ from dragoman.runtime import Runtime
 from dragoman.server.mcp.calls import TASKS, Caller, ToolCalls
 from dragoman.server.mcp.questions import form_of
 from dragoman.store.store import TurnRow
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 
 _POLL = 1000  # milliseconds between two looks
 _MISSING_CAPABILITY = -32021

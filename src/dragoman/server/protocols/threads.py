@@ -22,8 +22,8 @@ from dragoman.messages.media import data_in, is_media_type, parse_data_url
 from dragoman.messages.message import File, Message, Part, Reasoning, Text
 from dragoman.server.context import Context
 from dragoman.store.store import SendKey, TurnRow
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.facts import TurnOptions
-from dragoman.turn.handles import TurnHandle
 from dragoman.turn.live.log import Snapshot
 
 LONGEST_NAME = 500

@@ -14,7 +14,7 @@ from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
 from dragoman.telemetry.observer import Telemetry
 from dragoman.telemetry.registry import CONTENT_TYPE, Registry, prometheus_text
-from dragoman.wire.network import is_loopback
+from dragoman.wire.http_client.network import is_loopback
 
 Reach: TypeAlias = Literal["owner", "loopback", "off"]
 """Who may read them: whoever runs the server, with its key; every program of this machine, too; nobody."""

@@ -15,7 +15,7 @@ from dragoman.server.api_router import api_router
 from dragoman.server.context import Person, TheContext
 from dragoman.tools.authorize import decide_with_grants
 from dragoman.tools.permissions import parse_rule, rules_in_words
-from dragoman.turn.past_calls import CoveredCalls, calls_covered_by
+from dragoman.turn.api.approvals import CoveredCalls, calls_covered_by
 
 router = api_router("questions")
 

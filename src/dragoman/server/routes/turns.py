@@ -18,11 +18,10 @@ from dragoman.server.stream import OVER, EventStream, follow_turn
 from dragoman.server.stream_events import TurnEvent
 from dragoman.server.views import queued_turns, state_of
 from dragoman.store.store import TurnRow
-from dragoman.turn.context_use import ContextUse
+from dragoman.turn.api.turn_handle import load_trace, result_of
 from dragoman.turn.facts import FACT, Fact
-from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import replay
-from dragoman.turn.result import result_of
+from dragoman.turn.steps.request_layers import ContextUse
 
 router = api_router("turns")
 _PLACE = re.compile(rf"^([0-9]{{1,18}}|{OVER})$")  # the id of an event of a turn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.server import bodies, shapes
 from dragoman.server.api_router import api_router
 from dragoman.server.context import Context, Person, TheContext
-from dragoman.turn.way_back import Reverted, WorkspaceDiff
+from dragoman.turn.api.way_back import Reverted, WorkspaceDiff
 
 router = api_router("files")
 _REVERT = bodies.Revert()

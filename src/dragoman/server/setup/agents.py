@@ -16,8 +16,8 @@ from dragoman.sentences import sentence
 from dragoman.server.setup.bodies import AgentBody
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.setup.shapes import AgentSetup, AgentSetupList
+from dragoman.turn.acting_agent import turns_of_agent
 from dragoman.turn.agent import Agent
-from dragoman.turn.handoff import turns_of_agent
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 

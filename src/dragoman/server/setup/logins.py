@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
-from dragoman.background import Background
+from dragoman.background import Background, in_thread
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
@@ -22,7 +22,6 @@ from dragoman.server.setup.bodies import Returned
 from dragoman.server.setup.shapes import LoginState, ServerLogin
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
-from dragoman.tools.thread import in_thread
 from dragoman.web_address import web_address
 
 if TYPE_CHECKING:  # the SDK takes most of a second to load
@@ -155,8 +154,7 @@ class _Login:
 
     async def _sign_in(self) -> None:
         """By a connection of its own, as a person would try it: the one that turns use never waits."""
-        from dragoman.tools.mcp.login import login_at, save_issuer
-        from dragoman.tools.mcp.tokens import NewTokens, TokenStore
+        from dragoman.tools.mcp.login import NewTokens, TokenStore, login_at, save_issuer
 
         url = self._server.url
         assert url is not None

@@ -20,7 +20,7 @@ from dragoman.sentences import sentence
 from dragoman.server.setup.bodies import NewProvider
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.setup.shapes import Advice, ProviderSetup, ProviderSetupList, ProviderTest
-from dragoman.stored_keys import forget_key, next_place, store_key
+from dragoman.stored_keys import keys, next_place
 
 _SHOWN = 50  # models of a list
 
@@ -115,7 +115,7 @@ async def add_provider(runtime: Runtime, own: OwnSettings, body: NewProvider) ->
         except ConfigError:
             own.remove("providers", body.name)
             raise
-        forget_key(variable)  # one that an earlier provider of this name left behind
+        keys().forget(variable)  # one that an earlier provider of this name left behind
         if key is not None:
             _store(variable, key)
 
@@ -134,7 +134,7 @@ async def remove_provider(runtime: Runtime, own: OwnSettings, name: str) -> None
         shared = {one for each in models.catalog.providers.values() for one in each.keys}
         for variable in provider.keys:
             if variable not in shared:
-                forget_key(variable)
+                keys().forget(variable)
 
     await asyncio.to_thread(write)
 
@@ -174,7 +174,7 @@ def _checked(key: str) -> str:
 
 def _store(name: str, key: str) -> None:
     try:
-        store_key(name, key)
+        keys().store(name, key)
     except OSError as error:
         raise ConfigError(sentence("key.not_stored", error=error.strerror)) from None
 
@@ -182,7 +182,7 @@ def _store(name: str, key: str) -> None:
 def _forget(provider: Provider) -> None:
     try:
         for name in provider.keys:
-            forget_key(name)
+            keys().forget(name)
     except OSError as error:
         raise ConfigError(sentence("key.not_removed", error=error.strerror)) from None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from dragoman.messages.questions import Rule
-from dragoman.providers.keys import KeySource
+from dragoman.providers.sign_in import KeySource
 from dragoman.sentences import SaidFields, Spoken
 from dragoman.stored_keys import KeyPlace
 

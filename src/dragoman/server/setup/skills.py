@@ -15,8 +15,7 @@ from dragoman.sentences import sentence
 from dragoman.server.setup.bodies import SkillBody
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.setup.shapes import SkillSetup, SkillSetupList
-from dragoman.tools.skill_text import edit_skill, write_skill
-from dragoman.tools.skills import NAME, Skill, Skills, parse_skill
+from dragoman.tools.skills import NAME, Skill, Skills, edit_skill, parse_skill, write_skill
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _WINDOWS = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]", re.IGNORECASE)

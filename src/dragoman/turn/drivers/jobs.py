@@ -19,12 +19,11 @@ from dragoman.errors import ConfigError, DragomanError, NotFound, StoreUnavailab
 from dragoman.messages.message import CallState
 from dragoman.store.store import Started, TurnRow
 from dragoman.store.turns import JobQueue, MemoryJobs, job_queue_of
-from dragoman.turn.drivers.driver import Driver
-from dragoman.turn.drivers.tasks import TaskDriver
+from dragoman.turn.drivers.tasks import Driver, TaskDriver
 from dragoman.turn.facts import FACT, Fact, TurnStarted
-from dragoman.turn.live.bus import EventBus
+from dragoman.turn.live.event_bus import EventBus
+from dragoman.turn.live.event_log import is_set_aside
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.live.set_aside import is_set_aside
 from dragoman.turn.live.signals import moves_waiting
 from dragoman.turn.machine import State
 from dragoman.turn.services import Services

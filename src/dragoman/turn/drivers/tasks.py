@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
+from typing import Protocol
 
 from pydantic import ValidationError
 
@@ -13,15 +14,14 @@ from dragoman.background import Background
 from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnInterrupted, TurnSetAside
 from dragoman.store.store import Started, Store, TurnRow
 from dragoman.store.turns import job_queue_of
-from dragoman.turn.cancel import end_set_aside
-from dragoman.turn.drivers.load import load_path, load_turn, missing_here
-from dragoman.turn.drivers.paths import Paths
 from dragoman.turn.facts import FACT, Fact, options_in
-from dragoman.turn.live.bus import EventBus, LiveTurn
+from dragoman.turn.live.event_bus import EventBus, LiveTurn
+from dragoman.turn.live.event_log import tell_set_aside
+from dragoman.turn.live.loading import Paths, load_path, load_turn, missing_here
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.live.set_aside import tell_set_aside
-from dragoman.turn.runner import Runner
 from dragoman.turn.services import Services
+from dragoman.turn.steps.runner import Runner
+from dragoman.turn.steps.subtasks import end_set_aside
 
 _log = logging.getLogger("dragoman.turn")
 _ORPHANS = 5.0  # seconds between looks for turns whose process died
@@ -330,3 +330,41 @@ class TaskDriver:
         if not self._closing:
             self._broken_off[log.id] = log.epoch
             self._background.run(f"releasing turn {log.id}", self._release_all)
+
+
+# Who sees to it that turns are run: in one process a task for each, on many machines a job queue.
+
+
+class Driver(Protocol):
+    hands_out: bool  # what nobody runs waits for a worker: it is not broken off
+
+    async def open(self) -> None:
+        """Go on with every turn that nobody runs, except those that only wait for a person."""
+
+    async def close(self) -> None:
+        """Stop, without ending any turn: they go on at the next start."""
+
+    def beginning(self) -> AbstractContextManager[None]:
+        """A turn is about to be stored and begun: what comes in for it meanwhile is not missed."""
+
+    async def begin(self, started: Started, fact: Fact) -> None:
+        """Run a turn that was just stored."""
+
+    async def begin_queued(self, turn: str) -> None:
+        """Run a turn that was put in the queue, if what it waits for is over by now."""
+
+    async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
+        """Run a turn that was begun elsewhere. False where it is over, or its owner is alive, or where this
+        process adopts none, unless a person wants it. TurnSetAside where it cannot go on here."""
+
+    def leaves(self, turn: str) -> bool:
+        """Whether a turn that no process runs stays so: this one only looks, answers and leaves."""
+
+    async def wake(self, turn: str) -> None:
+        """A signal came in: let the turn read it, wherever it is."""
+
+    async def will_run(self, turn: TurnRow) -> bool:
+        """Whether a turn that nobody runs goes on by itself when there is room: it is not broken off."""
+
+    def forget(self, conversation: str) -> None:
+        """It was deleted: nothing of it need be in memory."""

@@ -6,24 +6,25 @@ Each station is a fact, so a call that was left at any of them by a dead process
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from dragoman.errors import AlreadyAnswered, NotFound
+from dragoman.errors import AlreadyAnswered, NotFound, StoreUnavailable
 from dragoman.messages import events as e
+from dragoman.messages.asked import call_asked, call_end
 from dragoman.messages.codec import replace_fast
-from dragoman.messages.events import call_asked, call_end
 from dragoman.messages.message import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
 from dragoman.sentences import sentence, together
 from dragoman.store.codecs import RESULT
-from dragoman.store.store import Change
+from dragoman.store.store import Change, Store
 from dragoman.tools.execute import Outcome, execute, failed
+from dragoman.tools.output import bounded
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
-from dragoman.turn.client_tools import gone_tool
 from dragoman.turn.facts import (
     ApprovalAsked,
     CallFact,
@@ -34,11 +35,10 @@ from dragoman.turn.facts import (
     QuestionWithdrawn,
     ResultAsked,
 )
-from dragoman.turn.live.outcomes import log_call
+from dragoman.turn.live.log import log_call
 from dragoman.turn.live.signals import Received
+from dragoman.turn.send import gone_tool
 from dragoman.turn.steps.ask import question_about
-from dragoman.turn.steps.context import CallContext
-from dragoman.turn.steps.long_results import shorten
 from dragoman.turn.steps.plan import (
     BY_PERSON,
     NO_CALL,
@@ -55,6 +55,27 @@ from dragoman.turn.steps.plan import (
 )
 from dragoman.turn.steps.prepare import PreparedTurn, offer_to_calls
 from dragoman.turn.steps.slots import Lanes, Slot
+from dragoman.turn.steps.tool_context import CallContext
+
+# A result that is too long for a model: it is shown a part of it, and the whole is kept.
+
+
+NOT_KEPT = "[The whole output could not be stored: read_output has no more of it than this.]"
+_log = logging.getLogger("dragoman.turn")
+
+
+async def shorten(result: ToolResult, call: ToolCall, tool: Tool, store: Store) -> ToolResult:
+    """What the model is shown; the whole is kept where that is not all of it."""
+    shown = bounded(result.text, call.id, tool.max_lines, tool.max_bytes)
+    if shown is result.text:
+        return result
+    try:
+        blob = await store.put_blob(result.text.encode())
+    except StoreUnavailable as error:  # it has done its work, and is not to lose all of its result
+        _log.warning("the whole output of call %s is not kept: %s", call.id, error)
+        return replace(result, text=f"{shown}\n{NOT_KEPT}", value=None)
+    return replace(result, text=shown, value=None, blob=blob)
+
 
 REJECTED = "A person did not let this call run."
 NOBODY_THERE = "No rule allows this call, and nobody was there to be asked: it did not run."

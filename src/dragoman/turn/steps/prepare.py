@@ -18,24 +18,28 @@ from dragoman.messages.message import ToolCall
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import Request
 from dragoman.sentences import sentence
-from dragoman.tools.authorize import decide_with_grants
+from dragoman.tools.authorize import decide_with_grants, review_of
 from dragoman.tools.permissions import hidden
-from dragoman.tools.review import review_of
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group, Offer
+from dragoman.turn.acting_agent import (
+    NAME,
+    Givers,
+    agents_in,
+    bounds_in,
+    handoff_tool,
+    keep_agent,
+    load_grants,
+)
 from dragoman.turn.agent import Agent
-from dragoman.turn.authority import Givers, bounds_in, load_grants
-from dragoman.turn.client_tools import client_tools_of
-from dragoman.turn.handoff import NAME, agents_in, handoff_tool, keep_agent
-from dragoman.turn.layers import TOOL_RULES, options_of, switches_of, system_layers, system_of
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.live.signals import Signals
+from dragoman.turn.live.signals import Signals, take_in_steering
 from dragoman.turn.output import Output, SchemaOutput
 from dragoman.turn.plugin import Cleanup, Hooks, Plugin, returned
-from dragoman.turn.send import NO_INPUTS
+from dragoman.turn.send import NO_INPUTS, client_tools_of
 from dragoman.turn.services import Services
 from dragoman.turn.settings import AUTO
-from dragoman.turn.steps.steering import take_in_steering
+from dragoman.turn.steps.request_layers import TOOL_RULES, options_of, switches_of, system_layers, system_of
 from dragoman.turn.view import TurnView
 from dragoman.wire.options import merge_options, without_removed
 from dragoman.wire.wire import Model

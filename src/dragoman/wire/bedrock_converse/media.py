@@ -6,9 +6,9 @@ import re
 
 from dragoman.messages.media import is_text, media_type
 from dragoman.messages.message import File
-from dragoman.wire import files
 from dragoman.wire.bedrock_converse.shapes import Block
-from dragoman.wire.files import Attachments
+from dragoman.wire.files import file_parts as files
+from dragoman.wire.files.file_parts import Attachments
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 

@@ -14,12 +14,10 @@ from dragoman.messages.media import is_text
 from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.sentences import sentence
-from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.files import NO_ATTACHMENTS, Attachments
-from dragoman.wire.media_options import SpeechOptions, check_media_options
-from dragoman.wire.options import Extra, with_extra
-from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.selection import prompt_of, select
+from dragoman.wire.endpoint import NO_QUIRKS, Endpoint, Quirks
+from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments
+from dragoman.wire.media.selection import prompt_of, select
+from dragoman.wire.options import Extra, SpeechOptions, check_media_options, with_extra
 
 NAME = "openai_speech"
 VOICE = "alloy"  # where nobody says which

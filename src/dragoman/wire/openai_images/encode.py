@@ -12,11 +12,11 @@ from dragoman.messages.media import media_type
 from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.sentences import sentence
-from dragoman.wire.files import NO_ATTACHMENTS, Attachments, address_of, base64_of
-from dragoman.wire.forms import form_file
+from dragoman.wire.endpoint import NO_QUIRKS, Quirks
+from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments, address_of, base64_of
+from dragoman.wire.http_client.body import form_file
+from dragoman.wire.media.selection import files_in, prompt_of
 from dragoman.wire.options import with_extra
-from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.selection import files_in, prompt_of
 
 Body: TypeAlias = dict[str, JsonValue]
 

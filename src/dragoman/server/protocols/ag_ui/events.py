@@ -8,6 +8,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
+from dragoman.messages.asked import approval_text
 from dragoman.messages.endings import FAILED, notice_of
 from dragoman.messages.message import (
     Arguments,
@@ -19,7 +20,7 @@ from dragoman.messages.message import (
     ToolResult,
     canonical,
 )
-from dragoman.messages.questions import Question, approval_text
+from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
 from dragoman.server.protocols.ag_ui.history import thread_messages
 from dragoman.server.protocols.ag_ui.state import UPDATE_STATE, changes_in, difference, merged

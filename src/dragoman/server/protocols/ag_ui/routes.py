@@ -13,7 +13,8 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnEnded
-from dragoman.messages.events import TurnEnd, question_to_read
+from dragoman.messages.asked import question_to_read
+from dragoman.messages.events import TurnEnd
 from dragoman.messages.message import Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
 from dragoman.server.api_router import api_router
@@ -32,8 +33,8 @@ from dragoman.server.protocols.threads import (
 )
 from dragoman.server.stream import EventStream
 from dragoman.store.store import SendKey, TurnRow
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.facts import TurnOptions, options_in
-from dragoman.turn.handles import TurnHandle
 from dragoman.turn.live.log import Snapshot
 
 router = api_router("AG-UI")

@@ -8,8 +8,9 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
+from dragoman.messages.asked import approval_text
 from dragoman.messages.message import File
-from dragoman.messages.questions import Question, approval_text
+from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
 
 Chunk: TypeAlias = dict[str, JsonValue]

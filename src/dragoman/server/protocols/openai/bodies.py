@@ -11,8 +11,8 @@ from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.server.protocols.openai.attachments import attached_sound, attached_url
 from dragoman.server.protocols.openai.brought import Content
 from dragoman.server.protocols.openai.errors import ApiRefusal, not_offered
-from dragoman.turn.client_tools import MOST
 from dragoman.turn.output import spec_of_schema
+from dragoman.turn.send import MOST
 
 MANY = 10_000  # messages or parts of one request
 

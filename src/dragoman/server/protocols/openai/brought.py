@@ -22,7 +22,7 @@ from dragoman.messages.message import (
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.attachments import Attached
 from dragoman.server.protocols.openai.errors import ApiRefusal
-from dragoman.wire.arguments import parse_arguments
+from dragoman.wire.calls import parse_arguments
 
 Content: TypeAlias = tuple[str | Attached, ...]
 
