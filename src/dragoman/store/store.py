@@ -78,6 +78,11 @@ class PeopleStore(Protocol):
 
     async def set_pin(self, user: str, tool: str, fingerprint: str) -> None: ...
 
+    async def add_native_model(self, model: str) -> None:
+        """This model has made a native call: its text is never read for calls any more."""
+
+    async def native_models(self) -> set[str]: ...
+
     async def spending(self, since: float = 0.0, user: str | None = None) -> list[Spending]:
         """What was answered, and which tools were called, since then, by one person or by all: by day,
         person, model and agent, or tool. Of what was deleted, by whole days."""

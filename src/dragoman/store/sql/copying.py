@@ -37,6 +37,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "provider_files": ("account", "id"),
     "ended_sessions": ("id",),
     "send_keys": ("user", "name"),
+    "native_models": ("model",),
     "unwanted_blobs": ("blob",),
     "texts": ("id",),
 }

@@ -26,6 +26,12 @@ class SqlPeople(SqlDatabase):
     async def set_pin(self, user: str, tool: str, fingerprint: str) -> None:
         await self._run("set_pin", user=user, tool=tool, fingerprint=fingerprint)
 
+    async def add_native_model(self, model: str) -> None:
+        await self._run("add_native_model", model=model)
+
+    async def native_models(self) -> set[str]:
+        return {row["model"] for row in await self._all("native_models")}
+
     async def add_person(self, name: str, key: str, created: float) -> None:
         if not await self._run("add_person", id=name, key=key, created=created):
             raise BadRequest(f"there is somebody called {name} already")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -204,7 +204,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
             prepared.services, prepared.agent, prepared.model, log.settings, log.turn.options.options
         ),
         dialect=_dialect(log),
-        has_called=partial(_has_called, log),
+        has_called=partial(_has_called, log, await _native_models(prepared)),
         brought=lambda: brought_in(log.path),
         may_write=await _granted_formats(prepared),
         continues=bool(log.path) and log.path[-1].role == "assistant" and log.path[-1].finish == "pause",
@@ -349,9 +349,17 @@ def _dialect(log: TurnLog) -> str | None:
     return None if wanted == AUTO else wanted
 
 
-def _has_called(log: TurnLog, model: str) -> bool:
-    """Whether this model has made native calls in this conversation: then its text is text (D6)."""
-    return any(
+async def _native_models(prepared: PreparedTurn) -> set[str]:
+    """Models that made native calls in any conversation, before a restart and at other nodes, too (D6)."""
+    known = prepared.services.native_models
+    if prepared.model.name not in known and _reads_text(prepared.model):
+        known |= await prepared.log.store.native_models()
+    return known
+
+
+def _has_called(log: TurnLog, native: Set[str], model: str) -> bool:
+    """Whether this model has made a native call: then its text is text (D6)."""
+    return model in native or any(
         message.model == model and any(call.format == "" for call in message.calls) for message in log.path
     )
 
@@ -359,10 +367,8 @@ def _has_called(log: TurnLog, model: str) -> bool:
 async def _granted_formats(prepared: PreparedTurn) -> Callable[[str, str], bool] | None:
     """What people decided about formats that models are not known to write (D7), if the model's text is
     read."""
-    reads_text = getattr(prepared.model, "reads_text", False)  # custom models need not say so
-    if (
-        not reads_text or prepared.log.conversation.parent is not None
-    ):  # of a task, its giver's rules count, too
+    if not _reads_text(prepared.model) or prepared.log.conversation.parent is not None:
+        # of a task, its giver's rules count, too
         return None
     grants = await load_grants(
         prepared.services, prepared.log.conversation.id, prepared.log.turn.options.workspace
@@ -374,6 +380,10 @@ async def _granted_formats(prepared: PreparedTurn) -> Callable[[str, str], bool]
     return lambda name, model: (
         decide_with_grants("format", (f"{name} {model}",), rules, given).action == "allow"
     )
+
+
+def _reads_text(model: Model) -> bool:
+    return bool(getattr(model, "reads_text", False))  # custom models need not say so
 
 
 def _setting(log: TurnLog, name: str) -> Any:

@@ -127,6 +127,7 @@ async def stream(ready: RequestReady) -> Streamed:
     end = _told_as_it_is(end, draft.message)
     draft.apply(end)
     message = await _received(prepared, draft.message, end)
+    await _remember_native(prepared, draft.message)
     end.message = ready.reply
     log.publish(end)
     if end.unfinished:
@@ -160,6 +161,14 @@ async def _received(prepared: PreparedTurn, reply: Message, end: MessageEnd) -> 
     )
     log.draft = None
     return message
+
+
+async def _remember_native(prepared: PreparedTurn, reply: Message) -> None:
+    """A native call says for good that this model has them (D6)."""
+    model, known = reply.model or prepared.model.name, prepared.services.native_models
+    if model not in known and any(call.format == "" for call in reply.calls):
+        await prepared.log.store.add_native_model(model)
+        known.add(model)
 
 
 def received(
