@@ -45,7 +45,7 @@ from dataclasses import replace
 from dragoman.errors import ProviderError
 from dragoman.wire.files.attachments import AttachmentReader
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.http_client.session import HttpClient
+from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.http_client.http_model import HttpModel
 from dragoman.wire.openai_chat import OpenAIChat
 from dragoman.wire.files.pictures import FileLimits, fit_picture

@@ -9,8 +9,8 @@ from contest import measure, model, run, url
 
 from dragoman.wire.auth.auth import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.http_client.http_model import HttpModel
-from dragoman.wire.http_client.session import HttpClient
 from dragoman.wire.openai_chat import WIRE
 
 

@@ -44,7 +44,7 @@ from dragoman.providers.local.trained import SLOTS, TRAINED_CONTEXT
 from dragoman.providers.local.weights import IN_THE_PACKAGE, fetch
 from dragoman.providers.wires import wire
 from dragoman.tools.builtin import basics_group, files_group, web_group
-from dragoman.wire.http_client.session import HttpClient
+from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.wire import Model
 
 EVERYTHING = Rule("*", "*", "allow")

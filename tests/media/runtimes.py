@@ -15,7 +15,7 @@ from dragoman.providers.models import Models
 from dragoman.providers.sign_in import Keys
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.endpoint import Quirks
-from dragoman.wire.http_client.session import HttpClient, Retry
+from dragoman.wire.http_client.client import HttpClient, Retry
 from tests.media.media_server import KEY, MediaServer
 
 

@@ -20,7 +20,7 @@ from dragoman.providers.catalog import load_catalog
 from dragoman.providers.listing import read_list
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import Keys
-from dragoman.wire.http_client.session import HttpClient, Retry
+from dragoman.wire.http_client.client import HttpClient, Retry
 from tests.media.media_server import coded, png
 from tests.media.runtimes import events_of, made, put
 

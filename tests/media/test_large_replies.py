@@ -22,8 +22,8 @@ from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import Keys
 from dragoman.wire.files.pictures import FileLimits
+from dragoman.wire.http_client.client import HttpClient, Retry
 from dragoman.wire.http_client.payload import LONG, WholeBody
-from dragoman.wire.http_client.session import HttpClient, Retry
 from tests.media.media_server import KEY, Handler, MediaServer, coded, media_server, png, wav
 from tests.media.runtimes import events_of, made
 

@@ -21,7 +21,7 @@ from dragoman.providers.models import Models
 from dragoman.providers.sign_in import Keys
 from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.turn.api.turn_handle import TurnHandle
-from dragoman.wire.http_client.session import HttpClient, Retry
+from dragoman.wire.http_client.client import HttpClient, Retry
 from tests.media.media_server import coded, form_fields, png, refusal, size_of, streamed, wav
 from tests.media.runtimes import put
 from tests.patience import PATIENCE

@@ -17,7 +17,7 @@ from dragoman.providers.sign_in import Keys
 from dragoman.providers.tables import TraitsTable
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.endpoint import Quirks
-from dragoman.wire.http_client.session import HttpClient, Retry
+from dragoman.wire.http_client.client import HttpClient, Retry
 from tests.loopback import (
     Answer,
     Body,

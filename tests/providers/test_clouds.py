@@ -16,7 +16,7 @@ from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import Keys
-from dragoman.wire.http_client.session import HttpClient, Retry, Timeouts
+from dragoman.wire.http_client.client import HttpClient, Retry, Timeouts
 from tests.wire.aws_frames import chunk, exception, named
 from tests.wire.clouds import (
     ACCESS,

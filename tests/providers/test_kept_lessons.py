@@ -19,7 +19,7 @@ from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.lessons import COUNTS, DAY, KEPT, MOST, Lessons
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import Keys
-from dragoman.wire.http_client.session import HttpClient, Retry
+from dragoman.wire.http_client.client import HttpClient, Retry
 from dragoman.wire.learned import Learned
 from tests.loopback import Answer, Body, Loopback, Reply, loopback
 from tests.providers.picky import says_no

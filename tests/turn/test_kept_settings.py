@@ -293,10 +293,10 @@ class BeginsLate(SqliteStore):
         super().__init__(path)
         self._other = other
 
-    async def begin_queued(self, turn: str) -> Started | None:
+    async def start_queued(self, turn: str) -> Started | None:
         if (await self.queue()) == [turn]:
             await self._other.found.wait()
-        return await super().begin_queued(turn)
+        return await super().start_queued(turn)
 
 
 async def test_what_is_queued_is_begun_by_who_ran_the_turn_before_it(tmp_path: Path) -> None:

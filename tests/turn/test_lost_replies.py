@@ -22,7 +22,7 @@ from dragoman.providers.models import Models
 from dragoman.providers.served import ServedModel
 from dragoman.providers.sign_in import Keys
 from dragoman.turn.api.turn_handle import TurnHandle
-from dragoman.wire.http_client.session import HttpClient
+from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.scripted import calls, collect_reply, says
 from tests.loopback import Loopback, Script, Stream, loopback, sse
 from tests.patience import PATIENCE

@@ -20,8 +20,8 @@ from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.auth.auth import KeyAuth
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments
+from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.http_client.http_model import HttpModel
-from dragoman.wire.http_client.session import HttpClient
 from dragoman.wire.options import Extra, check_options
 from dragoman.wire.provider_errors import provider_error
 

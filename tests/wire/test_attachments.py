@@ -29,10 +29,10 @@ from dragoman.wire.endpoint import ENDPOINTS, Endpoint
 from dragoman.wire.files.attachments import AttachmentReader
 from dragoman.wire.files.file_parts import Attachments
 from dragoman.wire.http_client.body import LARGE, PIECE, is_large, write, write_large
+from dragoman.wire.http_client.client import HttpClient, Retry
 from dragoman.wire.http_client.exchange import Exchange
 from dragoman.wire.http_client.http_model import HttpModel
 from dragoman.wire.http_client.payload import Payload
-from dragoman.wire.http_client.session import HttpClient, Retry
 from dragoman.wire.openai_chat import OpenAIChat
 from dragoman.wire.scripted import says
 from tests.loopback import loopback

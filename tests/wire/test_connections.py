@@ -13,8 +13,8 @@ import pytest
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.wire.auth.auth import KeyAuth
 from dragoman.wire.endpoint import Endpoint
+from dragoman.wire.http_client.client import Retry
 from dragoman.wire.http_client.http_model import HttpModel
-from dragoman.wire.http_client.session import Retry
 from tests.wire.provider import (
     HELLO,
     KEY,

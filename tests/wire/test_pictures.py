@@ -20,8 +20,8 @@ from dragoman.wire.endpoint import ENDPOINTS
 from dragoman.wire.files.attachments import AttachmentReader
 from dragoman.wire.files.file_parts import Attachments
 from dragoman.wire.files.pictures import NO_LIMITS, FileLimits, fit_picture, is_too_large
+from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.http_client.http_model import HttpModel
-from dragoman.wire.http_client.session import HttpClient
 from dragoman.wire.openai_chat import OpenAIChat
 from dragoman.wire.scripted import says
 from tests.loopback import loopback

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import ContextOverflow, ProviderError
 from dragoman.wire.auth.auth import KeyAuth
-from dragoman.wire.http_client.session import Retry
+from dragoman.wire.http_client.client import Retry
 from tests.wire.provider import answers, ask, client, model, provider
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import Keys
-from dragoman.wire.http_client.session import HttpClient, Retry
+from dragoman.wire.http_client.client import HttpClient, Retry
 from dragoman.wire.scripted import collect_reply, says
 from tests.loopback import Answer, loopback, stream
 from tests.runtimes import events_of

@@ -23,8 +23,8 @@ from dragoman.wire.endpoint import ENDPOINTS
 from dragoman.wire.files.attachments import AttachmentReader
 from dragoman.wire.files.pictures import FileLimits
 from dragoman.wire.files.uploads import DAY, PAUSE, Uploads
+from dragoman.wire.http_client.client import HttpClient, Timeouts
 from dragoman.wire.http_client.http_model import HttpModel
-from dragoman.wire.http_client.session import HttpClient, Timeouts
 from tests.patience import PATIENCE
 from tests.wire.memory_blobs import MemoryBlobs
 

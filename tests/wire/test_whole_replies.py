@@ -14,8 +14,8 @@ from dragoman.messages.usage import Usage
 from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from dragoman.wire.auth.auth import KeyAuth
 from dragoman.wire.endpoint import Endpoint
+from dragoman.wire.http_client.client import Retry
 from dragoman.wire.http_client.http_model import HttpModel
-from dragoman.wire.http_client.session import Retry
 from dragoman.wire.scripted import collect_reply
 from dragoman.wire.wire import Wire
 from tests.wire.anthropic_messages import bodies as claude

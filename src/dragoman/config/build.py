@@ -29,7 +29,7 @@ from dragoman.store.address import StoreAddress, StoreFile, is_url, store_addres
 from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.builtin.formatters import with_formatters
-from dragoman.tools.builtin.media import media_group
+from dragoman.tools.builtin.media_tools import media_group
 from dragoman.tools.mcp.servers import McpServer, read_servers
 from dragoman.tools.mcp.source import sources_of
 from dragoman.tools.permissions import parse_rule

@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from dragoman.messages.media import Modality
 from dragoman.messages.usage import Usage
-from dragoman.providers.media import unit_cost
+from dragoman.providers.media_checks import unit_cost
 from dragoman.providers.tables import UnitPrices
 
 FILE = Path(__file__).with_name("facts.json")

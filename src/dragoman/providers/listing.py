@@ -15,7 +15,7 @@ from dragoman.errors import ProviderError
 from dragoman.messages.media import MODEL_TYPES, ModelType
 from dragoman.sentences import sentence
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.http_client.session import HttpClient, Timeouts
+from dragoman.wire.http_client.client import HttpClient, Timeouts
 
 SECONDS = 15.0  # for a whole list
 LARGEST = 16 << 20  # bytes of one: those who serve the models of everybody have long ones

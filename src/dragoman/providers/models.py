@@ -44,8 +44,8 @@ from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files.attachments import AttachmentReader, BlobReader
 from dragoman.wire.files.pictures import FileLimits
 from dragoman.wire.files.uploads import KeepsProviderFiles
+from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.http_client.http_model import HttpModel
-from dragoman.wire.http_client.session import HttpClient
 from dragoman.wire.learned import Learned
 from dragoman.wire.wire import Model
 

@@ -10,7 +10,7 @@ from dragoman.messages.message import ProviderFile
 from dragoman.providers.catalog import Provider
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files.uploads import SERVICES, KeepsProviderFiles, Uploads
-from dragoman.wire.http_client.session import HttpClient
+from dragoman.wire.http_client.client import HttpClient
 
 
 class ProviderUploads:

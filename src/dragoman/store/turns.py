@@ -284,7 +284,7 @@ class TurnStore(Protocol):
 class QueueStore(Protocol):
     """Turns that begin when the one before them is over. One that cannot be read never begins."""
 
-    async def begin_queued(self, turn: str) -> Started | None:
+    async def start_queued(self, turn: str) -> Started | None:
         """Begin it where the one it waited for ended. None where it is gone, or has to wait for another."""
 
     async def is_queued(self, turn: str) -> bool: ...

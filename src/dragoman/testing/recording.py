@@ -29,8 +29,8 @@ from dragoman.providers.models import Models, models_named
 from dragoman.providers.sign_in import Key, Keys
 from dragoman.redaction import redact_text
 from dragoman.testing.redact_body import REDACTED, redact_body, redact_known
+from dragoman.wire.http_client.client import HttpClient, Retry
 from dragoman.wire.http_client.payload import Payload
-from dragoman.wire.http_client.session import HttpClient, Retry
 
 if TYPE_CHECKING:
     import aiohttp

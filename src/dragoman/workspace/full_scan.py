@@ -14,8 +14,8 @@ from dragoman.workspace.inotify import FolderWatch, Reported, WatchFailed, cover
 from dragoman.workspace.known import Known, Look, LookStopped
 from dragoman.workspace.objects import SnapshotFile
 from dragoman.workspace.records import Records
+from dragoman.workspace.scanner import Looker
 from dragoman.workspace.states import FileState, SnapshotLimits
-from dragoman.workspace.tree import Looker
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

@@ -17,8 +17,8 @@ from dragoman.providers.local.completion import PATH, Completions
 from dragoman.providers.local.trained import TrainedModel
 from dragoman.tools.builtin import basics_group, files_group
 from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.http_client.client import HttpClient, Retry
 from dragoman.wire.http_client.http_model import HttpModel
-from dragoman.wire.http_client.session import HttpClient, Retry
 from dragoman.wire.openai_chat import OpenAIChat
 from tests.loopback import Answer, Body, Reply, Stream, delta, loopback, sse, stream
 from tests.patience import PATIENCE

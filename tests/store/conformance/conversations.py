@@ -82,7 +82,7 @@ class ConversationConformance(Suite):
             ):
                 with refused(NotFound, "nowhere"):
                     await look("nowhere")
-            assert await store.begin_queued("nowhere") is None
+            assert await store.start_queued("nowhere") is None
             assert not await store.is_queued("nowhere")
             assert not await store.change_queued("nowhere", [Text("x")])
             assert not await store.withdraw_steering("nowhere", 1)

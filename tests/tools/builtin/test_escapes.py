@@ -18,8 +18,8 @@ from dragoman import ToolFailed
 from dragoman.messages.questions import Rule
 from dragoman.tools.builtin import BUILTIN, files_group
 from dragoman.tools.builtin.edit_file import edit_file
+from dragoman.tools.builtin.file_search import glob, grep
 from dragoman.tools.builtin.read_write import list_directory, read_file, version_of, write_file
-from dragoman.tools.builtin.search import glob, grep
 from dragoman.tools.permissions import decide
 from dragoman.tools.tool import Tool
 from dragoman.tools.workspace import path_patterns, read_inside, replace_inside, steps_of

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dragoman import ToolFailed
 from dragoman.tools.builtin.edit_file import edit_file
+from dragoman.tools.builtin.file_search import _matcher, fits, glob, grep
 from dragoman.tools.builtin.read_write import list_directory, read_file, text_file, version_of, write_file
-from dragoman.tools.builtin.search import _matcher, fits, glob, grep
 from tests.tools.builtin.folder import names, refused, told, version, workspace
 
 

@@ -17,7 +17,7 @@ from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import Keys
 from dragoman.tools.tool import Tool
-from dragoman.wire.http_client.session import HttpClient, Retry, Timeouts
+from dragoman.wire.http_client.client import HttpClient, Retry, Timeouts
 from dragoman.wire.scripted import says
 from tests.loopback import (
     Loopback,

@@ -22,7 +22,7 @@ from dragoman.providers.local.box import PROVIDER
 from dragoman.providers.sign_in import Keys, describe_auth, reach
 from dragoman.redaction import redact_text
 from dragoman.web_address import WANTED, web_address
-from dragoman.wire.http_client.session import HttpClient
+from dragoman.wire.http_client.client import HttpClient
 
 AT_ONCE = 8  # providers that are asked at the same time
 

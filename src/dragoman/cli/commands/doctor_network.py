@@ -22,7 +22,7 @@ from dragoman.providers.sign_in import Keys, describe_auth, reach
 from dragoman.redaction import redact_text
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
-from dragoman.wire.http_client.session import HttpClient
+from dragoman.wire.http_client.client import HttpClient
 
 PATIENCE = 5.0  # seconds a model's server has to answer
 START = 20.0  # seconds an MCP server has to show that it is there

@@ -22,9 +22,9 @@ from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS, Endpoint
 from dragoman.wire.files.attachments import AttachmentReader
+from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.http_client.exchange import client_error, read_bounded
 from dragoman.wire.http_client.http_model import HttpModel
-from dragoman.wire.http_client.session import HttpClient
 from dragoman.wire.wire import Model, Wire
 
 PROVIDER = "local"

@@ -241,7 +241,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
 
 
 class SqlQueue(SqlTurns):
-    async def begin_queued(self, turn: str) -> Started | None:
+    async def start_queued(self, turn: str) -> Started | None:
         def write(db: SqlConnection) -> Started | None:
             key = {"turn": turn, "conversation": None}
             if (row := db.execute(self._sql["queued"], key).fetchone()) is None:

@@ -40,8 +40,8 @@ def basics_group() -> Group:
 def files_group() -> Group:
     from dragoman.tools.builtin.apply_patch import apply_patch
     from dragoman.tools.builtin.edit_file import edit_file
+    from dragoman.tools.builtin.file_search import glob, grep
     from dragoman.tools.builtin.read_write import list_directory, read_file, write_file
-    from dragoman.tools.builtin.search import glob, grep
 
     tools = (list_directory, read_file, write_file, edit_file, apply_patch, glob, grep)
     return Group("files", tools, rules=_FILES)
@@ -67,7 +67,7 @@ def browser_group() -> Group:
 
 
 def media_group() -> Group:
-    from dragoman.tools.builtin.media import media_group
+    from dragoman.tools.builtin.media_tools import media_group
 
     return media_group()
 

@@ -17,8 +17,8 @@ from pydantic import BaseModel
 
 from dragoman.background import in_thread
 from dragoman.errors import ConfigError, ToolFailed
+from dragoman.tools.builtin.file_search import fits
 from dragoman.tools.builtin.read_write import MOST, WriteOutput, output_of_write, version_of
-from dragoman.tools.builtin.search import fits
 from dragoman.tools.builtin.shell import ShellOutput, run_program
 from dragoman.tools.tool import Returned, Tool, ToolContext
 from dragoman.tools.toolbox import Group

@@ -236,26 +236,26 @@ class Commands:
             opens,
             history,
         )
-        beginning = asyncio.create_task(self._begin(start, fact, inputs))
+        starting = asyncio.create_task(self._store_and_start(start, fact, inputs))
         try:
-            await asyncio.shield(beginning)  # who is cancelled here has begun it: it is not left unowned
+            await asyncio.shield(starting)  # who is cancelled here has begun it: it is not left unowned
         except SentBefore as before:  # at the same moment
             return before.turn
         return turn
 
-    async def _begin(self, start: Start, fact: TurnStarted, inputs: TurnInputs) -> None:
+    async def _store_and_start(self, start: Start, fact: TurnStarted, inputs: TurnInputs) -> None:
         if (inputs.deps is not None or inputs.output is not None) and not self._driver.hands_out:
             self._services.inputs[start.turn] = inputs  # else its schema says enough
-        with self._driver.beginning():
+        with self._driver.starting():
             try:
                 started = await self._store.start(start)
             except BaseException:
                 self._services.inputs.pop(start.turn, None)
                 raise
             if started is not None:
-                await self._driver.begin(started, fact)
+                await self._driver.start(started, fact)
                 return
-        await self._driver.begin_queued(start.turn)
+        await self._driver.start_queued(start.turn)
 
     def _settled(
         self, options: TurnOptions, conversation: Conversation, root: str

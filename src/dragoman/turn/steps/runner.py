@@ -122,7 +122,7 @@ class Runner:
 
     async def _outcome(self, prepared: PreparedTurn) -> BaseException | None:
         """What the flow ended with: None where it came to its end, or was cancelled."""
-        self._flow = flow = asyncio.create_task(self._go(prepared), name=f"{self.log.id} flow")
+        self._flow = flow = asyncio.create_task(self._run_steps(prepared), name=f"{self.log.id} flow")
         if self.log.cancelled is not None or self._stopping:
             flow.cancel()
         try:
@@ -139,7 +139,7 @@ class Runner:
             return None
         return TurnInterrupted(self.log.id) if self._stopping else EngineError("something cancelled the turn")
 
-    async def _go(self, prepared: PreparedTurn) -> None:
+    async def _run_steps(self, prepared: PreparedTurn) -> None:
         log = self.log
         if log.resumed:  # what comes in for a turn that began here is brought to it
             await self.signals.collect()

@@ -9,9 +9,9 @@ from pydantic import JsonValue
 
 from dragoman.messages.message import File
 from dragoman.messages.request import Request
+from dragoman.wire.anthropic_messages.blocks import carries
 from dragoman.wire.anthropic_messages.decode import MessagesDecoder
 from dragoman.wire.anthropic_messages.encode import OPTIONS, check, encode
-from dragoman.wire.anthropic_messages.history import carries
 from dragoman.wire.anthropic_messages.shapes import NAME
 from dragoman.wire.endpoint import NO_QUIRKS, Quirks
 from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments

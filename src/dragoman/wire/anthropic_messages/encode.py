@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from dragoman.errors import BadRequest
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.sentences import sentence
-from dragoman.wire.anthropic_messages.history import MCP_BETA, hosted_of, turns_of
+from dragoman.wire.anthropic_messages.blocks import MCP_BETA, hosted_of, turns_of
 from dragoman.wire.anthropic_messages.shapes import (
     BUDGETS,
     EFFORTS,

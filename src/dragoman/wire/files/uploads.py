@@ -32,7 +32,7 @@ from dragoman.wire.http_client.payload import FileContent, Payload
 from dragoman.wire.wire import Wire
 
 if TYPE_CHECKING:
-    from dragoman.wire.http_client.session import HttpClient
+    from dragoman.wire.http_client.client import HttpClient
 
 
 _log = logging.getLogger("dragoman.wire")

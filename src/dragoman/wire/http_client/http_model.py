@@ -22,8 +22,8 @@ from dragoman.wire.files.file_parts import Attachments, files_of
 from dragoman.wire.files.pictures import NO_LIMITS, FileLimits, fetch_made, has_pillow, is_too_large
 from dragoman.wire.files.uploads import NO_ROOM, RequestFiles, Uploads, is_unknown_file
 from dragoman.wire.http_client.body import is_large, write, write_form, write_large
+from dragoman.wire.http_client.client import LARGE_BODY, HttpClient
 from dragoman.wire.http_client.payload import Payload
-from dragoman.wire.http_client.session import LARGE_BODY, HttpClient
 from dragoman.wire.learned import Learned, fields_of, may_teach
 from dragoman.wire.options import Extra, own_fields, with_extra, with_tool_choice
 from dragoman.wire.schemas.strict import restore_calls
