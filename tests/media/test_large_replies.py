@@ -138,6 +138,18 @@ async def test_what_was_kept_of_a_failed_answer_is_not_attached_later(tmp_path: 
     assert server.fields["image"].data == server.picture
 
 
+async def test_pictures_in_a_body_that_ends_too_soon_are_kept(tmp_path: Path) -> None:
+    """T8: the connection ends in good order, as where a proxy gave up."""
+    async with media_server() as server, painting(tmp_path, server) as runtime:
+        server.instead = [sends(3, png(), cut=True, aborts=False)]
+        turn = await runtime.send("three", options={"n": 3})
+        with pytest.raises(ProviderError, match="ended before the reply was finished"):
+            await turn.result()
+        (answer,) = [one for one in (await turn.snapshot()).messages if one.role == "assistant"]
+    assert len(answer.files) == 2
+    assert len(server.asked) == 1
+
+
 async def test_a_sound_at_the_limit_is_kept_as_far_as_it_came(tmp_path: Path) -> None:
     """T8"""
     async with media_server() as server, painting(tmp_path, server, reply=100_000) as runtime:
