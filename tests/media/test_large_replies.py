@@ -150,6 +150,23 @@ async def test_pictures_in_a_body_that_ends_too_soon_are_kept(tmp_path: Path) ->
     assert len(server.asked) == 1
 
 
+@pytest.mark.parametrize("made", ["pictures", "sound"])
+async def test_a_large_reply_is_never_there_three_times(tmp_path: Path, made: str) -> None:
+    """M1: in base64, at the moment when one form of it becomes the next."""
+    async with media_server() as server, painting(tmp_path, server) as runtime:
+        server.instead = [sends(1)] * 2 if made == "pictures" else []
+        server.sound = b"ID3" + PICTURE
+        model = "acme/painter" if made == "pictures" else "acme/speaker"
+        await (await runtime.send("first", model=model)).result()  # what is imported once
+        tracemalloc.start()
+        try:
+            await (await runtime.send("second", model=model)).result()
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < 2.5 * len(coded(PICTURE)), f"{peak / len(coded(PICTURE)):.1f} times"
+
+
 async def test_a_sound_at_the_limit_is_kept_as_far_as_it_came(tmp_path: Path) -> None:
     """T8"""
     async with media_server() as server, painting(tmp_path, server, reply=100_000) as runtime:
