@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from dragoman import BadRequest, ProviderError
 from dragoman.messages.events import FilePartial, StepRetry, TextDelta
@@ -213,6 +214,33 @@ async def test_a_refusal_says_why(tmp_path: Path, refused: tuple[int, str], kind
             await turn.result()
     assert raised.value.kind == kind
     assert len(server.asked) == 1
+
+
+async def test_an_option_that_its_server_refuses_is_an_error_and_not_left_out(tmp_path: Path) -> None:
+    """R9 × M1: a picture without it would be paid for. Our own default is left out until somebody sets it."""
+    async with media_server() as server, media_runtime(tmp_path, server) as runtime:
+        server.instead = [fails(400, "Unknown parameter: 'style'.")]
+        turn = await runtime.send("a cat", model="acme/gpt-image-1", options={"style": "vivid"})
+        with pytest.raises(ProviderError, match="style"):
+            await turn.result()
+        server.instead = [fails(400, "Unknown parameter: 'partial_images'.")]
+        await (await runtime.send("a cat", model="acme/gpt-image-1")).result()
+        assert "partial_images" not in server.fields
+        both: dict[str, JsonValue] = {"style": "vivid", "partial_images": 1}
+        await (await runtime.send("a cat", model="acme/gpt-image-1", options=both)).result()
+    assert (server.fields["style"], server.fields["partial_images"]) == ("vivid", 1)
+    assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize("image_data", ["base64", ""])
+async def test_how_a_server_is_asked_for_the_bytes_is_a_quirk(tmp_path: Path, image_data: str) -> None:
+    """W2: not all know `response_format`."""
+    async with (
+        media_server() as server,
+        media_runtime(tmp_path, server, quirks={"image_data": image_data}) as runtime,
+    ):
+        await (await runtime.send("a cat", model="acme/dall-e-3")).result()
+    assert server.fields.get("response_format") == (image_data or None)
 
 
 async def test_a_sound_that_is_cut_off_is_an_error_and_no_answer(tmp_path: Path) -> None:

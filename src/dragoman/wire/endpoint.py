@@ -166,7 +166,7 @@ class Quirks:
     no_tool_parts: bool = False  # Vertex: refuses to be asked what Google's own tools did
     no_json_schema: bool = False  # Gemini: reads only OpenAPI's schemas, whatever the model
     no_encrypted_reasoning: bool = False  # cannot return its thoughts encrypted
-    image_data: str = "b64_json"  # Together: `base64`, for pictures in the answer and not at an address
+    image_data: str = "b64_json"  # `response_format` of pictures: Together says `base64`; "" leaves it out
     json_edits: bool = False  # xAI: a picture to be changed comes in JSON, not in a form
 
 

@@ -415,14 +415,15 @@ class Learned:
         )
         return replace(request, system="", messages=(*opening, *others))
 
-    def trim(self, body: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """A body without the fields that are refused, and with the names that are taken."""
+    def trim(self, body: dict[str, JsonValue], only: frozenset[str] | None = None) -> dict[str, JsonValue]:
+        """A body without the fields that are refused, or without `only` these of them, and with the names
+        that are taken."""
         for old, new in self.renamed.items():
             if old in body:
                 body[new] = body.pop(old)
         if self.no_strict:
             loosen_tools(body)
-        for name in self.dropped:
+        for name in self.dropped if only is None else self.dropped & only:
             drop_field(body, name)
         return body
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from binascii import Error, a2b_base64
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -54,17 +54,20 @@ async def store_file(file: File, store: Store) -> File:
     found = parse_data_url(file.url) if file.url is not None else None
     if file.url is None or found is None or not found.base64:
         return file
-    coded = file.url[found.begins :]
     try:
-        data = _decoded(coded) if len(coded) <= SMALL else await asyncio.to_thread(_decoded, coded)
+        if len(file.url) <= SMALL:
+            data = a2b_base64(file.url[found.begins :])
+            return replace(file, url=None, blob=await store.put_blob(data), size=len(data))
+        blob, size = await store.put_blob_pieces(_decoded(file.url, found.begins))
     except Error:
         return replace(file, url=None)  # what came is no file: the part says that there was one
-    return replace(file, url=None, blob=await store.put_blob(data), size=len(data))
+    return replace(file, url=None, blob=blob, size=size)
 
 
-def _decoded(text: str) -> bytes:
-    pieces = [a2b_base64(text[at : at + _PIECE]) for at in range(0, len(text), _PIECE)]
-    return b"".join(pieces)
+async def _decoded(text: str, begins: int) -> AsyncIterator[bytes]:
+    """The bytes in base64 from here on. They can be hundreds of megabytes, and are never there whole."""
+    for at in range(begins, len(text), _PIECE):
+        yield await asyncio.to_thread(a2b_base64, text[at : at + _PIECE])
 
 
 MOST_CALLS = 500  # of one reply

@@ -26,6 +26,7 @@ from dragoman.wire.transport_errors import (
     too_large,
     too_long,
     too_much_text,
+    unfinished,
     unreachable,
 )
 from dragoman.wire.wire import BreaksOff, Decoder, ReadsWhole, begins_reply
@@ -151,16 +152,14 @@ class Exchange:
                 torn = broken(error, self._url)
                 break
         large = self._received > LARGE_BODY  # images: not while others wait for their events
-        failed = (
-            await asyncio.to_thread(self._read_body, body, torn) if large else self._read_body(body, torn)
-        )
-        if failed is None:
-            self._failure = torn
-        return failed
+        return await asyncio.to_thread(self._read_body, body, torn) if large else self._read_body(body, torn)
 
     def _read_body(self, body: WholeBody, torn: ProviderError | None) -> ProviderError | None:
         try:
-            value = body.value(cut=torn is not None)
+            try:
+                value = body.value(cut=torn is not None)
+            except ValueError:  # it ended as it should and is not whole: a proxy that gave up, mostly
+                value, torn = body.value(cut=True), torn or unfinished()
             events = self._decoder.whole(value) if isinstance(self._decoder, ReadsWhole) else None
             if events is not None and not isinstance(events, Iterator):
                 events = [*events, *(() if torn else self._decoder.end())]
@@ -172,6 +171,7 @@ class Exchange:
             return torn or no_stream(bytes(body.head))
         ended = isinstance(events, list) or torn is not None
         self._whole_reply = iter(events) if ended else chain(events, self._decoder.end())
+        self._failure = torn
         return None
 
     async def read(self) -> list[Event]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import JsonValue
@@ -11,15 +11,21 @@ from pydantic import JsonValue
 from dragoman.errors import ProviderError
 from dragoman.installed import describe_missing
 from dragoman.messages.events import Event, FileAdded, Notice, StepRetry
-from dragoman.messages.message import File
-from dragoman.messages.request import LostReply, Request
+from dragoman.messages.message import File, Text
+from dragoman.messages.request import LostReply, Request, RequestMessage
 from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
 from dragoman.trace_context import attempt_headers
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files.attachments import AttachmentReader
 from dragoman.wire.files.file_parts import Attachments, files_of
-from dragoman.wire.files.pictures import NO_LIMITS, FileLimits, fetch_made, has_pillow, is_too_large
+from dragoman.wire.files.pictures import (
+    NO_LIMITS,
+    FileLimits,
+    fetch_made,
+    has_pillow,
+    is_too_large,
+)
 from dragoman.wire.files.uploads import NO_ROOM, RequestFiles, Uploads, is_unknown_file
 from dragoman.wire.http_client.body import is_large, write, write_form, write_large
 from dragoman.wire.http_client.client import LARGE_BODY, HttpClient
@@ -179,10 +185,25 @@ class HttpModel:
     async def _fields(self, request: Request) -> frozenset[str]:
         """The names of what stood in the body: of an error they tell what it is about."""
         request = self._complete(request)
-        return fields_of(self._encode(request, await self._files.read(request)))
+        fields = fields_of(self._encode(request, await self._files.read(request)))
+        return fields if (free := self._unasked(request)) is None else fields & free
+
+    def _unasked(self, request: Request) -> frozenset[str] | None:
+        """R9: of what makes pictures or sound, only a default of ours can be left out, never what a person
+        said or set: it would be paid for and be something else. None for a model that talks."""
+        return self._wire.options - request.options.keys() if self._media is not None else None
+
+    def left_out(self, request: Request, asked: Collection[str]) -> list[str]:
+        """The fields that its server has refused, and that the request would have for the options `asked`."""
+        if self._media is not None or not self._learned.dropped:
+            return []
+        full = replace(request, messages=(RequestMessage("user", (Text("?"),)),))
+        bare = replace(full, options={name: one for name, one in full.options.items() if name not in asked})
+        fields, without = (fields_of(self._wire.encode(self._complete(one))) for one in (full, bare))
+        return sorted((fields - without) & self._learned.dropped)
 
     def _encode(self, request: Request, attachments: Attachments) -> dict[str, JsonValue]:
-        body = self._learned.trim(self._wire.encode(request, attachments))
+        body = self._learned.trim(self._wire.encode(request, attachments), self._unasked(request))
         if body.get("model") == request.model:
             body["model"] = self.model
         return self._endpoint.fitted(body)

@@ -103,7 +103,7 @@ class WholeBody:
         self.head = bytearray()
         self._mark = secrets.token_hex(16)
         self._long: list[str] = []
-        self._string: list[bytes] | None = None  # the chunks of the string that is open
+        self._string: bytearray | None = None  # the string that is open
         self._escapes = False  # the chunk before ended in a backslash that escapes what follows
 
     def feed(self, chunk: bytes) -> None:
@@ -115,17 +115,17 @@ class WholeBody:
             if self._string is None:
                 self.head += part
                 if quote >= 0:
-                    self._string = []
+                    self._string = bytearray()
                 continue
             escaped = self._is_escaped(part)
-            self._string.append(part)
+            self._string += part
             if quote < 0:
                 self._escapes = escaped
             elif escaped:
-                self._string.append(b'"')
+                self._string += b'"'
                 self._escapes = False
             else:
-                self._close(b"".join(self._string))
+                self._close(self._string)
                 self._string, self._escapes = None, False
 
     def value(self, *, cut: bool = False) -> JsonValue:
@@ -139,10 +139,10 @@ class WholeBody:
         slashes = len(part) - len(part.rstrip(b"\\"))
         return (slashes + (self._escapes and slashes == len(part))) % 2 == 1
 
-    def _close(self, text: bytes) -> None:
+    def _close(self, text: bytearray) -> None:
         if len(text) > LONG and text.isascii() and b"\\" not in text:
             self._long.append(text.decode("ascii"))
-            text = f"{self._mark}{len(self._long) - 1}".encode()
+            text = bytearray(f"{self._mark}{len(self._long) - 1}".encode())
         self.head += b'"' + text + b'"'
 
     def _filled(self, value: JsonValue) -> JsonValue:

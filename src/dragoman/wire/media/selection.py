@@ -31,8 +31,8 @@ def current_message(path: Sequence[Message], asked: str, type: ModelType) -> Req
 
 
 def earlier_parts(path: Sequence[Message]) -> list[tuple[Part, ...]]:
-    """The parts of the messages before, newest first: all that assistants made, and of the user's messages
-    those that got an answer. What was cancelled, refused or failed is not attached again."""
+    """The parts of the messages before, newest first. What was cancelled, refused or failed is left out, with
+    the question: a file of it is not attached again."""
     found: list[tuple[Part, ...]] = []
     answered, newer = False, None
     for message in reversed(path):
@@ -40,7 +40,7 @@ def earlier_parts(path: Sequence[Message]) -> list[tuple[Part, ...]]:
             answered = answered and (newer is None or newer.role == "assistant" or newer.turn == message.turn)
         elif newer is None or newer.role == "user":  # the end of an answer says what became of it
             answered = message.answers and message.finish not in _UNANSWERED
-        if answered or message.role == "assistant":
+        if answered:
             found.append(message.parts)
         newer = message
     return found

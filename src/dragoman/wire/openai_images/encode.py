@@ -36,7 +36,7 @@ def encode(
     body |= {name: options[name] for name in _SAME if options.get(name) is not None}
     body |= {theirs: options[ours] for ours, theirs in _RENAMED.items() if options.get(ours) is not None}
     streams, partials = _STREAMS.search(request.model) is not None, options.get("partial_images")
-    if not streams:
+    if not streams and quirks.image_data:
         body["response_format"] = quirks.image_data
     if partials is not None or (streams and options.get("n", 1) == 1):  # several cannot be streamed
         body |= {"stream": True, "partial_images": PARTIALS if partials is None else partials}
