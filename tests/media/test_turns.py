@@ -243,8 +243,8 @@ async def test_how_a_server_is_asked_for_the_bytes_is_a_quirk(tmp_path: Path, im
     assert server.fields.get("response_format") == (image_data or None)
 
 
-async def test_a_sound_that_is_cut_off_is_an_error_and_no_answer(tmp_path: Path) -> None:
-    """M1: half a sound is none; a second attempt makes a whole one."""
+async def test_a_sound_that_is_cut_off_is_kept_with_its_error(tmp_path: Path) -> None:
+    """M1, T8: what came was paid for; a second attempt makes a whole one."""
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         server.instead = [cut_sound(server.sound[:30_000])]
         turn = await runtime.send("Hello.", model="acme/tts-1", options={"format": "wav"})
@@ -253,8 +253,10 @@ async def test_a_sound_that_is_cut_off_is_an_error_and_no_answer(tmp_path: Path)
         question = (await runtime.turn(turn.id).reached("error"), turn)[1]
         chat = await runtime.conversation((await runtime.store.turn(question.id)).conversation)
         tree, _ = await runtime.store.messages(chat.id)
-        assert not any(message.files for message in tree)
-        again = await chat.rerun(tree[-1].id)
+        (half,) = [file for message in tree for file in message.files]
+        assert half.blob is not None
+        assert server.sound.startswith(await runtime.store.blob(half.blob))
+        again = await chat.rerun(tree[0].id)
         ((_, data),) = await made(runtime, again)
     assert data == server.sound
 

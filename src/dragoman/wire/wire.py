@@ -63,7 +63,7 @@ class BreaksOff(Protocol):
     """A decoder that holds back what can be used also without its end, such as a sound."""
 
     def break_off(self) -> Iterable[Event]:
-        """What it holds of a reply that reached a limit. After that, nothing."""
+        """What it holds of a reply that reached a limit or broke off. After that, nothing."""
 
 
 class Wire(Protocol):

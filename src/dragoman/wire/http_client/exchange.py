@@ -216,8 +216,11 @@ class Exchange:
                 self.began = self.began or begins_reply(events)
                 return self._within_text(events)
         if self._failure is not None:
-            decoder, at_a_limit = self._decoder, not self._failure.retryable
-            if at_a_limit and isinstance(decoder, BreaksOff) and (kept := [*decoder.break_off()]):
+            decoder, is_last = (
+                self._decoder,
+                self.began or not self._failure.retryable,
+            )  # it is not asked again
+            if is_last and isinstance(decoder, BreaksOff) and (kept := [*decoder.break_off()]):
                 return kept
             raise self._failure
         return []
