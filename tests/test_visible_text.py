@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dragoman.cli.acp.diffs import whole_contents
-from dragoman.cli.acp.permissions import permission_request
-from dragoman.cli.acp.updates import TurnUpdates
+from dragoman.cli.acp.questions import permission_request
+from dragoman.cli.acp.updates import TurnUpdates, whole_contents
 from dragoman.cli.terminal.cards import hidden_lines, question_card
 from dragoman.cli.terminal.choices import NotAChoice, parse_choice
 from dragoman.cli.terminal.prompts import question_text

@@ -1,18 +1,20 @@
-"""What every server of ours says and asks of its machine, apart from the API of `dragoman serve`.
-
-`dragoman mcp serve` and `dragoman link` need no more than this, and importing the API takes a second.
-"""
+"""The addresses that servers of ours listen on, and `dragoman link`, which asks one that is running."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
+import sys
 from pathlib import Path
+
+import aiohttp
 
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings, data_folder
-from dragoman.errors import ConfigError
+from dragoman.errors import BadRequest, ConfigError
 from dragoman.redaction import RedactingFormatter
+from dragoman.server.links import RunningServer, running_servers
 
 HOST, PORT = "127.0.0.1", 8721
 _BACKLOG = 1024  # connections that wait in the system to be accepted
@@ -43,3 +45,32 @@ def listen_on(host: str, port: int | None, usual: int) -> socket.socket:
             listener.close()
             failure = error
     raise ConfigError(f"cannot listen on {host}, port {port}: {failure.strerror}") from failure
+
+
+_PATIENCE = aiohttp.ClientTimeout(total=10)
+
+
+def print_link(settings: Settings, *, key: bool, port: int | None = None) -> None:
+    """Only the user who runs the server can do this: nobody else can read the file that says how."""
+    servers = running_servers(files_of(settings))
+    wanted = [one for one in servers if port is None or one.url.endswith(f":{port}")]
+    server, path = asyncio.run(_ask(wanted, port))
+    print(server.key if key else f"{server.url}{path}")
+    if others := [one.url for one in wanted if one != server]:
+        print(f"This is the newest server; --port asks another: {', '.join(others)}", file=sys.stderr)
+
+
+async def _ask(servers: list[RunningServer], port: int | None) -> tuple[RunningServer, str]:
+    for server in servers:
+        headers = {"authorization": f"Bearer {server.key}"}
+        try:
+            async with (
+                aiohttp.ClientSession(server.url, headers=headers, timeout=_PATIENCE) as session,
+                session.post("/api/links", json={}) as response,
+            ):
+                if response.status == 201:
+                    return server, str((await response.json())["path"])
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            continue  # it was killed, and its file is still there
+    where = "" if port is None else f" at port {port}"
+    raise BadRequest(f"no server runs on this store{where}: dragoman serve starts one")

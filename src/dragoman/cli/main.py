@@ -86,7 +86,7 @@ def run() -> None:
     """The entry point. An expected error becomes one line on standard error and an exit status."""
     import sqlite3
 
-    from dragoman.cli.terminal.errors import describe_error, exit_status
+    from dragoman.cli.terminal.text import describe_error, exit_status
 
     try:
         command_with(sys.argv[1] if len(sys.argv) > 1 else "")()

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from dragoman.cli.terminal.transcript import print_messages
+from dragoman.cli.terminal.screen import print_messages
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Citation, ProviderItem, Text

@@ -8,16 +8,36 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from dragoman.cli.acp.diffs import whole_contents
 from dragoman.cli.acp.jsonrpc import RpcError
-from dragoman.cli.acp.permissions import permission_request
-from dragoman.cli.acp.updates import TurnUpdates
+from dragoman.cli.acp.updates import TurnUpdates, whole_contents
 from dragoman.cli.terminal.follow import prompt_until_settled
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
+from dragoman.messages.causes import approval_text
 from dragoman.messages.questions import Answer, Question, reject, reply
 from dragoman.runtime import Runtime
 from dragoman.tools.answer_choices import choices_for
 from dragoman.visible_text import visible
+
+
+def permission_request(
+    session: str, question: Question, tool_call: dict[str, Any], contents: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The parameters of `session/request_permission`. `contents` are the diffs of what it would write, in the
+    editor's own form, where they can stand for the text of the question's diff."""
+    words = approval_text(replace(question, diff="") if contents else question)
+    return {
+        "sessionId": session,
+        "toolCall": {
+            **tool_call,
+            "status": "pending",
+            "content": [{"type": "content", "content": {"type": "text", "text": words}}, *contents],
+        },
+        "options": [
+            {"optionId": id, "name": choice.name, "kind": choice.kind}
+            for id, choice in choices_for(question).items()
+        ],
+    }
+
 
 _BY = "editor"
 _OWN_WORDS = "words"

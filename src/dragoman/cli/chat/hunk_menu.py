@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from dragoman.cli.terminal.diffs import render_diff
+from dragoman.cli.terminal.cards import render_diff
 from dragoman.cli.terminal.keyboard import Keyboard
 from dragoman.workspace.hunks import HunkChoices, shown_hunks
 

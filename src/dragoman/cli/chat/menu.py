@@ -8,11 +8,10 @@ from rich.console import Console
 from rich.text import Text
 
 from dragoman.cli.chat.hunk_menu import pick_hunks
-from dragoman.cli.terminal.arguments import edit_arguments
 from dragoman.cli.terminal.cards import hidden_lines, question_card
 from dragoman.cli.terminal.choices import NotAChoice, menu_lines, parse_choice
 from dragoman.cli.terminal.follow import prompt_until_settled
-from dragoman.cli.terminal.form import Declined, fill_form, unless_declined
+from dragoman.cli.terminal.forms import Declined, edit_arguments, fill_form, unless_declined
 from dragoman.cli.terminal.keyboard import Interrupted, Keyboard
 from dragoman.cli.terminal.text import one_line, plain
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded

@@ -1,40 +1,219 @@
-"""One person's chat: which conversation they are in, the messages they send, and the turns that answer."""
+"""One person's chat: the conversation they are in, the turns that answer, and what they say meanwhile."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+import shutil
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
+from rich.cells import chop_cells
 from rich.console import Console
 from rich.text import Text
 
-from dragoman.cli.attachments import attach_mentioned
-from dragoman.cli.chat.interjections import Interjections
+from dragoman.cli.attachments import attach_mentioned, save_made
 from dragoman.cli.chat.menu import QuestionMenu
-from dragoman.cli.chat.status import Status, read_status
 from dragoman.cli.interrupted import next_queued, resume_turn
-from dragoman.cli.made_files import save_made
 from dragoman.cli.model_choice import ChosenModel
 from dragoman.cli.terminal.cards import describe_file
 from dragoman.cli.terminal.follow import on_interrupt
-from dragoman.cli.terminal.keyboard import Interrupted, Keyboard
-from dragoman.cli.terminal.pictures import show_picture
-from dragoman.cli.terminal.screen import DownloadProgress, Screen, said_line
-from dragoman.cli.terminal.text import plain
-from dragoman.cli.terminal.transcript import print_messages
+from dragoman.cli.terminal.images import show_picture
+from dragoman.cli.terminal.keyboard import Interrupted, Keyboard, TypedLine
+from dragoman.cli.terminal.screen import DownloadProgress, Screen, print_messages, said_line
+from dragoman.cli.terminal.text import near_home, one_line, plain
 from dragoman.config.project_prompt import Template
-from dragoman.errors import BadRequest, NotFound
+from dragoman.errors import BadRequest, DragomanError, NotFound, TurnEnded
 from dragoman.messages import events as e
 from dragoman.messages.call_events import question_in
+from dragoman.messages.message import Message
 from dragoman.messages.parts import File
+from dragoman.messages.usage import Usage
 from dragoman.runtime import Runtime
-from dragoman.store.store import TurnRow
+from dragoman.store.store import Store, TurnRow
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.settings import checked, unchecked
 from dragoman.workspace.workspaces import Workspace
+
+
+@dataclass(slots=True)
+class Status:
+    """What the line is made of. `used` is what the last request and its reply had in tokens."""
+
+    model: str
+    mode: str
+    folder: str
+    used: int = 0
+    context: int | None = None
+    cost: float | None = None
+
+    def line(self, width: int) -> str:
+        """As much of it as fits, the most telling first."""
+        parts = [one_line(self.model, 60), f"mode {self.mode}"]
+        if self.used:
+            parts.append(self._fullness())
+        if self.cost:
+            parts.append(f"${self.cost:.4f}" if self.cost < 1 else f"${self.cost:.2f}")
+        parts.append(one_line(self.folder, 80))
+        while len(parts) > 1 and len(" · ".join(parts)) > width:
+            parts.pop()
+        return " · ".join(parts)[:width]
+
+    def _fullness(self) -> str:
+        if not self.context:
+            return f"{self.used:,} tokens"
+        return f"context {100 * self.used / self.context:.0f} % of {_short(self.context)}"
+
+    def add(self, usage: Usage) -> None:
+        """A step of the turn is over."""
+        self.used = usage.input + usage.output or self.used
+        if usage.cost is not None:
+            self.cost = (self.cost or 0.0) + usage.cost
+
+
+def read_status(
+    runtime: Runtime,
+    settings: dict[str, JsonValue],
+    *,
+    chosen: str,
+    folder: Path | None = None,
+    messages: Sequence[Message] = (),
+    spent: Usage | None = None,
+) -> Status:
+    agent = runtime.services.agents.get(str(settings.get("agent")))
+    model = str(settings.get("model") or (agent.model if agent is not None else None) or chosen)
+    mode = str(settings.get("mode") or (agent.mode if agent is not None else None) or runtime.services.mode)
+    last = next((one.usage for one in reversed(messages) if one.usage is not None), None)
+    return Status(
+        model,
+        mode,
+        near_home(folder or Path.cwd()),
+        used=last.input + last.output if last is not None else 0,
+        context=_context_of(runtime, model),
+        cost=spent.cost if spent is not None else None,
+    )
+
+
+def _context_of(runtime: Runtime, model: str) -> int | None:
+    try:
+        return runtime.services.model(model).context
+    except DragomanError:
+        return None  # a model that is not there any more: whoever sends to it is told
+
+
+def _short(tokens: int) -> str:
+    return f"{tokens // 1000}k" if tokens >= 1000 else str(tokens)
+
+
+_WIDTH = 100  # characters of a line that is shown
+_HINT = "Enter: before the next step · Tab: after this turn · Esc: clear"
+
+
+class Interjections:
+    """Beside one turn. Nothing that was typed gets lost: what the turn did not take stands in the prompt."""
+
+    def __init__(
+        self,
+        chat: ConversationHandle,
+        turn: TurnHandle,
+        store: Store,
+        notify: Callable[[str, str], None],
+        draft: str = "",
+    ) -> None:
+        self._chat = chat
+        self._turn = turn
+        self._store = store
+        self._notify = notify
+        self._steering: list[str] = []  # not taken yet
+        self._queued: dict[str, str] = {}  # of here, by turn
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.line = TypedLine(enter=self._enter, tab=self._tab, stop=lambda: self._start(self.stop()))
+        self.line.text = draft
+
+    def lines(self) -> list[Text]:
+        """What stands below the turn."""
+        found = [_line(f"↳ before the next step: {text}") for text in list(self._steering)]
+        found += [_line(f"↳ after this turn: {text}") for text in list(self._queued.values())]
+        if self.line.text:
+            found += [_line(f"» {_end_of(self.line.text)}", "bold cyan"), _line(f"  {_HINT}")]
+        return found
+
+    def hear(self, event: e.Event) -> None:
+        """A message that steers is there when the turn has taken it."""
+        if isinstance(event, e.MessageAdded) and event.message.role == "user":
+            text = event.message.text.strip()
+            if text in self._steering:
+                self._steering.remove(text)
+
+    async def stop(self) -> None:
+        """The person wants all of it to end: what waits comes back to them, and does not begin."""
+        for queued in list(self._queued):
+            if await self._store.unqueue(queued):
+                self._keep(self._queued.pop(queued))
+        await self._turn.cancel("interrupted at the keyboard")
+
+    async def close(self) -> str:
+        """The turn is over. What was typed and not sent, or sent and not taken."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for text in self._steering:
+            self._keep(text)
+        return self.line.text
+
+    def _enter(self, text: str) -> None:
+        self._say(text, self._steer)
+
+    def _tab(self, text: str) -> None:
+        self._say(text, self._queue)
+
+    def _say(self, text: str, how: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        if text.startswith("/"):
+            self.line.text = text
+            self._notify("commands work when the turn is over; Ctrl-C stops it", "dim")
+        else:
+            self._start(how(text))
+
+    async def _steer(self, text: str) -> None:
+        self._steering.append(text)
+        try:
+            await self._turn.steer(await attach_mentioned(self._store, text, [], self._notify))
+        except TurnEnded:
+            self._steering.remove(text)
+            await self._queue(text)
+        except DragomanError as error:
+            self._steering.remove(text)
+            self._keep(text)
+            self._notify(str(error), "red")
+
+    async def _queue(self, text: str) -> None:
+        try:
+            parts = await attach_mentioned(self._store, text, [], self._notify)
+            self._queued[(await self._chat.send(parts, queue=True)).id] = text
+        except DragomanError as error:
+            self._keep(text)
+            self._notify(str(error), "red")
+
+    def _keep(self, text: str) -> None:
+        self.line.text = f"{self.line.text}\n{text}".strip()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _end_of(typed: str) -> str:
+    """As much as the terminal has room for: where one types."""
+    room = max(10, min(2 * _WIDTH, shutil.get_terminal_size().columns) - 4)
+    return chop_cells(typed[::-1], room)[0][::-1]
+
+
+def _line(text: str, style: str = "dim") -> Text:
+    return Text(one_line(text, 2 * _WIDTH) if text.strip() else "", style, no_wrap=True, overflow="ellipsis")
+
 
 SHOWN = 6  # messages of a conversation that is opened
 

@@ -13,17 +13,15 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from dragoman.cli.chat.completion import ChatCompleter
 from dragoman.cli.chat.session import Session
-from dragoman.cli.chat.slash_commands import COMMANDS, Quit, run_command
+from dragoman.cli.chat.slash_commands import COMMANDS, ChatCompleter, Quit, run_command
 from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import find_conversation
 from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead
-from dragoman.cli.terminal.errors import describe_error
 from dragoman.cli.terminal.follow import ENDING, Interrupts
 from dragoman.cli.terminal.keyboard import InputClosed, Interrupted, Keyboard, mute_typing
 from dragoman.cli.terminal.screen import DownloadProgress
-from dragoman.cli.terminal.text import one_line, plain
+from dragoman.cli.terminal.text import describe_error, one_line, plain
 from dragoman.config.build import Built, build_runtime
 from dragoman.config.project_prompt import Template, templates
 from dragoman.config.settings import Settings, data_folder

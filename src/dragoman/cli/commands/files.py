@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from rich.console import Console
 
 from dragoman.cli.lookup import LAST, find_conversation, find_turn, open_store
-from dragoman.cli.terminal.diffs import render_diff
+from dragoman.cli.terminal.cards import render_diff
 from dragoman.cli.terminal.text import count, one_line, plain, print_json
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, NotFound, RevertConflict

@@ -12,7 +12,7 @@ from contextlib import redirect_stdout
 from mimetypes import guess_type
 from typing import Any, cast
 
-from dragoman.cli.attachments import attach_file
+from dragoman.cli.attachments import attach_file, made_in, save_as
 from dragoman.cli.commands.run_flags import (
     RunFlags,
     choose_run_model,
@@ -25,15 +25,13 @@ from dragoman.cli.commands.run_flags import (
 )
 from dragoman.cli.interrupted import close_interrupted, next_queued, resume_turn
 from dragoman.cli.lookup import find_conversation
-from dragoman.cli.made_files import made_in, save_as
 from dragoman.cli.model_choice import ChosenModel
 from dragoman.cli.terminal.cards import describe_file
-from dragoman.cli.terminal.errors import describe_error, exit_status
 from dragoman.cli.terminal.follow import ENDING, Interrupts
+from dragoman.cli.terminal.images import show_picture
 from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, ValueOutput, end_without_turn
-from dragoman.cli.terminal.pictures import show_picture
 from dragoman.cli.terminal.prompts import LinePrompts
-from dragoman.cli.terminal.text import plain, write_file
+from dragoman.cli.terminal.text import describe_error, exit_status, plain, write_file
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError, DragomanError, TurnBusy

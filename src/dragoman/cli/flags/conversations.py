@@ -147,7 +147,7 @@ def delete(
     config: Config = None,
 ) -> None:
     """Delete conversations, with all branches and what their calls opened. There is no way back."""
-    from dragoman.cli.commands.deletion import delete_conversations, delete_old
+    from dragoman.cli.commands.conversations import delete_conversations, delete_old
 
     if bool(conversations) == (older_than is not None):
         raise typer.BadParameter("name conversations, or say --older-than")

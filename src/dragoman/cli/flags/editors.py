@@ -33,8 +33,8 @@ def acp(
 ) -> None:
     """An agent for editors such as Zed, JetBrains and Neovim: the Agent Client Protocol on standard input
     and output. The editor starts it, names the folder, and asks you what is to be asked."""
+    from dragoman.cli.acp.agent import acp
     from dragoman.cli.acp.folders import AcpFlags
-    from dragoman.cli.commands.acp import acp
 
     start_logs(log, log_level)
     acp(

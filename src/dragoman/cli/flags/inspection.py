@@ -133,7 +133,7 @@ def decode(
 
     An error inside the stream is part of what is printed, and not one of this program.
     """
-    from dragoman.cli.commands.decode import decode
+    from dragoman.cli.commands.debug import decode
 
     decode(wire)
 
@@ -154,7 +154,7 @@ def parse(
 
     With --jsonl the exit status is 1 if a line was no JSON string; its object says so.
     """
-    from dragoman.cli.commands.parse import parse
+    from dragoman.cli.commands.debug import parse
 
     if not parse(dialect, tools, jsonl=jsonl):
         raise typer.Exit(1)

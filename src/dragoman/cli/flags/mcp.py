@@ -70,7 +70,7 @@ def add(
     config: WrittenFile = None,
 ) -> None:
     """Write a server into dragoman.toml. Nothing is started; `dragoman mcp test NAME` tries it out."""
-    from dragoman.cli.commands.mcp_tables import add_server, table_of
+    from dragoman.cli.commands.mcp import add_server, table_of
 
     table = table_of(
         command or [], url=url, sse=sse, oauth=oauth, env=env or [], headers=header or [], cwd=cwd
@@ -106,7 +106,7 @@ def probe(name: Name, config: ReadFile = None, trust: Trust = False, json: AsJso
 @app.command(epilog="Example: `dragoman mcp remove notes`")
 def remove(name: Name, config: RemovedFile = None) -> None:
     """Take a server out of the file that it stands in, the folder's or your own, and forget its login."""
-    from dragoman.cli.commands.mcp_tables import remove_server
+    from dragoman.cli.commands.mcp import remove_server
 
     print(remove_server(name, config))
 

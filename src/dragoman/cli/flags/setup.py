@@ -36,11 +36,10 @@ def models(
     json: AsJson = False,
 ) -> None:
     """The models there are: their context, what they can be shown, prices, keys, and what runs here."""
-    from dragoman.cli.commands.check_models import check_models
-    from dragoman.cli.commands.models import list_models
+    from dragoman.cli.commands.models import check_models, list_models
 
     if learned or forget:
-        from dragoman.cli.commands.lessons import forget_lessons, show_lessons
+        from dragoman.cli.commands.models import forget_lessons, show_lessons
 
         (forget_lessons if forget else show_lessons)(providers or [], as_json=json)
         return

@@ -244,7 +244,7 @@ def worker(
     The store is a PostgreSQL database that all of them use. Ctrl-C and SIGTERM stop it; what runs is handed
     to the other workers.
     """
-    from dragoman.cli.commands.worker import work
+    from dragoman.cli.commands.serve import work
 
     settings = {"model": model, "workers.per_node": turns, "workspace": absolute(workspace)}
     work(load_settings(config, store, settings, trust=trust, asks=True))
@@ -260,7 +260,7 @@ def link(
     config: Config = None,
 ) -> None:
     """Another link to the server that runs here: for one browser, within ten minutes."""
-    from dragoman.cli.commands.link import print_link
+    from dragoman.cli.listening import print_link
 
     print_link(load_settings(config, store), key=key, port=port)
 
