@@ -10,6 +10,8 @@ from pathlib import Path
 
 import aiohttp
 
+from dragoman.cli.flags.chat import LinkFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings, data_folder
 from dragoman.errors import BadRequest, ConfigError
@@ -50,12 +52,12 @@ def listen_on(host: str, port: int | None, usual: int) -> socket.socket:
 _PATIENCE = aiohttp.ClientTimeout(total=10)
 
 
-def print_link(settings: Settings, *, key: bool, port: int | None = None) -> None:
+def print_link(flags: LinkFlags) -> None:
     """Only the user who runs the server can do this: nobody else can read the file that says how."""
-    servers = running_servers(files_of(settings))
+    servers, port = running_servers(files_of(settings_for(flags))), flags.port
     wanted = [one for one in servers if port is None or one.url.endswith(f":{port}")]
     server, path = asyncio.run(_ask(wanted, port))
-    print(server.key if key else f"{server.url}{path}")
+    print(server.key if flags.key else f"{server.url}{path}")
     if others := [one.url for one in wanted if one != server]:
         print(f"This is the newest server; --port asks another: {', '.join(others)}", file=sys.stderr)
 

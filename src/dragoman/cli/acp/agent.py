@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from dragoman.cli.acp.editor import Editor
-from dragoman.cli.acp.folders import AcpFlags, EditorFolders, OpenWorkspace, whole_path
+from dragoman.cli.acp.folders import EditorFolders, OpenWorkspace, whole_path
 from dragoman.cli.acp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -28,6 +28,7 @@ from dragoman.cli.acp.jsonrpc import (
     open_writer,
 )
 from dragoman.cli.acp.sessions import EditorSession
+from dragoman.cli.flags.chat import AcpFlags
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.runtime import Runtime

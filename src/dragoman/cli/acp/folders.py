@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, JsonValue
 
 from dragoman.cli.acp.editor import Editor
+from dragoman.cli.flags.chat import AcpFlags
 from dragoman.cli.folder_trust import load_settings
 from dragoman.cli.model_choice import ChosenModel, choose_model
 from dragoman.config.build import DEFAULT_TOOLS, build_runtime, servers_of
@@ -170,20 +171,6 @@ _log = logging.getLogger("dragoman.acp")
 _MOST_MODELS = 60  # to choose from
 
 
-@dataclass(slots=True, frozen=True, kw_only=True)
-class AcpFlags:
-    """The flags of `dragoman acp`. What they leave out, the settings of each folder say."""
-
-    model: str | None = None
-    mode: str | None = None
-    system: str | None = None
-    allow: Sequence[str] = ()
-    deny: Sequence[str] = ()
-    store: str | None = None
-    config: Path | None = None
-    trust: bool = False
-
-
 @dataclass(slots=True, frozen=True)
 class OpenWorkspace:
     """A folder that is worked in: its runtime, its models, its commands, and servers yet to be allowed."""
@@ -246,8 +233,8 @@ class EditorFolders:
             model=chosen.models,
             tools=[*groups, *held],
             without={*without, *(group.name for group in groups)},
-            allow=flags.allow,
-            deny=flags.deny,
+            allow=flags.allow or (),
+            deny=flags.deny or (),
             adopts=False,  # what other programs left behind goes on when it is opened, and not before
         )
         for warning in built.warnings:

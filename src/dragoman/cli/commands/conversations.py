@@ -14,8 +14,20 @@ import typer
 from pydantic import JsonValue
 from rich.text import Text
 
+from dragoman.cli.flags.conversations import (
+    DeleteFlags,
+    ExportFlags,
+    ExportFormat,
+    ImportFlags,
+    LabelFlags,
+    ListFlags,
+    SearchFlags,
+    ShowFlags,
+)
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import each_conversation, find_conversation, open_store
+from dragoman.cli.terminal.screen import print_messages
 from dragoman.cli.terminal.tables import open_console, print_table
 from dragoman.cli.terminal.text import count, one_line, parse_json, plain, print_json, write_file
 from dragoman.config.build import store_of
@@ -26,12 +38,12 @@ from dragoman.errors import BadRequest, ConfigError
 from dragoman.store.store import Busy, Found, Store
 
 
-def list_conversations(
-    settings: Settings, *, limit: int, archived: bool = False, tag: str | None = None, as_json: bool
-) -> None:
-    there = _has_store(settings)
-    listed = asyncio.run(_read_recent(settings, limit, archived, tag)) if there else []
-    if as_json:
+def list_conversations(flags: ListFlags) -> None:
+    settings = settings_for(flags)
+    listed = []
+    if _has_store(settings):
+        listed = asyncio.run(_read_recent(settings, flags.limit, flags.archived, flags.tag))
+    if flags.json:
         print_json([_report(*one) for one in listed], indent=2)
         return
     rows = [
@@ -44,7 +56,7 @@ def list_conversations(
         for one, busy, broken_off in listed
     ]
     print_table(("conversation", "last used", "title", "state"), rows, widest=2, spare=(1,))
-    if not listed and (archived or tag):
+    if not listed and (flags.archived or flags.tag):
         print("There are none of these.", file=sys.stderr)
     elif not listed:
         print("There are no conversations yet: `dragoman chat` begins one.", file=sys.stderr)
@@ -55,23 +67,17 @@ def _describe_title(conversation: Conversation) -> str:
     return " ".join([one_line(conversation.title or "untitled", 80), *marks])
 
 
-def label_conversation(
-    name: str,
-    settings: Settings,
-    *,
-    pin: bool | None,
-    archive: bool | None,
-    tag: Sequence[str],
-    untag: Sequence[str],
-) -> None:
+def label(flags: LabelFlags) -> None:
+    untag = flags.untag or []
+
     async def change() -> None:
-        async with open_store(settings) as runtime:
-            info = await find_conversation(runtime.store, name)
+        async with open_store(settings_for(flags)) as runtime:
+            info = await find_conversation(runtime.store, flags.conversation)
             if missing := [word for word in untag if word not in info.tags]:
                 raise BadRequest(f"{info.id} has no tag {missing[0]!r}: it has {list(info.tags) or 'none'}")
-            tags = [*(one for one in info.tags if one not in untag), *tag]
+            tags = [*(one for one in info.tags if one not in untag), *(flags.tag or [])]
             handle = await runtime.conversation(info.id)
-            await handle.label(pinned=pin, archived=archive, tags=tags)
+            await handle.label(pinned=flags.pin, archived=flags.archive, tags=tags)
             info = await handle.info()
             print(f"{info.id}  {_describe_title(info)}{' (in the archive)' if info.archived else ''}")
 
@@ -93,7 +99,7 @@ def _describe_state(busy: Busy, interrupted: bool) -> str:
 
 
 async def _read_recent(
-    settings: Settings, limit: int, archived: bool = False, tag: str | None = None
+    settings: Settings, limit: int, archived: bool, tag: str | None
 ) -> list[tuple[Conversation, Busy, bool]]:
     """Each with what goes on in it, and whether that broke off."""
     found: list[Conversation] = []
@@ -106,16 +112,6 @@ async def _read_recent(
         busy = await runtime.store.busy([one.id for one in found])
         interrupted = await interrupted_conversations(runtime.store)
     return [(one, busy.get(one.id, Busy()), one.id in interrupted) for one in found]
-
-
-def recent_titles(settings: Settings) -> list[tuple[str, str]]:
-    """For completion: the ids used last, with their titles."""
-    if not store_of(settings).is_there:
-        return []
-    return [
-        (one.id, one_line(one.title or "untitled", 60))
-        for one, _, _ in asyncio.run(_read_recent(settings, 50))
-    ]
 
 
 def _report(conversation: Conversation, busy: Busy, interrupted: bool) -> JsonValue:
@@ -136,34 +132,33 @@ def _report(conversation: Conversation, busy: Busy, interrupted: bool) -> JsonVa
     }
 
 
-def show_conversation(name: str, settings: Settings, *, thoughts: bool, as_json: bool) -> None:
+def show(flags: ShowFlags) -> None:
     async def read() -> None:
-        from dragoman.cli.terminal.screen import print_messages
-
-        async with open_store(settings) as runtime:
-            info = await find_conversation(runtime.store, name)
-            if as_json:
+        async with open_store(settings_for(flags)) as runtime:
+            info = await find_conversation(runtime.store, flags.conversation)
+            if flags.json:
                 print_json(await runtime.export(info.id), indent=2)
                 return
             handle = await runtime.conversation(info.id)
             console = open_console(soft_wrap=True)
             console.print(Text(f"{plain(info.title or 'untitled')} · {info.id}", "bold"))
-            print_messages(console, await handle.messages(), thoughts=thoughts)
+            print_messages(console, await handle.messages(), thoughts=flags.thoughts)
             for question in await handle.questions():
                 console.print(Text(f"asks {question.id}: {plain(question.text)}", "yellow"))
 
     asyncio.run(read())
 
 
-def search_messages(words: str, settings: Settings, *, limit: int, as_json: bool) -> bool:
-    """Returns whether something was found."""
+def search(flags: SearchFlags) -> int:
+    """1 if nothing was found."""
+    words = " ".join(flags.words)
 
     async def find() -> list[Found]:
-        async with open_store(settings) as runtime:
-            return await runtime.search(words, limit=limit)
+        async with open_store(settings_for(flags)) as runtime:
+            return await runtime.search(words, limit=flags.limit)
 
     found = asyncio.run(find())
-    if as_json:
+    if flags.json:
         print_json(
             [
                 {"conversation": f.conversation, "message": f.message, "title": f.title, "snippet": f.snippet}
@@ -178,31 +173,34 @@ def search_messages(words: str, settings: Settings, *, limit: int, as_json: bool
         print_table(("conversation", "title", "where it stands"), rows)
         if not found:
             print(f"nothing was said with {words!r} in it", file=sys.stderr)
-    return bool(found)
+    return 0 if found else 1
 
 
-def export_conversation(name: str, settings: Settings, *, format: str, output: Path | None) -> None:
+def export(flags: ExportFlags) -> None:
     """As `raw`, every row as it is stored, which is all that can be had of a damaged one."""
 
     async def read() -> JsonValue:
-        async with open_store(settings) as runtime:
-            id = (await find_conversation(runtime.store, name)).id
-            if format == "markdown":
+        async with open_store(settings_for(flags)) as runtime:
+            id = (await find_conversation(runtime.store, flags.conversation)).id
+            if flags.format is ExportFormat.MARKDOWN:
                 return await runtime.export_markdown(id)
-            return await (runtime.store.export_raw(id) if format == "raw" else runtime.export(id))
+            return await (
+                runtime.store.export_raw(id) if flags.format is ExportFormat.RAW else runtime.export(id)
+            )
 
     found = asyncio.run(read())
-    if output is not None:
+    if flags.output is not None:
         text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=1) + "\n"
-        write_file(output, text)
+        write_file(flags.output, text)
     elif isinstance(found, str):  # a file gets it to the letter
         sys.stdout.write(plain(found) if sys.stdout.isatty() else found)
     else:
         print_json(found, indent=1)
 
 
-def import_conversation(file: str, settings: Settings) -> None:
+def import_file(flags: ImportFlags) -> None:
     """Prints the id of the new conversation."""
+    file = flags.file
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
         data = parse_json(text.removeprefix("\ufeff"))  # which some editors put before all else
@@ -214,16 +212,26 @@ def import_conversation(file: str, settings: Settings) -> None:
         raise BadRequest(f"{file} is no export of a conversation: an object was expected")
 
     async def store() -> str:
-        async with open_store(settings, create=True) as runtime:
+        async with open_store(settings_for(flags), create=True) as runtime:
             return (await runtime.import_conversation(data)).id
 
     print(asyncio.run(store()))
 
 
-def delete_conversations(names: Sequence[str], settings: Settings, *, dry_run: bool, confirmed: bool) -> None:
+def delete(flags: DeleteFlags) -> None:
+    if bool(flags.conversations) == (flags.older_than is not None):
+        raise typer.BadParameter("name conversations, or say --older-than")
+    if flags.older_than is not None:
+        _delete_old(flags, flags.older_than)
+    else:
+        _delete_named(flags, flags.conversations or [])
+
+
+def _delete_named(flags: DeleteFlags, names: Sequence[str]) -> None:
     """All of them, or none where one is not there. A person at a terminal has to confirm it first."""
+    settings, dry_run = settings_for(flags), flags.dry_run
     found = asyncio.run(_find_idle(names, settings))
-    if not dry_run and not confirmed and sys.stdin.isatty():
+    if not dry_run and not flags.yes and sys.stdin.isatty():
         for one in found:
             print(f"  {_line(one)}, used last on {_day(one.updated)}", file=sys.stderr)
         what = "it" if len(found) == 1 else f"these {len(found)} conversations"
@@ -263,8 +271,9 @@ async def _runs(store: Store, conversation: str) -> bool:
     return any([not await store.is_abandoned(turn) for turn in live])
 
 
-def delete_old(older_than: str, settings: Settings, *, dry_run: bool, confirmed: bool) -> None:
+def _delete_old(flags: DeleteFlags, older_than: str) -> None:
     """Those in which nothing happened for so long, and nothing waits. What is touched meanwhile stays."""
+    settings = settings_for(flags)
     try:
         before = time.time() - parse_duration(older_than)
     except ValueError as error:
@@ -273,11 +282,11 @@ def delete_old(older_than: str, settings: Settings, *, dry_run: bool, confirmed:
     if not found:
         print(f"nothing is older than {older_than}", file=sys.stderr)
         return
-    if dry_run:
+    if flags.dry_run:
         for conversation in found:
             print(f"would delete {_line(conversation)}, untouched since {_day(conversation.updated)}")
         return
-    if not confirmed and sys.stdin.isatty():
+    if not flags.yes and sys.stdin.isatty():
         many = f"{count(len(found), 'conversation')}, untouched since {_day(found[-1].updated)} or longer"
         typer.confirm(f"Delete {many}? There is no way back", abort=True)
     gone = set(asyncio.run(_delete_untouched(settings, before)))

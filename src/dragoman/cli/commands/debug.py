@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from dragoman.cli.flags.inspection import DecodeFlags, ParseFlags
 from dragoman.cli.terminal.text import parse_json, print_json
 from dragoman.dialects.dialect import dialect, parse_report
 from dragoman.errors import ConfigError, ProviderError
@@ -21,8 +22,8 @@ from dragoman.wire.transport_errors import garbled, is_no_stream, no_event, no_s
 from dragoman.wire.wire import Decoder, Wire
 
 
-def decode(name: str) -> None:
-    protocol = wire(name)  # before anything is read: a wrong name is an error at once
+def decode(flags: DecodeFlags) -> None:
+    protocol = wire(flags.wire)  # before anything is read: a wrong name is an error at once
     print_json(report(protocol, sys.stdin.buffer.read()), indent=2)
 
 
@@ -104,25 +105,26 @@ def _report_error(error: ProviderError) -> dict[str, JsonValue]:
     }
 
 
-def parse(name: str, tools: Path | None, *, jsonl: bool) -> bool:
-    """Print one report, or one for each line. False if a line was no JSON string."""
+def parse(flags: ParseFlags) -> int:
+    """Print one report, or one for each line. 1 if a line was no JSON string."""
+    name = flags.dialect
     dialect(name)  # before anything is read: a wrong name is an error at once
-    specs = _read_tools(tools) if tools is not None else None
-    if not jsonl:
+    specs = _read_tools(flags.tools) if flags.tools is not None else None
+    if not flags.jsonl:
         print_json(parse_report(name, sys.stdin.buffer.read().decode(errors="replace"), specs), indent=2)
-        return True
-    all_strings = True
+        return 0
+    status = 0
     for number, line in enumerate(sys.stdin.buffer, 1):
         if not line.strip():
             continue
         reply = _parse_string(line)
         if reply is None:
-            all_strings = False
+            status = 1
             error = f"line {number} is no JSON string"
             print_json({"calls": [], "text": "", "errors": [error]})
         else:
             print_json(parse_report(name, reply, specs))
-    return all_strings
+    return status
 
 
 def _parse_string(line: bytes) -> str | None:

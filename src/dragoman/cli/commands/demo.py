@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from dragoman.cli.flags.chat import DemoFlags
 from dragoman.cli.terminal.text import format_json
 from dragoman.messages import events as e
 from dragoman.messages.questions import allow_once, reject
@@ -29,7 +30,7 @@ def _script() -> list[Line]:
     ]
 
 
-def play_demo() -> None:
+def play_demo(_: DemoFlags) -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(_play(Path(folder)))
 

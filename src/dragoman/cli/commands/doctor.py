@@ -15,7 +15,8 @@ from typing import Literal
 from pydantic import JsonValue
 from rich.text import Text
 
-from dragoman.cli.folder_trust import describe, load_settings
+from dragoman.cli.flags.setup import DoctorFlags
+from dragoman.cli.folder_trust import describe, settings_for
 from dragoman.cli.lookup import open_store
 from dragoman.cli.model_choice import ChosenModel, choose_model
 from dragoman.cli.terminal.tables import open_console
@@ -172,22 +173,22 @@ EXTRAS = {
 SIGNS = {"fine": ("✓", "green"), "optional": ("–", "dim"), "missing": ("✗", "red")}
 
 
-def examine(config: Path | None, *, trust: bool, mend: bool, as_json: bool) -> bool:
-    """Returns whether everything that has to be there is."""
-    found = list(_find(config, trust=trust, mend=mend))
-    if as_json:
+def examine(flags: DoctorFlags) -> int:
+    """1 unless everything that has to be there is."""
+    found = list(_find(flags))
+    if flags.json:
         findings: list[JsonValue] = [one.report for one in found]
         print_json({"findings": findings}, indent=2)
     else:
         _show(found)
-    return all(one.state != "missing" for one in found)
+    return int(any(one.state == "missing" for one in found))
 
 
-def _find(config: Path | None, *, trust: bool, mend: bool) -> Iterator[Finding]:
+def _find(flags: DoctorFlags) -> Iterator[Finding]:
     yield _check_python()
     remedy = "correct that, then: dragoman config check"
     try:
-        settings = load_settings(config, trust=trust, asks=True)
+        settings = settings_for(flags)
     except (DragomanError, OSError) as error:
         yield Finding("settings", "missing", describe_error(error), remedy)
         return
@@ -202,7 +203,7 @@ def _find(config: Path | None, *, trust: bool, mend: bool) -> Iterator[Finding]:
     store = asyncio.run(_check_store(settings))
     yield store
     if store.state == "fine":
-        yield from _check_contents(store_of(settings), mend=mend)
+        yield from _check_contents(store_of(settings), mend=flags.mend)
         yield asyncio.run(_check_blobs(settings))
     yield from asyncio.run(check_models(settings))
     yield from asyncio.run(check_servers(settings))

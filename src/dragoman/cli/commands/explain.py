@@ -14,7 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dragoman.cli.lookup import LAST, find_turn
+from dragoman.cli.flags.inspection import ExplainFlags
+from dragoman.cli.folder_trust import settings_for
+from dragoman.cli.lookup import find_turn
 from dragoman.cli.model_choice import choose_model
 from dragoman.cli.terminal.tables import as_markup, open_console
 from dragoman.cli.terminal.text import one_line, plain, print_json
@@ -36,33 +38,34 @@ from dragoman.turn.trace import Because, CallTrace, RequestTrace, Totals, TurnTr
 _A_MOMENT = 1e9  # seconds since 1970: no duration, number of tokens or price is as large, and a fraction too
 
 
-def explain(turn: str | None, address: StoreAddress, *, as_json: bool, trace: bool = False) -> None:
-    if not address.is_there:
-        raise ConfigError(f"there is no database {address}: name one with --store or DRAGOMAN_STORE")
-    if trace:
-        _explain_trace(asyncio.run(_read_trace(turn, address)), as_json=as_json)
-        return
-    row, facts, questions = asyncio.run(_read(turn, address))
-    if as_json:
-        print_json(_report(row, facts, questions), indent=2)
-    else:
-        _show(row, facts, questions)
-
-
-def explain_request(turn: str | None, settings: Settings, *, as_json: bool) -> None:
-    """With the tools, agents and models of these settings."""
+def explain(flags: ExplainFlags) -> None:
+    settings = settings_for(flags)
     address = store_of(settings)
     if not address.is_there:
         raise ConfigError(f"there is no database {address}: name one with --store or DRAGOMAN_STORE")
+    if flags.request:
+        _explain_request(flags, settings)
+    elif flags.trace:
+        _explain_trace(asyncio.run(_read_trace(flags.turn, address)), as_json=flags.json)
+    else:
+        found = asyncio.run(_read(flags.turn, address))
+        if flags.json:
+            print_json(_report(*found), indent=2)
+        else:
+            _show(*found)
+
+
+def _explain_request(flags: ExplainFlags, settings: Settings) -> None:
+    """With the tools, agents and models of these settings."""
 
     async def read() -> RequestLayers:
         chosen = await choose_model(settings)
         built = build_runtime(settings, model=chosen.models, adopts=False)
         async with chosen.models, built.runtime as runtime:
-            return await runtime.turn((await find_turn(runtime.store, turn or LAST)).id).request()
+            return await runtime.turn((await find_turn(runtime.store, flags.turn)).id).request()
 
     layers = asyncio.run(read())
-    if as_json:
+    if flags.json:
         print_json(asdict(layers), indent=2)
     else:
         print(plain(layers.text()))
@@ -76,21 +79,21 @@ def _explain_trace(trace: TurnTrace, *, as_json: bool) -> None:
         show_waterfall(trace, now)
 
 
-async def _read_trace(turn: str | None, address: StoreAddress) -> TurnTrace:
+async def _read_trace(turn: str, address: StoreAddress) -> TurnTrace:
     store = store_at(address)
     await store.open()
     try:
-        row = await find_turn(store, turn or LAST)
+        row = await find_turn(store, turn)
         return await load_trace(store, row)
     finally:
         await store.close()
 
 
-async def _read(turn: str | None, address: StoreAddress) -> tuple[TurnRow, list[Fact], list[Question]]:
+async def _read(turn: str, address: StoreAddress) -> tuple[TurnRow, list[Fact], list[Question]]:
     store = store_at(address)
     await store.open()
     try:
-        row = await find_turn(store, turn or LAST)
+        row = await find_turn(store, turn)
         facts = [FACT.load(body) for body in await store.facts(row.id)]
         return row, facts, await store.questions_of(row.id)
     finally:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import webbrowser
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dragoman.cli.folder_trust import load_settings, read_settings, trust_edit
+from dragoman.cli.flags.mcp import (
+    AddServerFlags,
+    ListServersFlags,
+    ReadFlags,
+    RemoveServerFlags,
+    TestServerFlags,
+)
+from dragoman.cli.folder_trust import read_settings, settings_for, trust_edit
 from dragoman.cli.terminal.tables import as_markup
 from dragoman.cli.terminal.text import plain, print_json
 from dragoman.config.build import servers_of
@@ -47,12 +54,13 @@ def find_file(config: Path | None) -> Path:
     return next(found, here / FILE)
 
 
-def load_servers(config: Path | None, *, trust: bool = False) -> dict[str, tuple[McpServer, str]]:
+def load_servers(flags: ReadFlags) -> dict[str, tuple[McpServer, str]]:
     """The servers a turn would have, each with the file that it stands in: of all files that apply here, or
     of the one that is named."""
+    config = flags.config
     if config is not None and config.suffix == ".json":
         return {name: (server, str(config)) for name, server in read_json(config).items()}
-    settings = load_settings(config, trust=trust, asks=True)
+    settings = settings_for(flags)
     json_file = settings.path(settings.values.get("mcp_file", ""))
     files = {name: settings.origins.get(f"mcp.{name}") for name in settings.values.get("mcp", {})}
     return {
@@ -61,45 +69,29 @@ def load_servers(config: Path | None, *, trust: bool = False) -> dict[str, tuple
     }
 
 
-def find_server(name: str, config: Path | None, *, trust: bool = False) -> McpServer:
-    servers = load_servers(config, trust=trust)
-    if name not in servers:
-        raise ConfigError(f"there is no server {name!r}: {_list_names(servers)}")
-    return servers[name][0]
-
-
 def _list_names(servers: Iterable[str]) -> str:
     names = ", ".join(servers)
     return f"there are {names}" if names else "there are none"
 
 
-def table_of(
-    command: Sequence[str],
-    *,
-    url: str | None,
-    sse: bool,
-    oauth: bool,
-    env: Sequence[str],
-    headers: Sequence[str],
-    cwd: str | None,
-) -> dict[str, Any]:
-    """The table that the flags of `dragoman mcp add` describe."""
+def table_of(flags: AddServerFlags) -> dict[str, Any]:
+    command = flags.command or []
     given = {
         "command": command[0] if command else None,
         "args": [*command[1:]],
-        "cwd": cwd,
-        "env": dict(_parse_variable(text) for text in env),
-        "url": url,
-        "transport": "sse" if sse else None,
-        "auth": "oauth" if oauth else None,
-        "headers": dict(_parse_header(text) for text in headers),
+        "cwd": flags.cwd,
+        "env": dict(_parse_variable(text) for text in flags.env or ()),
+        "url": flags.url,
+        "transport": "sse" if flags.sse else None,
+        "auth": "oauth" if flags.oauth else None,
+        "headers": dict(_parse_header(text) for text in flags.header or ()),
     }
     return {key: value for key, value in given.items() if value}
 
 
-def add_server(name: str, table: dict[str, Any], config: Path | None) -> str:
+def add_server(flags: AddServerFlags) -> None:
     """Append the table. ConfigError where it would make no server, or there is one of this name."""
-    file = find_file(config)
+    name, table, file = flags.name, table_of(flags), find_file(flags.config)
     parse_server(table, f"mcp.{name}", name)
     if name in TAKEN:
         raise ConfigError(f"{name} is the name of a group of tools that comes with Dragoman: take another")
@@ -114,11 +106,12 @@ def add_server(name: str, table: dict[str, Any], config: Path | None) -> str:
     if name in parse_text(before, file).get("mcp", {}):
         raise ConfigError(f"{file} has a server {name!r} already: `dragoman mcp remove {name}` takes it out")
     hint = _write(file, with_table(before, "mcp", name, table, file))
-    return f"{name} is written to {file}. Try it out: dragoman mcp test {name}{hint}"
+    print(f"{name} is written to {file}. Try it out: dragoman mcp test {name}{hint}")
 
 
-def remove_server(name: str, config: Path | None) -> str:
+def remove_server(flags: RemoveServerFlags) -> None:
     """Take the table out of the file that it stands in, also where it makes no server."""
+    name, config = flags.name, flags.config
     file, *others = _files_with(name, config)
     before = read_text(file)
     table = parse_text(before, file)["mcp"][name]
@@ -127,7 +120,7 @@ def remove_server(name: str, config: Path | None) -> str:
         left = [server for servers in _tables(config).values() for server in servers.values()]
         forget_server(name, table, [server.get("url") for server in left])
     also = "".join(f"\n{other} has a server {name!r} too: that one is left." for other in others)
-    return f"{name} is taken out of {file}.{also}{hint}"
+    print(f"{name} is taken out of {file}.{also}{hint}")
 
 
 def _files_with(name: str, config: Path | None) -> list[Path]:
@@ -194,11 +187,11 @@ LOGIN = 600.0  # seconds a person has to log in
 COLOURS = {"running": "green", "failed": "red", "login": "yellow", "off": "dim", "starting": "yellow"}
 
 
-def list_servers(config: Path | None, *, trust: bool = False, check: bool, as_json: bool) -> None:
-    loaded = load_servers(config, trust=trust)
+def list_servers(flags: ListServersFlags) -> None:
+    loaded = load_servers(flags)
     servers = {name: server for name, (server, _) in loaded.items()}
-    states = asyncio.run(_check_servers(servers)) if check else {}
-    if as_json:
+    states = asyncio.run(_check_servers(servers)) if flags.check else {}
+    if flags.json:
         listed: list[JsonValue] = [
             _report(name, server, file, states.get(name)) for name, (server, file) in loaded.items()
         ]
@@ -249,17 +242,19 @@ def _report(name: str, server: McpServer, file: str, state: tuple[str, str] | No
     return report if state is None else {**report, "state": state[0], "trouble": state[1] or None}
 
 
-def probe_server(name: str, config: Path | None, *, trust: bool = False, as_json: bool) -> bool:
-    """Connect, and print what it offers, or why it is not there. Returns whether it is there."""
-    server = find_server(name, config, trust=trust)
-    report = asyncio.run(_probe(name, replace(server, enabled=True)))
-    if as_json:
+def test_server(flags: TestServerFlags) -> int:
+    """Connect, and print what it offers, or why it is not there: then the status is 1."""
+    name, servers = flags.name, load_servers(flags)
+    if name not in servers:
+        raise ConfigError(f"there is no server {name!r}: {_list_names(servers)}")
+    report = asyncio.run(_probe(name, replace(servers[name][0], enabled=True)))
+    if flags.json:
         print_json(report, indent=2)
     elif report["state"] == "running":
         _show_offer(report)
     if report["state"] != "running":
         print(f"dragoman: the server {name} is not there: {plain(str(report['trouble']))}", file=sys.stderr)
-    return report["state"] == "running"
+    return 0 if report["state"] == "running" else 1
 
 
 async def _probe(name: str, server: McpServer) -> dict[str, JsonValue]:

@@ -13,10 +13,11 @@ from pydantic import JsonValue
 from rich.markup import escape
 from rich.table import Table
 
+from dragoman.cli.flags.setup import ModelsFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.terminal.tables import as_markup, open_console
 from dragoman.cli.terminal.text import print_json
 from dragoman.config.build import catalog_of
-from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.messages.media import CHAT
 from dragoman.own_folders import data_folder
@@ -45,8 +46,17 @@ class ModelEntry:
     price: Price | None
 
 
-def list_models(settings: Settings, *, names: Sequence[str] = (), as_json: bool) -> None:
-    catalog, keys = catalog_of(settings), Keys()
+def show_models(flags: ModelsFlags) -> None:
+    if flags.learned or flags.forget:
+        (_forget_lessons if flags.forget else _show_lessons)(flags.providers or [], as_json=flags.json)
+    elif flags.check or flags.base_url is not None:
+        _check_models(flags)
+    else:
+        _list_models(flags)
+
+
+def _list_models(flags: ModelsFlags) -> None:
+    catalog, keys, names = catalog_of(settings_for(flags)), Keys(), flags.providers or []
     check_names(names, catalog)
     servers = {server.provider: server for server in asyncio.run(discover())}
     listed = {
@@ -54,7 +64,7 @@ def list_models(settings: Settings, *, names: Sequence[str] = (), as_json: bool)
         for name, provider in catalog.providers.items()
         if not names or name in names
     }
-    if as_json:
+    if flags.json:
         providers: list[JsonValue] = [
             _report(catalog.providers[name], *found, servers.get(name)) for name, found in listed.items()
         ]
@@ -194,16 +204,10 @@ class CheckedProvider:
     problem: str | None = None
 
 
-def check_models(
-    settings: Settings,
-    *,
-    names: Sequence[str],
-    as_json: bool,
-    base_url: str | None = None,
-    api_key: str | None = None,
-) -> None:
+def _check_models(flags: ModelsFlags) -> None:
     """Look at all providers, those that are named, or a server that nobody knows."""
-    catalog, keys = catalog_of(settings), Keys()
+    catalog, keys, names = catalog_of(settings_for(flags)), Keys(), flags.providers or []
+    base_url, api_key = flags.base_url, flags.api_key
     if base_url is not None:
         if web_address(base_url, references=True) is None:
             raise ConfigError(f"--base-url {base_url!r}: {WANTED}")
@@ -215,7 +219,7 @@ def check_models(
     checked = asyncio.run(_check_all(catalog, keys, names or [*catalog.providers]))
     if base_url is not None and (problem := checked[0].problem) is not None:
         raise ConfigError(problem)  # nothing else was asked for
-    if as_json:
+    if flags.json:
         print_json({"as_of": as_of(), "providers": [_report_checked(one) for one in checked]}, indent=2)
     else:
         _show_checked(checked)
@@ -360,7 +364,7 @@ def format_size(tokens: int | None) -> str:
     return f"{tokens / 1e6:.2g}M" if tokens >= 1_000_000 else f"{tokens // 1000}k"
 
 
-def show_lessons(providers: Sequence[str], *, as_json: bool) -> None:
+def _show_lessons(providers: Sequence[str], *, as_json: bool) -> None:
     found = [one for one in _lessons().all() if not providers or one.model.partition("/")[0] in providers]
     if as_json:
         print_json({"lessons": [_report_lesson(one) for one in found]}, indent=2)
@@ -375,7 +379,7 @@ def show_lessons(providers: Sequence[str], *, as_json: bool) -> None:
         console.print("No server was found to refuse anything.")
 
 
-def forget_lessons(providers: Sequence[str], *, as_json: bool) -> None:
+def _forget_lessons(providers: Sequence[str], *, as_json: bool) -> None:
     count = _lessons().forget(providers)
     if as_json:
         print_json({"forgotten": count})

@@ -9,18 +9,20 @@ import sys
 import time
 from datetime import datetime
 
+from dragoman.cli.flags.setup import AddPersonFlags, ListPeopleFlags, RemovePersonFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.lookup import open_store
 from dragoman.cli.terminal.text import print_json
 from dragoman.config.build import store_of
-from dragoman.config.settings import Settings
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import BadRequest
 from dragoman.server.auth import key_hash
 from dragoman.store.store import Person
 
 
-def add_person(name: str, settings: Settings) -> None:
+def add_person(flags: AddPersonFlags) -> None:
     """Prints the new key, alone on standard output: a script can take it from there."""
+    name = flags.name
     if name == LOCAL:
         raise BadRequest(f"{LOCAL} is who sits at this machine, and needs no key")
     if not re.fullmatch(r"[\w.@-]{1,60}", name):
@@ -28,7 +30,7 @@ def add_person(name: str, settings: Settings) -> None:
     key = f"dragoman-{secrets.token_urlsafe(24)}"
 
     async def store() -> None:
-        async with open_store(settings, create=True) as runtime:
+        async with open_store(settings_for(flags), create=True) as runtime:
             await runtime.store.add_person(name, key_hash(key), time.time())
 
     asyncio.run(store())
@@ -36,13 +38,15 @@ def add_person(name: str, settings: Settings) -> None:
     print(f"This is the key of {name}. It is not kept and cannot be shown again.", file=sys.stderr)
 
 
-def list_people(settings: Settings, *, as_json: bool) -> None:
+def list_people(flags: ListPeopleFlags) -> None:
+    settings = settings_for(flags)
+
     async def read() -> list[Person]:
         async with open_store(settings) as runtime:
             return await runtime.store.people()
 
     people = asyncio.run(read()) if store_of(settings).is_there else []
-    if as_json:
+    if flags.json:
         print_json([{"name": one.name, "created": one.created} for one in people], indent=2)
         return
     if not people:
@@ -51,10 +55,10 @@ def list_people(settings: Settings, *, as_json: bool) -> None:
         print(f"{one.name}\t{datetime.fromtimestamp(one.created):%Y-%m-%d %H:%M}")
 
 
-def remove_person(name: str, settings: Settings) -> None:
+def remove_person(flags: RemovePersonFlags) -> None:
     async def remove() -> None:
-        async with open_store(settings) as runtime:
-            await runtime.store.remove_person(name)
+        async with open_store(settings_for(flags)) as runtime:
+            await runtime.store.remove_person(flags.name)
 
     asyncio.run(remove())
-    print(f"{name} has no key any more")
+    print(f"{flags.name} has no key any more")

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from dragoman.cli.attachments import attach_file, made_in, save_as
 from dragoman.cli.commands.run_flags import (
-    RunFlags,
     choose_run_model,
     model_name,
     read_message,
@@ -23,6 +22,8 @@ from dragoman.cli.commands.run_flags import (
     read_settings,
     temporary_store,
 )
+from dragoman.cli.flags.chat import RunFlags
+from dragoman.cli.flags.turns import ResumeFlags
 from dragoman.cli.interrupted import close_interrupted, next_queued, resume_turn
 from dragoman.cli.lookup import find_conversation
 from dragoman.cli.model_choice import ChosenModel
@@ -62,6 +63,11 @@ FINISHED = {
 }
 
 
+def resume(flags: ResumeFlags) -> int:
+    """Nothing is said, so what was interrupted goes on."""
+    return run(RunFlags(**vars(flags), message=[""]))
+
+
 def run(flags: RunFlags) -> int:
     """One turn, to its end. Returns the exit status."""
     output = _make_output(flags)
@@ -80,7 +86,7 @@ def run(flags: RunFlags) -> int:
 
 
 def _make_output(flags: RunFlags) -> TurnOutput:
-    if flags.as_json:
+    if flags.json:
         return JsonOutput(sys.stdout)
     return ValueOutput(sys.stdout) if flags.output_type is not None else TextOutput(sys.stdout)
 
@@ -89,7 +95,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
     with Interrupts(signal.SIGINT, *ENDING) as interrupts, temporary_store(flags) as store:
         output_type = read_output_type(flags)
         message = await in_thread(lambda: read_message(flags))  # somebody may still be writing it
-        tools = load_tools(flags.tools)
+        tools = load_tools(flags.tools or ())
         if not message.strip() and not flags.attach and flags.conversation is None:
             raise ConfigError("the message is blank: say something, or attach a file")
         resumes = flags.conversation is not None and not message and not flags.attach
@@ -103,8 +109,8 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
             tools=tools,
             without={"browser"},
             store=store,
-            allow=flags.allow,
-            deny=flags.deny,
+            allow=flags.allow or (),
+            deny=flags.deny or (),
             adopts=False,  # what other programs left behind is not ours to go on with
         )
         for warning in built.warnings:
@@ -137,7 +143,7 @@ async def _write_files(flags: RunFlags, runtime: Runtime, turn: TurnHandle[Any],
         if (guess_type(flags.out)[0] or "").startswith(_NO_TEXT):
             raise BadRequest(f"--out {flags.out}: nothing was written, since the answer is a text")
         print(f"· written: {write_file(flags.out, end.text)}", file=sys.stderr)
-    for file in files if not flags.as_json else ():
+    for file in files if not flags.json else ():
         shown = show_picture(
             await runtime.store.blob(file.blob or ""), file.media_type, sys.stderr, os.environ
         )
@@ -172,7 +178,7 @@ async def _begin(
 ) -> TurnHandle:
     """The turn that answers the message; where nothing is said, the one that was interrupted."""
     try:
-        files = [await attach_file(runtime.store, str(path)) for path in flags.attach]
+        files = [await attach_file(runtime.store, str(path)) for path in flags.attach or ()]
     except BadRequest as error:
         raise ConfigError(f"--attach: {error}") from error
     said: list[Part] = [*([Text(message)] if message else []), *files]

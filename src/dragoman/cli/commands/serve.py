@@ -20,6 +20,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from dragoman.cli.flags.chat import ServeFlags, WorkerFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.listening import HOST, PORT, files_of, listen_on, log_warnings
 from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead
 from dragoman.cli.terminal.keyboard import on_enter
@@ -46,8 +48,16 @@ from dragoman.store.store import Store
 from dragoman.wire.network import is_loopback
 
 
-def serve(settings: Settings) -> None:
+def serve(flags: ServeFlags) -> None:
     """Until Ctrl-C. What runs then is stored, and goes on at the next start."""
+    values = {
+        "model": flags.model,
+        "server.host": flags.host,
+        "server.port": flags.port,
+        "server.open": flags.open,
+        "workers.role": flags.role,
+    }
+    settings = settings_for(flags, values)
     log_warnings()
     if settings.values.get("workers", {}).get("role") == "worker":
         raise ConfigError('a worker serves nobody: start it with "dragoman worker"')
@@ -190,8 +200,10 @@ def _shown(store: StoreAddress) -> str:
     return near_home(store.path) if isinstance(store, StoreFile) else str(store)
 
 
-def work(settings: Settings) -> None:
+def work(flags: WorkerFlags) -> None:
     """Until Ctrl-C, or SIGTERM. What runs then is handed to the others."""
+    values = {"model": flags.model, "workers.per_node": flags.turns}
+    settings = settings_for(flags, values)
     log_warnings()
     asyncio.run(_work(settings))
 

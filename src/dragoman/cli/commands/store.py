@@ -7,6 +7,8 @@ import sys
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
+from dragoman.cli.flags.setup import CopyFlags, MigrateFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
@@ -17,12 +19,11 @@ from dragoman.store.sql.database import SchemaState, SqlDatabase
 from dragoman.store.store import Store
 
 
-def copy_everything(
-    source: str, target: str, settings: Settings, *, blobs_from: str | None, blobs_to: str | None
-) -> None:
+def copy(flags: CopyFlags) -> None:
     """Where both are the same store, only its attachments, to another place."""
-    here = _address(source, settings, blobs_from)
-    there = _address(target, settings, blobs_to)
+    settings = settings_for(flags)
+    here = _address(flags.source, settings, flags.blobs_from)
+    there = _address(flags.target, settings, flags.blobs_to)
     same = replace(here, blobs=None) == replace(there, blobs=None)
     if same and here.shown_blobs == there.shown_blobs:
         raise BadRequest("both are the same store")
@@ -89,8 +90,9 @@ class _Progress:
 # ── tables ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def migrate_store(place: str | None, settings: Settings, *, dry_run: bool) -> None:
+def migrate(flags: MigrateFlags) -> None:
     """Prints at which version it is, each step, and what came of it."""
+    settings, place, dry_run = settings_for(flags), flags.place, flags.dry_run
     named = store_address(absolute_place(place) or "") if place else store_of(settings)
     address = replace(named, blobs=None, migrates=True)
     if place and isinstance(address, StoreFile) and not address.is_there:

@@ -12,6 +12,8 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
 
+from dragoman.cli.flags.setup import ToolsFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
 from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import one_line, print_json
@@ -43,7 +45,8 @@ class ToolRules:
     exceptions: tuple[str, ...] = ()
 
 
-def list_tools(settings: Settings, *, check: bool, as_json: bool) -> None:
+def list_tools(flags: ToolsFlags) -> None:
+    settings = settings_for(flags)
     chosen = _choose(settings)
     without = unsuitable_groups(settings) if chosen is not None and chosen.in_the_box else ()
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
@@ -51,8 +54,8 @@ def list_tools(settings: Settings, *, check: bool, as_json: bool) -> None:
             settings, model=ScriptedModel([]), store=Path(folder) / "tools.db", without=without
         )
     services = built.runtime.services
-    listed = asyncio.run(_read_groups(services.toolbox, check))
-    if as_json:
+    listed = asyncio.run(_read_groups(services.toolbox, flags.check))
+    if flags.json:
         groups: list[JsonValue] = [_report(settings, services, group) for group in listed]
         model = chosen.name if chosen is not None else None
         left_out: list[JsonValue] = [*without]

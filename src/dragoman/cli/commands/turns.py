@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 
 from pydantic import JsonValue
 
+from dragoman.cli.flags.turns import CancelFlags, QueueFlags, SteerFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.interrupted import cancel_turn
 from dragoman.cli.lookup import LAST, find_conversation, match_id, open_store
 from dragoman.cli.model_choice import choose_model
@@ -55,12 +57,13 @@ async def _find_live(store: Store, name: str) -> str:
     return live[-1].id
 
 
-def cancel(name: str, settings: Settings, *, reason: str) -> None:
+def cancel(flags: CancelFlags) -> None:
     """Also one that nobody runs: it is brought to its end here."""
+    settings = settings_for(flags)
 
     async def stop(runtime: Runtime) -> str:
-        turn = await _find_live(runtime.store, name)
-        if not await cancel_turn(runtime, turn, reason):
+        turn = await _find_live(runtime.store, flags.turn)
+        if not await cancel_turn(runtime, turn, flags.reason):
             raise BadRequest(f"{turn} is over already")
         return turn
 
@@ -77,20 +80,29 @@ def cancel(name: str, settings: Settings, *, reason: str) -> None:
     print(f"cancelled {asyncio.run(work())}")
 
 
-def steer(name: str, message: str, settings: Settings) -> None:
+def steer(flags: SteerFlags) -> None:
     async def post() -> str:
-        async with open_store(settings) as runtime:
-            turn = await _find_live(runtime.store, name)
+        async with open_store(settings_for(flags)) as runtime:
+            turn = await _find_live(runtime.store, flags.turn)
             if await runtime.store.is_abandoned(turn):
                 where = (await runtime.store.turn(turn)).conversation
                 raise BadRequest(f"nobody runs {turn}: `dragoman resume {where}` goes on with it first")
-            await runtime.turn(turn).steer(message)
+            await runtime.turn(turn).steer(" ".join(flags.message))
             return turn
 
     print(f"{asyncio.run(post())} reads it before its next step")
 
 
-def add_to_queue(name: str, message: str, settings: Settings) -> None:
+def queue(flags: QueueFlags) -> None:
+    if flags.drop is not None:
+        _drop_queued(flags.drop, settings_for(flags, asks=False))
+    elif flags.conversation is not None and flags.message:
+        _add_to_queue(flags.conversation, " ".join(flags.message), settings_for(flags))
+    else:
+        _list_queue(flags.conversation, settings_for(flags, asks=False), as_json=flags.json)
+
+
+def _add_to_queue(name: str, message: str, settings: Settings) -> None:
     async def add() -> str:
         async with _open_whole(settings) as runtime:
             turn = await _find_live(runtime.store, name)
@@ -108,7 +120,7 @@ def add_to_queue(name: str, message: str, settings: Settings) -> None:
     print(asyncio.run(add()))
 
 
-def list_queue(name: str | None, settings: Settings, *, as_json: bool) -> None:
+def _list_queue(name: str | None, settings: Settings, *, as_json: bool) -> None:
     async def read() -> list[tuple[Queued, str]]:
         async with open_store(settings) as runtime:
             where = (await find_conversation(runtime.store, name)).id if name is not None else None
@@ -132,7 +144,7 @@ def list_queue(name: str | None, settings: Settings, *, as_json: bool) -> None:
         print("Nothing waits for its turn.", file=sys.stderr)
 
 
-def drop_queued(turn: str, settings: Settings) -> None:
+def _drop_queued(turn: str, settings: Settings) -> None:
     async def drop() -> str:
         async with open_store(settings) as runtime:
             id = match_id("queued turn", turn, [one.turn for one in await runtime.store.queued()])
