@@ -16,13 +16,14 @@ from rich.console import Console
 from rich.text import Text
 
 from dragoman.cli.attachments import attach_mentioned, save_made
-from dragoman.cli.chat.menu import QuestionMenu
 from dragoman.cli.interrupted import next_queued, resume_turn
 from dragoman.cli.model_choice import ChosenModel
+from dragoman.cli.terminal.approvals import QuestionMenu
 from dragoman.cli.terminal.cards import describe_file
 from dragoman.cli.terminal.follow import on_interrupt
+from dragoman.cli.terminal.forms import Interrupted
 from dragoman.cli.terminal.images import show_picture
-from dragoman.cli.terminal.keyboard import Interrupted, Keyboard, TypedLine
+from dragoman.cli.terminal.keyboard import Keyboard, TypedLine
 from dragoman.cli.terminal.screen import DownloadProgress, Screen, print_messages, said_line
 from dragoman.cli.terminal.text import near_home, one_line, plain
 from dragoman.config.project_prompt import Template

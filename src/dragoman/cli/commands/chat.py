@@ -20,7 +20,8 @@ from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import LAST, find_conversation
 from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead
 from dragoman.cli.terminal.follow import ENDING, Interrupts
-from dragoman.cli.terminal.keyboard import InputClosed, Interrupted, Keyboard, mute_typing
+from dragoman.cli.terminal.forms import InputClosed, Interrupted
+from dragoman.cli.terminal.keyboard import Keyboard, mute_typing
 from dragoman.cli.terminal.screen import DownloadProgress
 from dragoman.cli.terminal.text import describe_error, one_line, plain
 from dragoman.config.build import Built, build_runtime

@@ -7,8 +7,8 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import redirect_stdout, suppress
 from mimetypes import guess_type
 from typing import Any, cast
 
@@ -27,21 +27,23 @@ from dragoman.cli.flags.turns import ResumeFlags
 from dragoman.cli.interrupted import close_interrupted, next_queued, resume_turn
 from dragoman.cli.lookup import find_conversation
 from dragoman.cli.model_choice import ChosenModel
+from dragoman.cli.terminal.approvals import LineInput, QuestionMenu
 from dragoman.cli.terminal.cards import describe_file
-from dragoman.cli.terminal.follow import ENDING, Interrupts
+from dragoman.cli.terminal.follow import ENDING, Interrupts, TurnQuestions
+from dragoman.cli.terminal.forms import InputClosed
 from dragoman.cli.terminal.images import show_picture
 from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, ValueOutput, end_without_turn
-from dragoman.cli.terminal.prompts import LinePrompts
+from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import describe_error, exit_status, plain, write_file
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
-from dragoman.errors import BadRequest, ConfigError, DragomanError, TurnBusy
+from dragoman.errors import AlreadyAnswered, BadRequest, ConfigError, DragomanError, TurnBusy, TurnEnded
 from dragoman.messages import events as e
 from dragoman.messages.call_events import question_in
 from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER
 from dragoman.messages.media import ModelType, type_of
 from dragoman.messages.parts import Part, Text
-from dragoman.messages.questions import Mode
+from dragoman.messages.questions import Mode, nobody_to_ask
 from dragoman.runtime import Runtime
 from dragoman.tools.custom import load_tools
 from dragoman.tools.thread import in_thread
@@ -50,6 +52,7 @@ from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.output import SchemaOutput
 from dragoman.turn.send import SendOptions
+from dragoman.unattended import CAUTIOUS
 
 CANCELLED, CUT_OFF, NO_ANSWER = 130, 4, 5
 _MOMENT = 1.0  # seconds before a person is told what is waited for
@@ -253,25 +256,31 @@ async def _follow(
     """`typed`: the answer is a value of a type, and is shown as that."""
     task = asyncio.current_task()
     assert task is not None
-    terminal = sys.stdin is not None and sys.stdin.isatty()
-    prompts = LinePrompts(runtime, turn, terminal=terminal, leave=task.cancel)
+    left = False
+
+    def leave() -> None:
+        nonlocal left
+        left = True
+        task.cancel()
+
+    questions = TurnQuestions(turn, _settler(runtime, leave))
     end: e.TurnEnd | None = None
     cut = False
     try:
         async for event in turn.events():
             if isinstance(output, TextOutput):  # a program gets its events as they come
-                await prompts.idle()
+                await questions.idle()
             output.show(event)
             if (question := question_in(event)) is not None:
-                prompts.ask(question)
+                questions.ask(question)
             elif isinstance(event, e.CallStart) and event.client:
-                prompts.decline(event)
+                questions.decline(event)
             elif isinstance(event, e.MessageEnd):
                 cut = event.unfinished
             elif isinstance(event, e.TurnEnd):
                 end = event
     except asyncio.CancelledError:
-        if not prompts.left:
+        if not left:
             raise
         task.uncancel()
         where = (await runtime.store.turn(turn.id)).conversation
@@ -283,7 +292,7 @@ async def _follow(
             await turn.reached("cancelled")
         raise
     finally:
-        await prompts.close()
+        await questions.close()
     if end is None:  # the store could not be written, or another program took the turn over
         await turn.result()
         return end_without_turn("the turn went on elsewhere"), STATUS["error"]
@@ -291,6 +300,24 @@ async def _follow(
     if typed and status == 0:
         output.take_value((await turn.result()).output)
     return end, status
+
+
+def _settler(runtime: Runtime, leave: Callable[[], object]) -> Callable[[str], Coroutine[Any, Any, None]]:
+    """Asks at the terminal. Where there is none, the cautious thing is answered, and never waited."""
+    menu = QuestionMenu(runtime, open_console(stderr=True), LineInput())
+
+    async def ask(id: str) -> None:
+        try:
+            await menu.settle(id)
+        except InputClosed:  # the person goes away, and what it asks waits on
+            leave()
+
+    async def refuse(id: str) -> None:
+        question = await runtime.store.question(id)
+        with suppress(AlreadyAnswered, TurnEnded):  # somebody else was first
+            await runtime.answer(id, CAUTIOUS.get(question.kind, nobody_to_ask()))
+
+    return ask if sys.stdin is not None and sys.stdin.isatty() else refuse
 
 
 async def _status(turn: TurnHandle[Any], end: e.TurnEnd, *, cut: bool) -> int:

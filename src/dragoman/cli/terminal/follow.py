@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from dragoman.cli.terminal.text import one_line
+from dragoman.messages import events as e
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.turn.handles import TurnHandle
@@ -80,6 +81,44 @@ def on_interrupt(act: Callable[[], Coroutine[Any, Any, object]]) -> Iterator[Non
     finally:
         loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, before)
+
+
+class TurnQuestions:
+    """Has the questions of one turn settled, one after another, while its events go on."""
+
+    def __init__(self, turn: TurnHandle, settle: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        self._turn = turn
+        self._settle = settle
+        self._asking = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def ask(self, question: str) -> None:
+        self._start(self._settle_next(question))
+
+    def decline(self, event: e.CallStart) -> None:
+        """Fail a call that a client is to run, as there is none."""
+        why = f"{event.tool} runs in a client, and there is none here"
+        self._start(self._turn.deliver(event.call, why, failed=True))
+
+    async def idle(self) -> None:
+        """Wait until no question stands at the prompt, where what is printed would look like its answer."""
+        async with self._asking:
+            pass
+
+    async def close(self) -> None:
+        """The turn is over: nobody need answer any more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _settle_next(self, question: str) -> None:
+        async with self._asking:
+            await self._settle(question)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 async def prompt_until_settled(

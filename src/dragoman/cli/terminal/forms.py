@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from pydantic import JsonValue, ValidationError
 
-from dragoman.cli.terminal.keyboard import Keyboard
 from dragoman.cli.terminal.text import count, format_json, one_line, parse_json
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, DragomanError
 from dragoman.messages.parts import Arguments
 from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.schema import problems
 from dragoman.tools.thread import in_thread
 
 _WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+
+
+class Interrupted(DragomanError):
+    """Ctrl-C where nothing was typed."""
+
+
+class InputClosed(DragomanError):
+    """Ctrl-D: the person goes away."""
+
+
+class Prompter(Protocol):
+    """Asks for a line, or for a text that is changed; raises the two above."""
+
+    async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = ()) -> str: ...
+
+    async def edit(self, text: str, what: str) -> str: ...
 
 
 class Declined(Exception):
@@ -33,7 +48,7 @@ def unless_declined(line: str) -> str:
 
 
 async def fill_form(
-    schema: Mapping[str, JsonValue], keyboard: Keyboard, notify: Callable[[str], None]
+    schema: Mapping[str, JsonValue], keyboard: Prompter, notify: Callable[[str], None]
 ) -> dict[str, JsonValue]:
     properties = schema.get("properties")
     fields = properties if isinstance(properties, dict) else {}
@@ -53,7 +68,7 @@ async def fill_form(
 
 
 async def _ask_field(
-    name: str, field: dict[str, JsonValue], needed: bool, keyboard: Keyboard, notify: Callable[[str], None]
+    name: str, field: dict[str, JsonValue], needed: bool, keyboard: Prompter, notify: Callable[[str], None]
 ) -> JsonValue:
     options = _options(field)
     if field.get("description"):
@@ -148,7 +163,7 @@ _SHORT = 60  # characters of a text that is edited in a line
 async def edit_arguments(
     arguments: Arguments,
     schema: Mapping[str, JsonValue],
-    keyboard: Keyboard,
+    keyboard: Prompter,
     print_line: Callable[[str], None],
 ) -> Arguments:
     """As the person wants them: they choose a field, change it, and say when they are done."""
@@ -190,7 +205,7 @@ def _pick(typed: str, names: list[str]) -> str | None:
 
 
 async def _edit_field(
-    name: str, field: Mapping[str, JsonValue], value: JsonValue, keyboard: Keyboard
+    name: str, field: Mapping[str, JsonValue], value: JsonValue, keyboard: Prompter
 ) -> JsonValue:
     """None where nothing stands there any more."""
     if isinstance(value, str) and ("\n" in value or len(value) > _SHORT):
@@ -206,7 +221,7 @@ async def _edit_field(
     return parse_field(field, line)
 
 
-async def _edit_text(name: str, text: str, keyboard: Keyboard) -> str:
+async def _edit_text(name: str, text: str, keyboard: Prompter) -> str:
     """In the person's editor, where they have named one; else here. ValueError where the editor fails."""
     if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
         import click

@@ -23,7 +23,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.styles import Style
 
 from dragoman.cli.terminal.follow import on_interrupt
-from dragoman.errors import DragomanError
+from dragoman.cli.terminal.forms import InputClosed, Interrupted
 
 PASTES = ("\x1b[?2004h", "\x1b[?2004l")  # a terminal marks what is pasted, and stops doing so
 _ALONE = 0.1  # seconds after which an Escape is a key, and not the beginning of one
@@ -123,14 +123,6 @@ class TypedLine:
 
 
 _AS_A_SHELL_HAS_IT = f"\x1b[?25h{PASTES[1]}"  # the cursor is seen, and what is pasted is not marked
-
-
-class Interrupted(DragomanError):
-    """Ctrl-C where nothing was typed."""
-
-
-class InputClosed(DragomanError):
-    """Ctrl-D: the person goes away."""
 
 
 @contextmanager

@@ -21,9 +21,10 @@ def as_markup(text: str) -> str:
     return escape(" ".join(plain(text).split()))
 
 
-def open_console(*, soft_wrap: bool = False) -> Console:
-    """For standard output: as wide as the terminal; what goes into a pipe is not folded as if it were one."""
-    return Console(highlight=False, soft_wrap=soft_wrap, width=None if sys.stdout.isatty() else _WIDE)
+def open_console(*, soft_wrap: bool = False, stderr: bool = False) -> Console:
+    """As wide as the terminal; what goes into a pipe is not folded as if it were one."""
+    width = None if (sys.stderr if stderr else sys.stdout).isatty() else _WIDE
+    return Console(highlight=False, soft_wrap=soft_wrap, stderr=stderr, width=width)
 
 
 def print_table(
