@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 import sys
@@ -52,11 +51,11 @@ def listen_on(host: str, port: int | None, usual: int) -> socket.socket:
 _PATIENCE = aiohttp.ClientTimeout(total=10)
 
 
-def print_link(flags: LinkFlags) -> None:
+async def print_link(flags: LinkFlags) -> None:
     """Only the user who runs the server can do this: nobody else can read the file that says how."""
     servers, port = running_servers(files_of(settings_for(flags))), flags.port
     wanted = [one for one in servers if port is None or one.url.endswith(f":{port}")]
-    server, path = asyncio.run(_ask(wanted, port))
+    server, path = await _ask(wanted, port)
     print(server.key if flags.key else f"{server.url}{path}")
     if others := [one.url for one in wanted if one != server]:
         print(f"This is the newest server; --port asks another: {', '.join(others)}", file=sys.stderr)

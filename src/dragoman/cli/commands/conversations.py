@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 import time
@@ -35,14 +34,12 @@ from dragoman.config.settings import Settings
 from dragoman.config.tables import parse_duration
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, ConfigError
-from dragoman.store.store import Busy, Found, Store
+from dragoman.store.store import Busy, Store
 
 
-def list_conversations(flags: ListFlags) -> None:
+async def list_conversations(flags: ListFlags) -> None:
     settings = settings_for(flags)
-    listed = []
-    if _has_store(settings):
-        listed = asyncio.run(_read_recent(settings, flags.limit, flags.archived, flags.tag))
+    listed = await _read_recent(flags, settings) if _has_store(settings) else []
     if flags.json:
         print_json([_report(*one) for one in listed], indent=2)
         return
@@ -67,21 +64,17 @@ def _describe_title(conversation: Conversation) -> str:
     return " ".join([one_line(conversation.title or "untitled", 80), *marks])
 
 
-def label(flags: LabelFlags) -> None:
+async def label(flags: LabelFlags) -> None:
     untag = flags.untag or []
-
-    async def change() -> None:
-        async with open_store(settings_for(flags)) as runtime:
-            info = await find_conversation(runtime.store, flags.conversation)
-            if missing := [word for word in untag if word not in info.tags]:
-                raise BadRequest(f"{info.id} has no tag {missing[0]!r}: it has {list(info.tags) or 'none'}")
-            tags = [*(one for one in info.tags if one not in untag), *(flags.tag or [])]
-            handle = await runtime.conversation(info.id)
-            await handle.label(pinned=flags.pin, archived=flags.archive, tags=tags)
-            info = await handle.info()
-            print(f"{info.id}  {_describe_title(info)}{' (in the archive)' if info.archived else ''}")
-
-    asyncio.run(change())
+    async with open_store(settings_for(flags)) as runtime:
+        info = await find_conversation(runtime.store, flags.conversation)
+        if missing := [word for word in untag if word not in info.tags]:
+            raise BadRequest(f"{info.id} has no tag {missing[0]!r}: it has {list(info.tags) or 'none'}")
+        tags = [*(one for one in info.tags if one not in untag), *(flags.tag or [])]
+        handle = await runtime.conversation(info.id)
+        await handle.label(pinned=flags.pin, archived=flags.archive, tags=tags)
+        info = await handle.info()
+        print(f"{info.id}  {_describe_title(info)}{' (in the archive)' if info.archived else ''}")
 
 
 def _has_store(settings: Settings) -> bool:
@@ -98,16 +91,15 @@ def _describe_state(busy: Busy, interrupted: bool) -> str:
     return "interrupted" if interrupted else "is running" if busy.live else ""
 
 
-async def _read_recent(
-    settings: Settings, limit: int, archived: bool, tag: str | None
-) -> list[tuple[Conversation, Busy, bool]]:
+async def _read_recent(flags: ListFlags, settings: Settings) -> list[tuple[Conversation, Busy, bool]]:
     """Each with what goes on in it, and whether that broke off."""
     found: list[Conversation] = []
     async with open_store(settings) as runtime:
         async for conversation in each_conversation(runtime.store):
-            if len(found) == limit:
+            if len(found) == flags.limit:
                 break
-            if conversation.archived == archived and (tag is None or tag in conversation.tags):
+            tagged = flags.tag is None or flags.tag in conversation.tags
+            if conversation.archived == flags.archived and tagged:
                 found.append(conversation)
         busy = await runtime.store.busy([one.id for one in found])
         interrupted = await interrupted_conversations(runtime.store)
@@ -132,32 +124,25 @@ def _report(conversation: Conversation, busy: Busy, interrupted: bool) -> JsonVa
     }
 
 
-def show(flags: ShowFlags) -> None:
-    async def read() -> None:
-        async with open_store(settings_for(flags)) as runtime:
-            info = await find_conversation(runtime.store, flags.conversation)
-            if flags.json:
-                print_json(await runtime.export(info.id), indent=2)
-                return
-            handle = await runtime.conversation(info.id)
-            console = open_console(soft_wrap=True)
-            console.print(Text(f"{plain(info.title or 'untitled')} · {info.id}", "bold"))
-            print_messages(console, await handle.messages(), thoughts=flags.thoughts)
-            for question in await handle.questions():
-                console.print(Text(f"asks {question.id}: {plain(question.text)}", "yellow"))
-
-    asyncio.run(read())
+async def show(flags: ShowFlags) -> None:
+    async with open_store(settings_for(flags)) as runtime:
+        info = await find_conversation(runtime.store, flags.conversation)
+        if flags.json:
+            print_json(await runtime.export(info.id), indent=2)
+            return
+        handle = await runtime.conversation(info.id)
+        console = open_console(soft_wrap=True)
+        console.print(Text(f"{plain(info.title or 'untitled')} · {info.id}", "bold"))
+        print_messages(console, await handle.messages(), thoughts=flags.thoughts)
+        for question in await handle.questions():
+            console.print(Text(f"asks {question.id}: {plain(question.text)}", "yellow"))
 
 
-def search(flags: SearchFlags) -> int:
+async def search(flags: SearchFlags) -> int:
     """1 if nothing was found."""
     words = " ".join(flags.words)
-
-    async def find() -> list[Found]:
-        async with open_store(settings_for(flags)) as runtime:
-            return await runtime.search(words, limit=flags.limit)
-
-    found = asyncio.run(find())
+    async with open_store(settings_for(flags)) as runtime:
+        found = await runtime.search(words, limit=flags.limit)
     if flags.json:
         print_json(
             [
@@ -176,19 +161,18 @@ def search(flags: SearchFlags) -> int:
     return 0 if found else 1
 
 
-def export(flags: ExportFlags) -> None:
+async def export(flags: ExportFlags) -> None:
     """As `raw`, every row as it is stored, which is all that can be had of a damaged one."""
-
-    async def read() -> JsonValue:
-        async with open_store(settings_for(flags)) as runtime:
-            id = (await find_conversation(runtime.store, flags.conversation)).id
-            if flags.format is ExportFormat.MARKDOWN:
-                return await runtime.export_markdown(id)
-            return await (
-                runtime.store.export_raw(id) if flags.format is ExportFormat.RAW else runtime.export(id)
-            )
-
-    found = asyncio.run(read())
+    async with open_store(settings_for(flags)) as runtime:
+        id = (await find_conversation(runtime.store, flags.conversation)).id
+        found: JsonValue
+        match flags.format:
+            case ExportFormat.MARKDOWN:
+                found = await runtime.export_markdown(id)
+            case ExportFormat.RAW:
+                found = await runtime.store.export_raw(id)
+            case ExportFormat.JSON:
+                found = await runtime.export(id)
     if flags.output is not None:
         text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=1) + "\n"
         write_file(flags.output, text)
@@ -198,9 +182,14 @@ def export(flags: ExportFlags) -> None:
         print_json(found, indent=1)
 
 
-def import_file(flags: ImportFlags) -> None:
+async def import_file(flags: ImportFlags) -> None:
     """Prints the id of the new conversation."""
-    file = flags.file
+    data = _read_export(flags.file)
+    async with open_store(settings_for(flags), create=True) as runtime:
+        print((await runtime.import_conversation(data)).id)
+
+
+def _read_export(file: str) -> dict[str, JsonValue]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
         data = parse_json(text.removeprefix("\ufeff"))  # which some editors put before all else
@@ -210,34 +199,29 @@ def import_file(flags: ImportFlags) -> None:
         raise BadRequest(f"{file} is no JSON: {error}") from error
     if not isinstance(data, dict):
         raise BadRequest(f"{file} is no export of a conversation: an object was expected")
-
-    async def store() -> str:
-        async with open_store(settings_for(flags), create=True) as runtime:
-            return (await runtime.import_conversation(data)).id
-
-    print(asyncio.run(store()))
+    return data
 
 
-def delete(flags: DeleteFlags) -> None:
+async def delete(flags: DeleteFlags) -> None:
     if bool(flags.conversations) == (flags.older_than is not None):
         raise typer.BadParameter("name conversations, or say --older-than")
     if flags.older_than is not None:
-        _delete_old(flags, flags.older_than)
+        await _delete_old(flags, flags.older_than)
     else:
-        _delete_named(flags, flags.conversations or [])
+        await _delete_named(flags, flags.conversations or [])
 
 
-def _delete_named(flags: DeleteFlags, names: Sequence[str]) -> None:
+async def _delete_named(flags: DeleteFlags, names: Sequence[str]) -> None:
     """All of them, or none where one is not there. A person at a terminal has to confirm it first."""
     settings, dry_run = settings_for(flags), flags.dry_run
-    found = asyncio.run(_find_idle(names, settings))
+    found = await _find_idle(names, settings)
     if not dry_run and not flags.yes and sys.stdin.isatty():
         for one in found:
             print(f"  {_line(one)}, used last on {_day(one.updated)}", file=sys.stderr)
         what = "it" if len(found) == 1 else f"these {len(found)} conversations"
         typer.confirm(f"Delete {what}? There is no way back", abort=True)
     if not dry_run:
-        asyncio.run(_delete([one.id for one in found], settings))
+        await _delete([one.id for one in found], settings)
     for one in found:
         print(f"{'would delete' if dry_run else 'deleted'} {_line(one)}")
 
@@ -271,14 +255,15 @@ async def _runs(store: Store, conversation: str) -> bool:
     return any([not await store.is_abandoned(turn) for turn in live])
 
 
-def _delete_old(flags: DeleteFlags, older_than: str) -> None:
+async def _delete_old(flags: DeleteFlags, older_than: str) -> None:
     """Those in which nothing happened for so long, and nothing waits. What is touched meanwhile stays."""
     settings = settings_for(flags)
     try:
         before = time.time() - parse_duration(older_than)
     except ValueError as error:
         raise ConfigError(f"--older-than: {error}") from None
-    found = asyncio.run(_untouched(settings, before))
+    async with open_store(settings) as runtime:
+        found = [conversation async for conversation in runtime.store.untouched(before)]
     if not found:
         print(f"nothing is older than {older_than}", file=sys.stderr)
         return
@@ -289,24 +274,14 @@ def _delete_old(flags: DeleteFlags, older_than: str) -> None:
     if not flags.yes and sys.stdin.isatty():
         many = f"{count(len(found), 'conversation')}, untouched since {_day(found[-1].updated)} or longer"
         typer.confirm(f"Delete {many}? There is no way back", abort=True)
-    gone = set(asyncio.run(_delete_untouched(settings, before)))
+    async with open_store(settings) as runtime:
+        gone = await runtime.store.delete_untouched(before)
+        await runtime.way_back.forget(gone)
     for conversation in found:
         if conversation.id in gone:
             print(f"deleted {_line(conversation)}")
     if not gone:
         print("nothing was deleted: another program is doing it, or they were touched", file=sys.stderr)
-
-
-async def _untouched(settings: Settings, before: float) -> list[Conversation]:
-    async with open_store(settings) as runtime:
-        return [conversation async for conversation in runtime.store.untouched(before)]
-
-
-async def _delete_untouched(settings: Settings, before: float) -> list[str]:
-    async with open_store(settings) as runtime:
-        deleted = await runtime.store.delete_untouched(before)
-        await runtime.way_back.forget(deleted)
-        return deleted
 
 
 def _line(conversation: Conversation) -> str:

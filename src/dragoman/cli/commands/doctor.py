@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -173,9 +173,9 @@ EXTRAS = {
 SIGNS = {"fine": ("✓", "green"), "optional": ("–", "dim"), "missing": ("✗", "red")}
 
 
-def examine(flags: DoctorFlags) -> int:
+async def examine(flags: DoctorFlags) -> int:
     """1 unless everything that has to be there is."""
-    found = list(_find(flags))
+    found = [one async for one in _find(flags)]
     if flags.json:
         findings: list[JsonValue] = [one.report for one in found]
         print_json({"findings": findings}, indent=2)
@@ -184,7 +184,7 @@ def examine(flags: DoctorFlags) -> int:
     return int(any(one.state == "missing" for one in found))
 
 
-def _find(flags: DoctorFlags) -> Iterator[Finding]:
+async def _find(flags: DoctorFlags) -> AsyncIterator[Finding]:
     yield _check_python()
     remedy = "correct that, then: dragoman config check"
     try:
@@ -193,22 +193,25 @@ def _find(flags: DoctorFlags) -> Iterator[Finding]:
         yield Finding("settings", "missing", describe_error(error), remedy)
         return
     if errors := find_errors(settings):
-        yield from (Finding("settings", "missing", redact_text(error), remedy) for error in errors)
+        for wrong in errors:
+            yield Finding("settings", "missing", redact_text(wrong), remedy)
         return
     none = "none that is used" if settings.sources.left_out else "no dragoman.toml"
     files = ", ".join(map(str, settings.files)) or f"{none}: the defaults hold"
     yield Finding("settings", "fine", files)
     for left_out in settings.sources.left_out:
         yield Finding("folder", "optional", describe(left_out))
-    store = asyncio.run(_check_store(settings))
+    store = await _check_store(settings)
     yield store
     if store.state == "fine":
-        yield from _check_contents(store_of(settings), mend=flags.mend)
-        yield asyncio.run(_check_blobs(settings))
-    yield from asyncio.run(check_models(settings))
-    yield from asyncio.run(check_servers(settings))
+        async for defect in _check_contents(store_of(settings), mend=flags.mend):
+            yield defect
+        yield await _check_blobs(settings)
+    for finding in (*await check_models(settings), *await check_servers(settings)):
+        yield finding
     yield _check_page()
-    yield from (_check_extra(name, *about) for name, about in EXTRAS.items())
+    for name, about in EXTRAS.items():
+        yield _check_extra(name, *about)
 
 
 def _check_python() -> Finding:
@@ -262,12 +265,12 @@ def _is_writable(path: Path) -> bool:
     return parent.is_dir() and os.access(parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
 
 
-def _check_contents(address: StoreAddress, *, mend: bool) -> Iterator[Finding]:
+async def _check_contents(address: StoreAddress, *, mend: bool) -> AsyncIterator[Finding]:
     """What is in the file: its pages, rows and attachments. A database server looks after its own."""
     if isinstance(address, StoreServer) or not address.is_there:
         return
     try:
-        other = asyncio.run(_list_named_blobs(address))
+        other = await _list_named_blobs(address)
     except DragomanError as error:
         yield Finding("store", "missing", f"not looked at: {error}", "mend that first")
         return

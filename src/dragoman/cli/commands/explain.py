@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -16,21 +15,17 @@ from rich.table import Table
 
 from dragoman.cli.flags.inspection import ExplainFlags
 from dragoman.cli.folder_trust import settings_for
-from dragoman.cli.lookup import find_turn
+from dragoman.cli.lookup import find_turn, open_store
 from dragoman.cli.model_choice import choose_model
 from dragoman.cli.terminal.tables import as_markup, open_console
 from dragoman.cli.terminal.text import one_line, plain, print_json
-from dragoman.config.build import build_runtime, store_of
+from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
-from dragoman.errors import ConfigError
 from dragoman.messages.codec import Codec
 from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
-from dragoman.parameters import store_at
-from dragoman.store.address import StoreAddress
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import FACT, Fact
-from dragoman.turn.layers import RequestLayers
 from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import Turn, advance
 from dragoman.turn.trace import Because, CallTrace, RequestTrace, Totals, TurnTrace, Wait
@@ -38,33 +33,32 @@ from dragoman.turn.trace import Because, CallTrace, RequestTrace, Totals, TurnTr
 _A_MOMENT = 1e9  # seconds since 1970: no duration, number of tokens or price is as large, and a fraction too
 
 
-def explain(flags: ExplainFlags) -> None:
+async def explain(flags: ExplainFlags) -> None:
     settings = settings_for(flags)
-    address = store_of(settings)
-    if not address.is_there:
-        raise ConfigError(f"there is no database {address}: name one with --store or DRAGOMAN_STORE")
     if flags.request:
-        _explain_request(flags, settings)
-    elif flags.trace:
-        _explain_trace(asyncio.run(_read_trace(flags.turn, address)), as_json=flags.json)
+        await _explain_request(flags, settings)
+        return
+    async with open_store(settings) as runtime:
+        row = await find_turn(runtime.store, flags.turn)
+        if flags.trace:
+            _explain_trace(await load_trace(runtime.store, row), as_json=flags.json)
+            return
+        facts = [FACT.load(body) for body in await runtime.store.facts(row.id)]
+        questions = await runtime.store.questions_of(row.id)
+    if flags.json:
+        print_json(_report(row, facts, questions), indent=2)
     else:
-        found = asyncio.run(_read(flags.turn, address))
-        if flags.json:
-            print_json(_report(*found), indent=2)
-        else:
-            _show(*found)
+        _show(row, facts, questions)
 
 
-def _explain_request(flags: ExplainFlags, settings: Settings) -> None:
+async def _explain_request(flags: ExplainFlags, settings: Settings) -> None:
     """With the tools, agents and models of these settings."""
-
-    async def read() -> RequestLayers:
-        chosen = await choose_model(settings)
-        built = build_runtime(settings, model=chosen.models, adopts=False)
-        async with chosen.models, built.runtime as runtime:
-            return await runtime.turn((await find_turn(runtime.store, flags.turn)).id).request()
-
-    layers = asyncio.run(read())
+    async with open_store(settings):
+        pass  # says it where there is none
+    chosen = await choose_model(settings)
+    built = build_runtime(settings, model=chosen.models, adopts=False)
+    async with chosen.models, built.runtime as runtime:
+        layers = await runtime.turn((await find_turn(runtime.store, flags.turn)).id).request()
     if flags.json:
         print_json(asdict(layers), indent=2)
     else:
@@ -77,27 +71,6 @@ def _explain_trace(trace: TurnTrace, *, as_json: bool) -> None:
         print_json(trace_report(trace, now), indent=2)
     else:
         show_waterfall(trace, now)
-
-
-async def _read_trace(turn: str, address: StoreAddress) -> TurnTrace:
-    store = store_at(address)
-    await store.open()
-    try:
-        row = await find_turn(store, turn)
-        return await load_trace(store, row)
-    finally:
-        await store.close()
-
-
-async def _read(turn: str, address: StoreAddress) -> tuple[TurnRow, list[Fact], list[Question]]:
-    store = store_at(address)
-    await store.open()
-    try:
-        row = await find_turn(store, turn)
-        facts = [FACT.load(body) for body in await store.facts(row.id)]
-        return row, facts, await store.questions_of(row.id)
-    finally:
-        await store.close()
 
 
 def _replay(facts: list[Fact]) -> list[tuple[Fact, Turn]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -29,8 +28,8 @@ from dragoman.visible_text import visible
 from dragoman.workspace.blame import BlamedLine
 
 
-def show_diff(flags: DiffFlags) -> None:
-    diff = asyncio.run(_read_diff(flags.what, settings_for(flags)))
+async def show_diff(flags: DiffFlags) -> None:
+    diff = await _read_diff(flags.what, settings_for(flags))
     if flags.json:
         print_json({"files": [asdict(one) for one in diff.files], "notes": [*diff.notes]}, indent=2)
         return
@@ -67,7 +66,7 @@ async def _read_diff(what: str, settings: Settings) -> WorkspaceDiff:
             raise NotFound(kind, what) from error
 
 
-def revert(flags: RevertFlags) -> None:
+async def revert(flags: RevertFlags) -> None:
     what, files_only = flags.what, flags.files_only
 
     async def go(runtime: Runtime, force: bool) -> Reverted:
@@ -81,22 +80,22 @@ def revert(flags: RevertFlags) -> None:
             raise NotFound("turn, message or call", what)
         return await back.revert_message(what, files_only=files_only, force=force)
 
-    done = _carry_out(flags, go)
+    done = await _carry_out(flags, go)
     where = ", and the conversation is back before it" if done.moved else ""
     _report(done, f"{where}; `dragoman redo` takes that back" if done.turn is not None else where)
 
 
-def redo(flags: RedoFlags) -> None:
+async def redo(flags: RedoFlags) -> None:
     async def go(runtime: Runtime, force: bool) -> Reverted:
         found = await find_conversation(runtime.store, flags.conversation)
         return await runtime.way_back.redo(found.id, force=force)
 
-    done = _carry_out(flags, go)
+    done = await _carry_out(flags, go)
     where = ", and the conversation is where it was" if done.moved else ""
     _report(done, f"{where}; `dragoman revert {done.turn or LAST}` goes back once more")
 
 
-def _carry_out(
+async def _carry_out(
     flags: RevertFlags | RedoFlags, go: Callable[[Runtime, bool], Awaitable[Reverted]]
 ) -> Reverted:
     """At a terminal, a person is asked whether what others did may be lost."""
@@ -107,14 +106,14 @@ def _carry_out(
             return await go(runtime, force)
 
     try:
-        return asyncio.run(run(flags.force))
+        return await run(flags.force)
     except RevertConflict as error:
         if not sys.stdin.isatty():
             raise BadRequest(f"{error.what}: --force goes back all the same, or mend it first") from error
         for path, why in error.conflicts:
             print(f"  {visible(path)}: {why}", file=sys.stderr)
         typer.confirm("Go back all the same? These changes would be lost", abort=True, err=True)
-        return asyncio.run(run(True))
+        return await run(True)
 
 
 def _report(done: Reverted, then: str) -> None:
@@ -125,8 +124,8 @@ def _report(done: Reverted, then: str) -> None:
     print(f"{count(len(done.paths), 'file')} changed{then}.", file=sys.stderr)
 
 
-def show_blame(flags: BlameFlags) -> None:
-    lines, asked = asyncio.run(_read_blame(flags.file, settings_for(flags)))
+async def show_blame(flags: BlameFlags) -> None:
+    lines, asked = await _read_blame(flags.file, settings_for(flags))
     if flags.json:
         print_json([_report_line(line, asked) for line in lines], indent=2)
         return

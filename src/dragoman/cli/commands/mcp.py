@@ -187,10 +187,10 @@ LOGIN = 600.0  # seconds a person has to log in
 COLOURS = {"running": "green", "failed": "red", "login": "yellow", "off": "dim", "starting": "yellow"}
 
 
-def list_servers(flags: ListServersFlags) -> None:
+async def list_servers(flags: ListServersFlags) -> None:
     loaded = load_servers(flags)
     servers = {name: server for name, (server, _) in loaded.items()}
-    states = asyncio.run(_check_servers(servers)) if flags.check else {}
+    states = await _check_servers(servers) if flags.check else {}
     if flags.json:
         listed: list[JsonValue] = [
             _report(name, server, file, states.get(name)) for name, (server, file) in loaded.items()
@@ -242,12 +242,12 @@ def _report(name: str, server: McpServer, file: str, state: tuple[str, str] | No
     return report if state is None else {**report, "state": state[0], "trouble": state[1] or None}
 
 
-def test_server(flags: TestServerFlags) -> int:
+async def test_server(flags: TestServerFlags) -> int:
     """Connect, and print what it offers, or why it is not there: then the status is 1."""
     name, servers = flags.name, load_servers(flags)
     if name not in servers:
         raise ConfigError(f"there is no server {name!r}: {_list_names(servers)}")
-    report = asyncio.run(_probe(name, replace(servers[name][0], enabled=True)))
+    report = await _probe(name, replace(servers[name][0], enabled=True))
     if flags.json:
         print_json(report, indent=2)
     elif report["state"] == "running":

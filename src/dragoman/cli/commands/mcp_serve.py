@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 from collections.abc import Callable
@@ -32,13 +31,9 @@ _log = logging.getLogger("dragoman.mcp")
 HTTP_PORT = PORT + 1
 
 
-def serve_mcp(flags: McpServeFlags) -> None:
+async def serve_mcp(flags: McpServeFlags) -> None:
     settings = settings_for(flags, {"model": flags.model}, asks=flags.http)
     log_warnings()
-    asyncio.run(_serve(settings, flags))
-
-
-async def _serve(settings: Settings, flags: McpServeFlags) -> None:
     async with AsyncExitStack() as stack:
         await _serve_with(settings, flags, await _models(settings, stack))
 

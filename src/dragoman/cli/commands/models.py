@@ -46,19 +46,19 @@ class ModelEntry:
     price: Price | None
 
 
-def show_models(flags: ModelsFlags) -> None:
+async def show_models(flags: ModelsFlags) -> None:
     if flags.learned or flags.forget:
         (_forget_lessons if flags.forget else _show_lessons)(flags.providers or [], as_json=flags.json)
     elif flags.check or flags.base_url is not None:
-        _check_models(flags)
+        await _check_models(flags)
     else:
-        _list_models(flags)
+        await _list_models(flags)
 
 
-def _list_models(flags: ModelsFlags) -> None:
+async def _list_models(flags: ModelsFlags) -> None:
     catalog, keys, names = catalog_of(settings_for(flags)), Keys(), flags.providers or []
     check_names(names, catalog)
-    servers = {server.provider: server for server in asyncio.run(discover())}
+    servers = {server.provider: server for server in await discover()}
     listed = {
         name: (keys.find(provider), _entries(catalog, provider, servers.get(name)))
         for name, provider in catalog.providers.items()
@@ -204,7 +204,7 @@ class CheckedProvider:
     problem: str | None = None
 
 
-def _check_models(flags: ModelsFlags) -> None:
+async def _check_models(flags: ModelsFlags) -> None:
     """Look at all providers, those that are named, or a server that nobody knows."""
     catalog, keys, names = catalog_of(settings_for(flags)), Keys(), flags.providers or []
     base_url, api_key = flags.base_url, flags.api_key
@@ -216,7 +216,7 @@ def _check_models(flags: ModelsFlags) -> None:
         catalog, names = catalog.with_provider(provider), [who]
         keys = Keys({who: api_key} if api_key else None, environment={}, use_keyring=False)
     check_names(names, catalog)
-    checked = asyncio.run(_check_all(catalog, keys, names or [*catalog.providers]))
+    checked = await _check_all(catalog, keys, names or [*catalog.providers])
     if base_url is not None and (problem := checked[0].problem) is not None:
         raise ConfigError(problem)  # nothing else was asked for
     if flags.json:

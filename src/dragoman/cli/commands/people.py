@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 import sys
@@ -17,10 +16,9 @@ from dragoman.config.build import store_of
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import BadRequest
 from dragoman.server.auth import key_hash
-from dragoman.store.store import Person
 
 
-def add_person(flags: AddPersonFlags) -> None:
+async def add_person(flags: AddPersonFlags) -> None:
     """Prints the new key, alone on standard output: a script can take it from there."""
     name = flags.name
     if name == LOCAL:
@@ -28,24 +26,17 @@ def add_person(flags: AddPersonFlags) -> None:
     if not re.fullmatch(r"[\w.@-]{1,60}", name):
         raise BadRequest(f"{name!r} is no name here: letters, digits, and . @ _ - will do")
     key = f"dragoman-{secrets.token_urlsafe(24)}"
-
-    async def store() -> None:
-        async with open_store(settings_for(flags), create=True) as runtime:
-            await runtime.store.add_person(name, key_hash(key), time.time())
-
-    asyncio.run(store())
+    async with open_store(settings_for(flags), create=True) as runtime:
+        await runtime.store.add_person(name, key_hash(key), time.time())
     print(key)
     print(f"This is the key of {name}. It is not kept and cannot be shown again.", file=sys.stderr)
 
 
-def list_people(flags: ListPeopleFlags) -> None:
-    settings = settings_for(flags)
-
-    async def read() -> list[Person]:
+async def list_people(flags: ListPeopleFlags) -> None:
+    settings, people = settings_for(flags), []
+    if store_of(settings).is_there:
         async with open_store(settings) as runtime:
-            return await runtime.store.people()
-
-    people = asyncio.run(read()) if store_of(settings).is_there else []
+            people = await runtime.store.people()
     if flags.json:
         print_json([{"name": one.name, "created": one.created} for one in people], indent=2)
         return
@@ -55,10 +46,7 @@ def list_people(flags: ListPeopleFlags) -> None:
         print(f"{one.name}\t{datetime.fromtimestamp(one.created):%Y-%m-%d %H:%M}")
 
 
-def remove_person(flags: RemovePersonFlags) -> None:
-    async def remove() -> None:
-        async with open_store(settings_for(flags)) as runtime:
-            await runtime.store.remove_person(flags.name)
-
-    asyncio.run(remove())
+async def remove_person(flags: RemovePersonFlags) -> None:
+    async with open_store(settings_for(flags)) as runtime:
+        await runtime.store.remove_person(flags.name)
     print(f"{flags.name} has no key any more")

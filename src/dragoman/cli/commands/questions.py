@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from datetime import datetime
 
@@ -14,7 +13,6 @@ from dragoman.cli.lookup import find_question, open_store
 from dragoman.cli.terminal.choices import rule_options
 from dragoman.cli.terminal.text import count, parse_json, print_json
 from dragoman.config.build import store_of
-from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.causes import approval_text
 from dragoman.messages.parts import Arguments
@@ -68,9 +66,11 @@ def _rules(number: int, question: Question) -> tuple[Rule, ...]:
     return options[number - 1]
 
 
-def list_questions(flags: QuestionsFlags) -> None:
-    settings = settings_for(flags)
-    found = asyncio.run(_read_open(settings)) if store_of(settings).is_there else []
+async def list_questions(flags: QuestionsFlags) -> None:
+    settings, found = settings_for(flags), list[Question]()
+    if store_of(settings).is_there:
+        async with open_store(settings) as runtime:
+            found = await runtime.questions()
     if flags.json:
         print_json([_report(question) for question in found], indent=2)
         return
@@ -86,11 +86,6 @@ def list_questions(flags: QuestionsFlags) -> None:
             print(f"  {number}  {visible(rules_in_words(rules))}")
     if not found:
         print("Nothing waits for you.", file=sys.stderr)
-
-
-async def _read_open(settings: Settings) -> list[Question]:
-    async with open_store(settings) as runtime:
-        return await runtime.questions()
 
 
 def _report(question: Question) -> JsonValue:
@@ -113,13 +108,10 @@ def _report(question: Question) -> JsonValue:
     }
 
 
-def answer(flags: AnswerFlags) -> None:
-    async def settle() -> Question:
-        async with open_store(settings_for(flags)) as runtime:
-            question = await find_question(runtime.store, flags.question)
-            return await runtime.answer(question.id, to_answer(flags, question))
-
-    question = asyncio.run(settle())
+async def answer(flags: AnswerFlags) -> None:
+    async with open_store(settings_for(flags)) as runtime:
+        question = await find_question(runtime.store, flags.question)
+        await runtime.answer(question.id, to_answer(flags, question))
     print(f"answered {question.id}")
     print(f"If no program is at work on it: dragoman resume {question.conversation} goes on.")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -23,8 +22,8 @@ from dragoman.messages.parts import ToolCall, canonical
 from dragoman.replay import Replayed, TurnOutcome, replay_turn
 
 
-def show_replays(flags: ReplayFlags) -> None:
-    found = asyncio.run(_replay(flags))
+async def show_replays(flags: ReplayFlags) -> None:
+    found = await _replay(flags)
     if flags.json:
         print_json([_report(one) for one in found], indent=2)
         return

@@ -48,7 +48,7 @@ from dragoman.store.store import Store
 from dragoman.wire.network import is_loopback
 
 
-def serve(flags: ServeFlags) -> None:
+async def serve(flags: ServeFlags) -> None:
     """Until Ctrl-C. What runs then is stored, and goes on at the next start."""
     values = {
         "model": flags.model,
@@ -61,10 +61,6 @@ def serve(flags: ServeFlags) -> None:
     log_warnings()
     if settings.values.get("workers", {}).get("role") == "worker":
         raise ConfigError('a worker serves nobody: start it with "dragoman worker"')
-    asyncio.run(_serve(settings))
-
-
-async def _serve(settings: Settings) -> None:
     table = settings.values.get("server", {})
     password, proxies = _password(settings), Proxies(table.get("proxies", []))
     with _listen(settings, password) as listener:
@@ -200,15 +196,11 @@ def _shown(store: StoreAddress) -> str:
     return near_home(store.path) if isinstance(store, StoreFile) else str(store)
 
 
-def work(flags: WorkerFlags) -> None:
+async def work(flags: WorkerFlags) -> None:
     """Until Ctrl-C, or SIGTERM. What runs then is handed to the others."""
     values = {"model": flags.model, "workers.per_node": flags.turns}
     settings = settings_for(flags, values)
     log_warnings()
-    asyncio.run(_work(settings))
-
-
-async def _work(settings: Settings) -> None:
     chosen = await choose_model(settings)
     await fetch_model(chosen)
     built = build_runtime(settings, model=chosen.models, **{**turns_of(settings), "role": "worker"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,16 +44,16 @@ class ToolRules:
     exceptions: tuple[str, ...] = ()
 
 
-def list_tools(flags: ToolsFlags) -> None:
+async def list_tools(flags: ToolsFlags) -> None:
     settings = settings_for(flags)
-    chosen = _choose(settings)
+    chosen = await _choose(settings)
     without = unsuitable_groups(settings) if chosen is not None and chosen.in_the_box else ()
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         built = build_runtime(
             settings, model=ScriptedModel([]), store=Path(folder) / "tools.db", without=without
         )
     services = built.runtime.services
-    listed = asyncio.run(_read_groups(services.toolbox, flags.check))
+    listed = await _read_groups(services.toolbox, flags.check)
     if flags.json:
         groups: list[JsonValue] = [_report(settings, services, group) for group in listed]
         model = chosen.name if chosen is not None else None
@@ -81,10 +80,10 @@ def list_tools(flags: ToolsFlags) -> None:
         console.print(Text(f"left out: {one_line(redact_text(warning), 500)}", "red"))
 
 
-def _choose(settings: Settings) -> ChosenModel | None:
+async def _choose(settings: Settings) -> ChosenModel | None:
     """The model that would answer here; None where there is none, which is no reason not to list tools."""
     try:
-        return asyncio.run(choose_model(settings))
+        return await choose_model(settings)
     except DragomanError:
         return None
 

@@ -49,12 +49,8 @@ class Overview:
         }
 
 
-def show_top(flags: TopFlags) -> None:
+async def show_top(flags: TopFlags) -> None:
     """Until Ctrl-C; once where nobody looks on."""
-    asyncio.run(_show(flags))
-
-
-async def _show(flags: TopFlags) -> None:
     console = Console(highlight=False)
     async with open_store(settings_for(flags)) as runtime:
         shared = job_queue_of(runtime.store)

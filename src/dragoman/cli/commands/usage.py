@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import re
 import sys
@@ -29,19 +28,18 @@ _AGO = re.compile(r"(\d{1,4})([dwh])")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 
-def show_usage(flags: UsageFlags) -> None:
+async def show_usage(flags: UsageFlags) -> None:
     settings = settings_for(flags)
     try:
         names = dimensions(flags.by) or ("day",)
     except BadRequest as error:
         raise ConfigError(f"--by {error}") from error
     began = parse_since(flags.since) if flags.since else 0.0
-
-    async def read() -> list[Spending]:
+    spent: list[Spending] = []
+    if store_of(settings).is_there:
         async with open_store(settings) as runtime:
-            return await runtime.store.spending(began, flags.person)
-
-    rows = group(asyncio.run(read()) if store_of(settings).is_there else [], names)
+            spent = await runtime.store.spending(began, flags.person)
+    rows = group(spent, names)
     columns = [*names, *(_CALLS if "tool" in names else _NUMBERS)]
     if flags.json:
         print_json([{name: _value(row, name) for name in columns} for row in rows], indent=2)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from importlib import import_module
-from inspect import Parameter, Signature, get_annotations
+from inspect import Parameter, Signature, get_annotations, iscoroutine
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import typer
@@ -82,6 +82,8 @@ class CommandGroup:
                     parameters.start_logs()
                 module, _, function = flags.work.partition(":")
                 status = getattr(import_module(f"dragoman.cli.{module}"), function)(parameters)
+                if iscoroutine(status):
+                    status = import_module("asyncio").run(status)  # 30 ms, which `--help` need not pay
                 if status:
                     raise typer.Exit(status)
 
