@@ -22,26 +22,15 @@ MOST_LINES = 30  # of a summary, before a question; `dragoman trust` shows all
 _QUESTION = "Do you trust it?  [y] yes, use it  [n] no, go on without it  [q] quit: "
 
 
-def load_settings(
-    config: Path | None,
-    flags: Mapping[str, object] | None = None,
+def settings_for(
+    flags: ConfigFlags,
+    values: Mapping[str, object] | None = None,
     *,
-    trust: bool = False,
-    asks: bool = False,
+    asks: bool | None = None,
     start: Path | None = None,
 ) -> Settings:
-    """As `read_settings`. ConfigError says the first thing that is wrong."""
-    settings, errors = read_settings(config, flags, trust=trust, asks=asks, start=start)
-    if errors:
-        raise ConfigError(errors[0])
-    return settings
-
-
-def settings_for(
-    flags: ConfigFlags, values: Mapping[str, object] | None = None, *, asks: bool | None = None
-) -> Settings:
-    """The settings that hold here, with these values and those of the command line over them. A path of the
-    command line starts where the person is, not where the file of the settings is."""
+    """As `read_settings`, with these values and those of the command line over them. A path of the command
+    line starts where the person is, not where the file of the settings is. ConfigError says what is wrong."""
     workspace: Path | None = getattr(flags, "workspace", None)
     named = {
         "store": absolute_place(getattr(flags, "store", None)),
@@ -49,7 +38,11 @@ def settings_for(
         **(values or {}),
     }
     asks = isinstance(flags, TrustFlags) if asks is None else asks
-    return load_settings(flags.config, named, trust=getattr(flags, "trust", False), asks=asks)
+    trust = getattr(flags, "trust", False)
+    settings, errors = read_settings(flags.config, named, trust=trust, asks=asks, start=start)
+    if errors:
+        raise ConfigError(errors[0])
+    return settings
 
 
 def read_settings(

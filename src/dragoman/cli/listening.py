@@ -19,6 +19,7 @@ from dragoman.server.links import RunningServer, running_servers
 
 HOST, PORT = "127.0.0.1", 8721
 _BACKLOG = 1024  # connections that wait in the system to be accepted
+_PATIENCE = aiohttp.ClientTimeout(total=10)
 
 
 def log_warnings() -> None:
@@ -46,9 +47,6 @@ def listen_on(host: str, port: int | None, usual: int) -> socket.socket:
             listener.close()
             failure = error
     raise ConfigError(f"cannot listen on {host}, port {port}: {failure.strerror}") from failure
-
-
-_PATIENCE = aiohttp.ClientTimeout(total=10)
 
 
 async def print_link(flags: LinkFlags) -> None:

@@ -36,6 +36,7 @@ from dragoman.store.store import Store
 from dragoman.turn.facts import options_in
 
 _PAGE = 50
+PROTOCOL_VERSION = 1
 
 
 async def list_sessions(store: Store, folder: str | None, cursor: str | None) -> JsonValue:
@@ -66,9 +67,6 @@ async def _folder_of(store: Store, conversation: Conversation) -> str | None:
         for row in reversed(await store.turns(conversation.id)):
             return options_in(await store.facts(row.id)).workspace
     return None
-
-
-PROTOCOL_VERSION = 1
 
 
 def explain(error: Exception) -> RpcError:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, JsonValue
 
 from dragoman.cli.acp.editor import Editor
 from dragoman.cli.flags.chat import AcpFlags
-from dragoman.cli.folder_trust import load_settings
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.model_choice import ChosenModel, choose_model
 from dragoman.config.build import DEFAULT_TOOLS, build_runtime, servers_of
 from dragoman.config.project_prompt import Template, templates
@@ -26,7 +26,6 @@ from dragoman.messages.parts import canonical
 from dragoman.messages.questions import MODES, Action, Grant, Rule
 from dragoman.redaction import redact_value
 from dragoman.runtime import Runtime
-from dragoman.store.address import absolute_place
 from dragoman.tools.authorize import Ask, Authority, Run, authorize
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.servers import McpServer, parse_server
@@ -37,6 +36,14 @@ from dragoman.tools.toolbox import Group
 from dragoman.turn.authority import load_grants
 
 PERMISSION = "mcp_server"  # `allow = ["mcp_server:npx *"]` asks no question about such servers
+_log = logging.getLogger("dragoman.acp")
+_MOST_MODELS = 60  # to choose from
+_MODES = {
+    "auto": ("Auto", "The rules decide which calls run, and which you are asked about"),
+    "ask": ("Ask", "You are asked about every call"),
+    "manual": ("Manual", "You run each call yourself"),
+    "off": ("No tools", "The model calls nothing"),
+}
 
 
 class _NoArguments(BaseModel):
@@ -167,10 +174,6 @@ def _pairs(given: Any) -> dict[str, str]:
     return {str(one.get("name")): str(one.get("value")) for one in pairs if isinstance(one, Mapping)}
 
 
-_log = logging.getLogger("dragoman.acp")
-_MOST_MODELS = 60  # to choose from
-
-
 @dataclass(slots=True, frozen=True)
 class OpenWorkspace:
     """A folder that is worked in: its runtime, its models, its commands, and servers yet to be allowed."""
@@ -214,14 +217,8 @@ class EditorFolders:
 
     async def _opened(self, folder: Path, servers: Sequence[Any], editor: Editor) -> OpenWorkspace:
         flags = self._flags
-        values = {
-            "model": flags.model,
-            "mode": flags.mode,
-            "system": flags.system,
-            "store": absolute_place(flags.store),
-            "workspace": str(folder),
-        }
-        settings = load_settings(flags.config, values, trust=flags.trust, asks=True, start=folder)
+        values = {"model": flags.model, "mode": flags.mode, "system": flags.system, "workspace": str(folder)}
+        settings = settings_for(flags, values, start=folder)
         chosen = await choose_model(settings)
         chosen.models(None)  # a missing key is an error before anything is stored
         without = {"browser"}
@@ -250,14 +247,6 @@ def whole_path(folder: str) -> Path:
     if not path.is_absolute() or not path.is_dir():
         raise BadRequest(f"cwd is the whole path of a folder, not {folder!r}")
     return path.resolve()
-
-
-_MODES = {
-    "auto": ("Auto", "The rules decide which calls run, and which you are asked about"),
-    "ask": ("Ask", "You are asked about every call"),
-    "manual": ("Manual", "You run each call yourself"),
-    "off": ("No tools", "The model calls nothing"),
-}
 
 
 def session_state(workspace: OpenWorkspace, settings: Mapping[str, JsonValue]) -> dict[str, Any]:

@@ -15,6 +15,16 @@ from typing import Any, Protocol, TypeAlias
 from pydantic import JsonValue
 
 LONGEST = 256 * 1024 * 1024  # bytes of a line: a message may hold pictures
+_log = logging.getLogger("dragoman.acp")
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+REQUEST_CANCELLED = -32800
+NOT_FOUND = -32002
+CANCEL_REQUEST = "$/cancel_request"
+Params: TypeAlias = dict[str, Any]
 
 
 @contextmanager
@@ -83,20 +93,6 @@ def _is_watchable(descriptor: int) -> bool:
     """Whether the event loop can wait for it: not for a file, nor for the device that is always empty."""
     mode = os.fstat(descriptor).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
-
-
-_log = logging.getLogger("dragoman.acp")
-
-PARSE_ERROR = -32700
-INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
-REQUEST_CANCELLED = -32800
-NOT_FOUND = -32002
-CANCEL_REQUEST = "$/cancel_request"
-
-Params: TypeAlias = dict[str, Any]
 
 
 @dataclass(slots=True, frozen=True)

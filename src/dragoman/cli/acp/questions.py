@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
@@ -10,13 +9,17 @@ from typing import Any
 
 from dragoman.cli.acp.jsonrpc import RpcError
 from dragoman.cli.acp.updates import TurnUpdates, whole_contents
-from dragoman.cli.terminal.follow import prompt_until_settled
+from dragoman.cli.terminal.follow import Tasks, prompt_until_settled
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages.causes import approval_text
 from dragoman.messages.questions import Answer, Question, reject, reply
 from dragoman.runtime import Runtime
 from dragoman.tools.answer_choices import choices_for
 from dragoman.visible_text import visible
+
+_BY = "editor"
+_OWN_WORDS = "words"
+_NO_FORM = "this editor has no way to ask for a text"
 
 
 def permission_request(
@@ -39,12 +42,7 @@ def permission_request(
     }
 
 
-_BY = "editor"
-_OWN_WORDS = "words"
-_NO_FORM = "this editor has no way to ask for a text"
-
-
-class EditorQuestions:
+class EditorQuestions(Tasks):
     """The questions of one turn, each asked in a task of its own while its events go on."""
 
     def __init__(
@@ -58,27 +56,16 @@ class EditorQuestions:
         cancel: Callable[[], Coroutine[Any, Any, object]],
     ) -> None:
         """`forms`: the editor can ask for text. `cancel` stops the turn: the person will not answer."""
+        super().__init__()
         self._runtime = runtime
         self._session = session
         self._ask = ask
         self._updates = updates
         self._forms = forms
         self._cancel = cancel
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def ask(self, question: str) -> None:
         self.start(self._settle(question))
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def close(self) -> None:
-        """The turn is over: nobody need answer any more."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _settle(self, id: str) -> None:
         question = await self._runtime.store.question(id)

@@ -38,6 +38,13 @@ from dragoman.turn.handles import TurnHandle
 from dragoman.turn.settings import unchecked
 from dragoman.web_address import split_uri
 
+_START = {
+    "always": ("Start it now and from now on", "allow_always"),
+    "once": ("Start it, this time", "allow_once"),
+    "reject": ("Go on without it", "reject_once"),
+    "never": ("Never start it", "reject_always"),
+}
+
 
 async def read_prompt(
     store: Store, blocks: Sequence[Any], folder: Path, templates: Mapping[str, Template]
@@ -117,14 +124,6 @@ def _shown(uri: str, folder: Path) -> str:
         return uri
     lines = f"#{parts.fragment}" if parts.fragment else ""
     return f"{path.relative_to(folder).as_posix()}{lines}" if path.is_relative_to(folder) else uri
-
-
-_START = {
-    "always": ("Start it now and from now on", "allow_always"),
-    "once": ("Start it, this time", "allow_once"),
-    "reject": ("Go on without it", "reject_once"),
-    "never": ("Never start it", "reject_always"),
-}
 
 
 class EditorSession:

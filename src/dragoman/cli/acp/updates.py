@@ -16,10 +16,23 @@ from dragoman.messages import events as e
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, CallState, File, Reasoning, Text, ToolCall, ToolResult
 from dragoman.visible_text import visible
+from dragoman.workspace.diff import unquoted
 
 _HUNK = re.compile(r"^@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_QUOTED = re.compile(r"\\(?:([0-7]{3})|(.))")
-_MARKS = {"n": "\n", "t": "\t"}
+Update: TypeAlias = dict[str, Any]
+_KINDS = (
+    ("files.read", "read"),
+    ("files.write", "edit"),
+    ("shell", "execute"),
+    ("fetch_url", "fetch"),
+    ("web.", "fetch"),
+    ("basics.todo", "think"),
+)
+_SEARCHES = ("grep", "glob", "list_directory")
+_SHOWN = 50_000  # characters of a result
+_TITLE = 200  # characters: the call itself is shown whole
+_PROGRESS = 8_000  # characters of what a call reported last
+_PLAN = {"open": "pending", "doing": "in_progress", "done": "completed"}
 
 
 def diff_contents(text: str, folder: Path) -> list[dict[str, Any]]:
@@ -79,33 +92,8 @@ def _hunks(text: str) -> Iterator[tuple[str, str, str, bool]]:
 
 def _path(field: str) -> str:
     """Without its `a/` or `b/`, and without the quotes that git puts around odd names."""
-    name = field.rstrip("\n").split("\t")[0]
-    if name.startswith('"') and name.endswith('"'):
-        name = _unquoted(name[1:-1])
+    name = unquoted(field.rstrip("\n").split("\t")[0])
     return name[2:] if name[:2] in ("a/", "b/") else name
-
-
-def _unquoted(name: str) -> str:
-    return _QUOTED.sub(
-        lambda found: chr(int(found[1], 8)) if found[1] else _MARKS.get(found[2], found[2]), name
-    )
-
-
-Update: TypeAlias = dict[str, Any]
-
-_KINDS = (
-    ("files.read", "read"),
-    ("files.write", "edit"),
-    ("shell", "execute"),
-    ("fetch_url", "fetch"),
-    ("web.", "fetch"),
-    ("basics.todo", "think"),
-)
-_SEARCHES = ("grep", "glob", "list_directory")
-_SHOWN = 50_000  # characters of a result
-_TITLE = 200  # characters: the call itself is shown whole
-_PROGRESS = 8_000  # characters of what a call reported last
-_PLAN = {"open": "pending", "doing": "in_progress", "done": "completed"}
 
 
 class TurnUpdates:

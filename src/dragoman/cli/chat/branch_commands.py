@@ -19,6 +19,8 @@ from dragoman.turn.way_back import FIRST_MESSAGE, Reverted
 
 LISTED = 20
 _OWN_FOLDER = "folder"
+_LINES = 400  # of a diff
+_FORCE = "force"
 
 
 async def rerun(session: Session, model: str) -> TurnHandle:
@@ -100,10 +102,6 @@ def _summarize(tree: Tree, tip: str) -> str:
     message = next((one.text for one in reversed(path) if one.role == "user" and one.author is None), "")
     answer = path[-1].text if path[-1].role == "assistant" else ""
     return f"{one_line(message, 40)} — {one_line(answer, 50) or 'no answer'}"
-
-
-_LINES = 400  # of a diff
-_FORCE = "force"
 
 
 async def undo(session: Session, argument: str) -> None:

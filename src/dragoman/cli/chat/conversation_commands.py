@@ -23,6 +23,8 @@ from dragoman.tools.permissions import parse_rule, rules_in_words
 from dragoman.turn.layers import conversation_switches
 
 _MAIN = "none"  # back to the folder of the program
+_HOUR = 3600.0
+_SCOPES = ("always", "hour")
 
 
 async def model(session: Session, name: str) -> None:
@@ -136,10 +138,6 @@ async def title(session: Session, text: str) -> None:
     if text:
         await session.here.rename(text)
     session.notify((await session.here.info()).title or "untitled")
-
-
-_HOUR = 3600.0
-_SCOPES = ("always", "hour")
 
 
 async def allow(session: Session, argument: str) -> None:

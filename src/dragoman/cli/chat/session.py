@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from dragoman.cli.interrupted import next_queued, resume_turn
 from dragoman.cli.model_choice import ChosenModel
 from dragoman.cli.terminal.approvals import QuestionMenu
 from dragoman.cli.terminal.cards import describe_file
-from dragoman.cli.terminal.follow import on_interrupt
+from dragoman.cli.terminal.follow import Tasks, on_interrupt
 from dragoman.cli.terminal.forms import Interrupted
 from dragoman.cli.terminal.images import show_picture
 from dragoman.cli.terminal.keyboard import Keyboard, TypedLine
@@ -30,7 +30,6 @@ from dragoman.config.project_prompt import Template
 from dragoman.errors import BadRequest, DragomanError, NotFound, TurnEnded
 from dragoman.messages import events as e
 from dragoman.messages.call_events import question_in
-from dragoman.messages.message import Message
 from dragoman.messages.parts import File
 from dragoman.messages.usage import Usage
 from dragoman.runtime import Runtime
@@ -39,6 +38,10 @@ from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.settings import checked, unchecked
 from dragoman.workspace.workspaces import Workspace
+
+_WIDTH = 100  # characters of a line that is shown
+_HINT = "Enter: before the next step · Tab: after this turn · Esc: clear"
+SHOWN = 6  # messages of a conversation that is opened
 
 
 @dataclass(slots=True)
@@ -76,42 +79,8 @@ class Status:
             self.cost = (self.cost or 0.0) + usage.cost
 
 
-def read_status(
-    runtime: Runtime,
-    settings: dict[str, JsonValue],
-    *,
-    chosen: str,
-    folder: Path | None = None,
-    messages: Sequence[Message] = (),
-    spent: Usage | None = None,
-) -> Status:
-    agent = runtime.services.agents.get(str(settings.get("agent")))
-    model = str(settings.get("model") or (agent.model if agent is not None else None) or chosen)
-    mode = str(settings.get("mode") or (agent.mode if agent is not None else None) or runtime.services.mode)
-    last = next((one.usage for one in reversed(messages) if one.usage is not None), None)
-    return Status(
-        model,
-        mode,
-        near_home(folder or Path.cwd()),
-        used=last.input + last.output if last is not None else 0,
-        context=_context_of(runtime, model),
-        cost=spent.cost if spent is not None else None,
-    )
-
-
-def _context_of(runtime: Runtime, model: str) -> int | None:
-    try:
-        return runtime.services.model(model).context
-    except DragomanError:
-        return None  # a model that is not there any more: whoever sends to it is told
-
-
 def _short(tokens: int) -> str:
     return f"{tokens // 1000}k" if tokens >= 1000 else str(tokens)
-
-
-_WIDTH = 100  # characters of a line that is shown
-_HINT = "Enter: before the next step · Tab: after this turn · Esc: clear"
 
 
 class Interjections:
@@ -131,8 +100,12 @@ class Interjections:
         self._notify = notify
         self._steering: list[str] = []  # not taken yet
         self._queued: dict[str, str] = {}  # of here, by turn
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.line = TypedLine(enter=self._enter, tab=self._tab, stop=lambda: self._start(self.stop()))
+        self._tasks = Tasks()
+        self.line = TypedLine(
+            enter=lambda text: self._say(text, self._steer),
+            tab=lambda text: self._say(text, self._queue),
+            stop=lambda: self._tasks.start(self.stop()),
+        )
         self.line.text = draft
 
     def lines(self) -> list[Text]:
@@ -159,23 +132,17 @@ class Interjections:
 
     async def close(self) -> str:
         """The turn is over. What was typed and not sent, or sent and not taken."""
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.wait()
         for text in self._steering:
             self._keep(text)
         return self.line.text
-
-    def _enter(self, text: str) -> None:
-        self._say(text, self._steer)
-
-    def _tab(self, text: str) -> None:
-        self._say(text, self._queue)
 
     def _say(self, text: str, how: Callable[[str], Coroutine[Any, Any, None]]) -> None:
         if text.startswith("/"):
             self.line.text = text
             self._notify("commands work when the turn is over; Ctrl-C stops it", "dim")
         else:
-            self._start(how(text))
+            self._tasks.start(how(text))
 
     async def _steer(self, text: str) -> None:
         self._steering.append(text)
@@ -200,11 +167,6 @@ class Interjections:
     def _keep(self, text: str) -> None:
         self.line.text = f"{self.line.text}\n{text}".strip()
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
 
 def _end_of(typed: str) -> str:
     """As much as the terminal has room for: where one types."""
@@ -214,9 +176,6 @@ def _end_of(typed: str) -> str:
 
 def _line(text: str, style: str = "dim") -> Text:
     return Text(one_line(text, 2 * _WIDTH) if text.strip() else "", style, no_wrap=True, overflow="ellipsis")
-
-
-SHOWN = 6  # messages of a conversation that is opened
 
 
 @dataclass(slots=True, frozen=True)
@@ -316,19 +275,21 @@ class Session:
         self.console.print(Text(f"· {plain(text)}", style))
 
     async def read_status(self) -> Status:
-        """For the line below the prompt."""
-        messages = await self.chat.messages() if self.chat is not None else ()
-        spent = (await self.chat.info()).usage if self.chat is not None else None
-        settings = await self.settings()
-        workspace = await self.workspace()
-        return read_status(
-            self.runtime,
-            settings,
-            chosen=self.chosen.name,
-            folder=workspace.folder if workspace is not None else None,
-            messages=messages,
-            spent=spent,
+        """For the line below the prompt: what is set here, else what the agent says."""
+        settings, workspace, services = await self.settings(), await self.workspace(), self.runtime.services
+        agent = services.agents.get(str(settings.get("agent")))
+        model = settings.get("model") or (agent.model if agent is not None else None) or self.chosen.name
+        mode = settings.get("mode") or (agent.mode if agent is not None else None) or services.mode
+        status = Status(
+            str(model), str(mode), near_home(workspace.folder if workspace is not None else Path.cwd())
         )
+        with suppress(DragomanError):  # a model that is not there any more: whoever sends to it is told
+            status.context = services.model(status.model).context
+        if self.chat is not None:
+            used = [one.usage for one in await self.chat.messages() if one.usage is not None]
+            status.used = used[-1].input + used[-1].output if used else 0
+            status.cost = (await self.chat.info()).usage.cost
+        return status
 
     # ── a turn ────────────────────────────────────────────────────────────────────────────────────
 

@@ -52,7 +52,7 @@ async def list_conversations(flags: ListFlags) -> None:
         )
         for one, busy, broken_off in listed
     ]
-    print_table(("conversation", "last used", "title", "state"), rows, widest=2, spare=(1,))
+    print_table(("conversation", "last used", "title", "state"), rows, folds=(2,), spare=(1,))
     if not listed and (flags.archived or flags.tag):
         print("There are none of these.", file=sys.stderr)
     elif not listed:

@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import JsonValue
 from rich.text import Text
 
+from dragoman.cli.commands.mcp import CHECK, tried
 from dragoman.cli.flags.setup import DoctorFlags
 from dragoman.cli.folder_trust import describe, settings_for
 from dragoman.cli.lookup import open_store
@@ -24,7 +25,6 @@ from dragoman.cli.terminal.text import count, describe_error, one_line, print_js
 from dragoman.config.build import catalog_of, find_errors, servers_of, store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import DragomanError, ProviderError
-from dragoman.parameters import store_at
 from dragoman.providers.catalog import Provider
 from dragoman.providers.facts import facts_of
 from dragoman.providers.keys import Keys
@@ -33,15 +33,21 @@ from dragoman.providers.local.box import PROVIDER
 from dragoman.providers.sign_in import describe_auth, reach
 from dragoman.redaction import redact_text
 from dragoman.server.page import BUILT
-from dragoman.store.address import StoreAddress, StoreServer
+from dragoman.store.address import StoreServer
 from dragoman.store.sql.attachments import SqlAttachments
 from dragoman.store.sqlite.checkup import check_store
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.wire.http import HttpClient
 
+EXTRAS = {
+    "keyring": ("keyring", "keyring", "keys from the system's keyring"),
+    "prices": ("genai_prices", "genai-prices", "what a turn costs"),
+    "objects": ("obstore", "obstore", "attachments in S3, Google Cloud Storage or Azure"),
+    "local": ("xllamacpp", "xllamacpp", "the model in the box, and GGUF files"),
+}
+SIGNS = {"fine": ("✓", "green"), "optional": ("–", "dim"), "missing": ("✗", "red")}
 PATIENCE = 5.0  # seconds a model's server has to answer
-START = 20.0  # seconds an MCP server has to show that it is there
 
 
 @dataclass(slots=True, frozen=True)
@@ -59,6 +65,125 @@ class Finding:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", redact_text(self.text))
+
+
+async def examine(flags: DoctorFlags) -> int:
+    """1 unless everything that has to be there is."""
+    found = [one async for one in _find(flags)]
+    if flags.json:
+        findings: list[JsonValue] = [one.report for one in found]
+        print_json({"findings": findings}, indent=2)
+    else:
+        _show(found)
+    return int(any(one.state == "missing" for one in found))
+
+
+async def _find(flags: DoctorFlags) -> AsyncIterator[Finding]:
+    yield Finding("python", "fine", ".".join(map(str, sys.version_info[:3])))
+    remedy = "correct that, then: dragoman config check"
+    try:
+        settings = settings_for(flags)
+    except (DragomanError, OSError) as error:
+        yield Finding("settings", "missing", describe_error(error), remedy)
+        return
+    if errors := find_errors(settings):
+        for wrong in errors:
+            yield Finding("settings", "missing", redact_text(wrong), remedy)
+        return
+    none = "none that is used" if settings.sources.left_out else "no dragoman.toml"
+    files = ", ".join(map(str, settings.files)) or f"{none}: the defaults hold"
+    yield Finding("settings", "fine", files)
+    for left_out in settings.sources.left_out:
+        yield Finding("folder", "optional", describe(left_out))
+    store = await _check_store(settings)
+    yield store
+    if store.state == "fine":
+        async for defect in _check_contents(settings, mend=flags.mend):
+            yield defect
+        yield await _check_blobs(settings)
+    for finding in (*await check_models(settings), *await check_servers(settings)):
+        yield finding
+    yield _check_page()
+    for name, about in EXTRAS.items():
+        yield _check_extra(name, *about)
+
+
+async def _check_store(settings: Settings) -> Finding:
+    address = store_of(settings)
+    if address.is_there:
+        try:
+            async with open_store(settings):
+                pass
+        except DragomanError as error:
+            return Finding("store", "missing", str(error), 'name another one: store = "…" in dragoman.toml')
+    if isinstance(address, StoreServer) or _is_writable(address.path):
+        new = "" if address.is_there else " (made with the first conversation)"
+        return Finding("store", "fine", f"{address}{new}")
+    mend = 'name a file that can be written: store = "…" in dragoman.toml'
+    return Finding("store", "missing", f"{address} cannot be written", mend)
+
+
+async def _check_blobs(settings: Settings) -> Finding:
+    """Where attachments go, and whether they can be stored there, read and removed."""
+    address = store_of(settings)
+    if address.is_there:
+        try:
+            async with open_store(settings) as runtime:
+                if isinstance(runtime.store, SqlAttachments):
+                    await runtime.store.check_blobs()
+        except DragomanError as error:
+            mend = 'mend that, or name another place: blobs = "…" in dragoman.toml'
+            return Finding("blobs", "missing", str(error), mend)
+    return Finding("blobs", "fine", address.shown_blobs)
+
+
+def _is_writable(path: Path) -> bool:
+    parent = next(folder for folder in path.parents if folder.exists())
+    return parent.is_dir() and os.access(parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
+
+
+async def _check_contents(settings: Settings, *, mend: bool) -> AsyncIterator[Finding]:
+    """What is in the file: its pages, rows and attachments. A database server looks after its own."""
+    address, other = store_of(settings), set[str]()  # attachments that need not be in the folder beside it
+    if isinstance(address, StoreServer) or not address.is_there:
+        return
+    try:
+        async with open_store(settings) as runtime:
+            if isinstance(runtime.store, SqlAttachments):
+                other = await runtime.store.list_named_blobs()
+    except DragomanError as error:
+        yield Finding("store", "missing", f"not looked at: {error}", "mend that first")
+        return
+    for defect in check_store(address.path, mend=mend, other_blobs=other):
+        if defect.mended:
+            yield Finding("store", "fine", f"mended: {defect.text}")
+        else:
+            yield Finding("store", "optional" if defect.harmless else "missing", defect.text, defect.hint)
+
+
+def _check_page() -> Finding:
+    if (BUILT / "index.html").is_file():
+        return Finding("page", "fine", "built")
+    return Finding("page", "optional", "not built: `dragoman serve` has only the API", "make page")
+
+
+def _check_extra(name: str, module: str, package: str, purpose: str) -> Finding:
+    if find_spec(module) is not None:
+        return Finding(name, "fine", purpose)
+    return Finding(name, "optional", f"not installed: {purpose}", f"pip install {package}")
+
+
+def _show(found: list[Finding]) -> None:
+    console = open_console()
+    for one in found:
+        sign, colour = SIGNS[one.state]
+        line = Text.assemble((f"{sign} ", colour), (f"{one.name:<10}", "bold"), f" {one_line(one.text, 500)}")
+        console.print(line, soft_wrap=True)
+        if one.mend is not None:
+            console.print(Text(f"             {one_line(one.mend, 500)}", "dim"), soft_wrap=True)
+
+
+# ── what others are asked ─────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(slots=True, frozen=True)
@@ -152,152 +277,8 @@ async def _check_server(name: str, server: McpServer) -> Finding:
     if server.command is not None and shutil.which(server.command) is None:
         mend = f"install {server.command}, or: dragoman mcp remove {name}"
         return Finding(f"mcp {name}", "missing", f"there is no program {server.command}", mend)
-    source = McpSource(name, server, patience=START)
-    try:
-        await source.ready()
+    async with tried(McpSource(name, server, patience=CHECK)) as source:
         if source.state != "running":
             problem, mend = source.error or source.state, f"dragoman mcp test {name}"
             return Finding(f"mcp {name}", "missing", problem, mend)
         return Finding(f"mcp {name}", "fine", f"answers, with {count(len(source.group().tools), 'tool')}")
-    finally:
-        await source.close()
-
-
-OLDEST = (3, 11)
-EXTRAS = {
-    "keyring": ("keyring", "keyring", "keys from the system's keyring"),
-    "prices": ("genai_prices", "genai-prices", "what a turn costs"),
-    "objects": ("obstore", "obstore", "attachments in S3, Google Cloud Storage or Azure"),
-    "local": ("xllamacpp", "xllamacpp", "the model in the box, and GGUF files"),
-}
-SIGNS = {"fine": ("✓", "green"), "optional": ("–", "dim"), "missing": ("✗", "red")}
-
-
-async def examine(flags: DoctorFlags) -> int:
-    """1 unless everything that has to be there is."""
-    found = [one async for one in _find(flags)]
-    if flags.json:
-        findings: list[JsonValue] = [one.report for one in found]
-        print_json({"findings": findings}, indent=2)
-    else:
-        _show(found)
-    return int(any(one.state == "missing" for one in found))
-
-
-async def _find(flags: DoctorFlags) -> AsyncIterator[Finding]:
-    yield _check_python()
-    remedy = "correct that, then: dragoman config check"
-    try:
-        settings = settings_for(flags)
-    except (DragomanError, OSError) as error:
-        yield Finding("settings", "missing", describe_error(error), remedy)
-        return
-    if errors := find_errors(settings):
-        for wrong in errors:
-            yield Finding("settings", "missing", redact_text(wrong), remedy)
-        return
-    none = "none that is used" if settings.sources.left_out else "no dragoman.toml"
-    files = ", ".join(map(str, settings.files)) or f"{none}: the defaults hold"
-    yield Finding("settings", "fine", files)
-    for left_out in settings.sources.left_out:
-        yield Finding("folder", "optional", describe(left_out))
-    store = await _check_store(settings)
-    yield store
-    if store.state == "fine":
-        async for defect in _check_contents(store_of(settings), mend=flags.mend):
-            yield defect
-        yield await _check_blobs(settings)
-    for finding in (*await check_models(settings), *await check_servers(settings)):
-        yield finding
-    yield _check_page()
-    for name, about in EXTRAS.items():
-        yield _check_extra(name, *about)
-
-
-def _check_python() -> Finding:
-    version = ".".join(map(str, sys.version_info[:3]))
-    if tuple(sys.version_info[:2]) >= OLDEST:
-        return Finding("python", "fine", version)
-    return Finding("python", "missing", f"{version} is too old", "install Python 3.11 or newer")
-
-
-async def _check_store(settings: Settings) -> Finding:
-    address = store_of(settings)
-    if address.is_there:
-        try:
-            async with open_store(settings):
-                pass
-        except DragomanError as error:
-            return Finding("store", "missing", str(error), 'name another one: store = "…" in dragoman.toml')
-    if isinstance(address, StoreServer) or _is_writable(address.path):
-        new = "" if address.is_there else " (made with the first conversation)"
-        return Finding("store", "fine", f"{address}{new}")
-    mend = 'name a file that can be written: store = "…" in dragoman.toml'
-    return Finding("store", "missing", f"{address} cannot be written", mend)
-
-
-async def _check_blobs(settings: Settings) -> Finding:
-    """Where attachments go, and whether they can be stored there, read and removed."""
-    address = store_of(settings)
-    if address.is_there:
-        try:
-            async with open_store(settings) as runtime:
-                if isinstance(runtime.store, SqlAttachments):
-                    await runtime.store.check_blobs()
-        except DragomanError as error:
-            mend = 'mend that, or name another place: blobs = "…" in dragoman.toml'
-            return Finding("blobs", "missing", str(error), mend)
-    return Finding("blobs", "fine", address.shown_blobs)
-
-
-async def _list_named_blobs(address: StoreAddress) -> set[str]:
-    """What is not in the folder beside the file, and need not be."""
-    store = store_at(address)
-    await store.open()
-    try:
-        return await store.list_named_blobs() if isinstance(store, SqlAttachments) else set()
-    finally:
-        await store.close()
-
-
-def _is_writable(path: Path) -> bool:
-    parent = next(folder for folder in path.parents if folder.exists())
-    return parent.is_dir() and os.access(parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
-
-
-async def _check_contents(address: StoreAddress, *, mend: bool) -> AsyncIterator[Finding]:
-    """What is in the file: its pages, rows and attachments. A database server looks after its own."""
-    if isinstance(address, StoreServer) or not address.is_there:
-        return
-    try:
-        other = await _list_named_blobs(address)
-    except DragomanError as error:
-        yield Finding("store", "missing", f"not looked at: {error}", "mend that first")
-        return
-    for defect in check_store(address.path, mend=mend, other_blobs=other):
-        if defect.mended:
-            yield Finding("store", "fine", f"mended: {defect.text}")
-        else:
-            yield Finding("store", "optional" if defect.harmless else "missing", defect.text, defect.hint)
-
-
-def _check_page() -> Finding:
-    if (BUILT / "index.html").is_file():
-        return Finding("page", "fine", "built")
-    return Finding("page", "optional", "not built: `dragoman serve` has only the API", "make page")
-
-
-def _check_extra(name: str, module: str, package: str, purpose: str) -> Finding:
-    if find_spec(module) is not None:
-        return Finding(name, "fine", purpose)
-    return Finding(name, "optional", f"not installed: {purpose}", f"pip install {package}")
-
-
-def _show(found: list[Finding]) -> None:
-    console = open_console()
-    for one in found:
-        sign, colour = SIGNS[one.state]
-        line = Text.assemble((f"{sign} ", colour), (f"{one.name:<10}", "bold"), f" {one_line(one.text, 500)}")
-        console.print(line, soft_wrap=True)
-        if one.mend is not None:
-            console.print(Text(f"             {one_line(one.mend, 500)}", "dim"), soft_wrap=True)

@@ -31,6 +31,14 @@ from dragoman.turn.machine import Turn, advance
 from dragoman.turn.trace import Because, CallTrace, RequestTrace, Totals, TurnTrace, Wait
 
 _A_MOMENT = 1e9  # seconds since 1970: no duration, number of tokens or price is as large, and a fraction too
+_TRACE: Codec[TurnTrace] = Codec(TurnTrace)
+_TOTALS: Codec[Totals] = Codec(Totals)
+_BAR = 24  # characters; less in a narrow terminal
+_BESIDE = 62  # of a line, beside the bar, before what it is about
+_INDENT = " " * 13  # of what did not fit into the line
+_NAME = 34
+_NOTABLE = 0.1  # seconds before the first request
+_COLOURS = {"step": "dim", "request": "cyan", "call": "green", "wait": "yellow", "compaction": "magenta"}
 
 
 async def explain(flags: ExplainFlags) -> None:
@@ -158,16 +166,6 @@ def _report_question(question: Question) -> JsonValue:
         "arguments": question.arguments,
         "text": question.text,
     }
-
-
-_TRACE: Codec[TurnTrace] = Codec(TurnTrace)
-_TOTALS: Codec[Totals] = Codec(Totals)
-_BAR = 24  # characters; less in a narrow terminal
-_BESIDE = 62  # of a line, beside the bar, before what it is about
-_INDENT = " " * 13  # of what did not fit into the line
-_NAME = 34
-_NOTABLE = 0.1  # seconds before the first request
-_COLOURS = {"step": "dim", "request": "cyan", "call": "green", "wait": "yellow", "compaction": "magenta"}
 
 
 @dataclass(slots=True, frozen=True)

@@ -17,8 +17,6 @@ from typing import Any
 
 from pydantic import JsonValue
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from dragoman.cli.flags.mcp import (
     AddServerFlags,
@@ -28,7 +26,7 @@ from dragoman.cli.flags.mcp import (
     TestServerFlags,
 )
 from dragoman.cli.folder_trust import read_settings, settings_for, trust_edit
-from dragoman.cli.terminal.tables import as_markup
+from dragoman.cli.terminal.tables import as_markup, print_table
 from dragoman.cli.terminal.text import plain, print_json
 from dragoman.config.build import servers_of
 from dragoman.config.edits import parse_text, read_text, with_table, without_table
@@ -43,6 +41,8 @@ from dragoman.tools.mcp.servers import McpServer, parse_server, read_json
 from dragoman.tools.mcp.source import McpSource
 
 TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")
+CHECK = 20.0  # seconds a server has to show that it is there
+LOGIN = 600.0  # seconds a person has to log in
 
 
 def find_file(config: Path | None) -> Path:
@@ -181,12 +181,6 @@ def _parse_header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-CHECK = 20.0  # seconds a server has to show that it is there
-LOGIN = 600.0  # seconds a person has to log in
-
-COLOURS = {"running": "green", "failed": "red", "login": "yellow", "off": "dim", "starting": "yellow"}
-
-
 async def list_servers(flags: ListServersFlags) -> None:
     loaded = load_servers(flags)
     servers = {name: server for name, (server, _) in loaded.items()}
@@ -200,23 +194,11 @@ async def list_servers(flags: ListServersFlags) -> None:
     if not servers:
         print("There are no servers. Add one: dragoman mcp add NAME -- COMMAND …")
         return
-    table = Table(box=None, show_header=False, padding=(0, 1))
-    for no_wrap in (True, True, False, False, False):
-        table.add_column(no_wrap=no_wrap, overflow="fold")
+    rows = []
     for name, (server, file) in loaded.items():
         state, error = states.get(name, ("" if server.enabled else "off", ""))
-        status = f"{state}: {error}" if error else state
-        if not sys.stdout.isatty():
-            print("\t".join(map(plain, (name, server.kind, server.where, status, file))))
-        table.add_row(
-            as_markup(name),
-            server.kind,
-            as_markup(server.where),
-            f"[{COLOURS.get(state, 'dim')}]{as_markup(status)}[/]",
-            f"[dim]{as_markup(file)}[/]",
-        )
-    if sys.stdout.isatty():
-        Console(highlight=False).print(table)
+        rows.append((name, server.kind, server.where, f"{state}: {error}" if error else state, file))
+    print_table(("server", "kind", "where", "state", "written in"), rows, folds=(2, 3, 4))
 
 
 async def _check_servers(servers: dict[str, McpServer]) -> dict[str, tuple[str, str]]:
@@ -225,12 +207,8 @@ async def _check_servers(servers: dict[str, McpServer]) -> dict[str, tuple[str, 
     async def check(name: str, server: McpServer) -> tuple[str, str]:
         if not server.enabled:
             return "off", ""
-        source = McpSource(name, server, patience=CHECK)
-        try:
-            await source.ready()
+        async with tried(McpSource(name, server, patience=CHECK)) as source:
             return source.state, source.error
-        finally:
-            await source.close()
 
     found = await asyncio.gather(*(check(name, server) for name, server in servers.items()))
     return dict(zip(servers, found, strict=True))
@@ -288,7 +266,7 @@ async def _probe(name: str, server: McpServer) -> dict[str, JsonValue]:
 @asynccontextmanager
 async def _connect(name: str, server: McpServer) -> AsyncIterator[McpSource]:
     """With a person at hand, who may log in if the server wants that and no login that is stored will do."""
-    async with _tried(McpSource(name, server, patience=server.start_timeout)) as source:
+    async with tried(McpSource(name, server, patience=server.start_timeout)) as source:
         if source.state != "login" or server.auth is None or server.url is None:
             yield source
             return
@@ -299,7 +277,7 @@ async def _connect(name: str, server: McpServer) -> AsyncIterator[McpSource]:
     patient = replace(server, start_timeout=LOGIN)
     async with (
         new_login(server, _show_login, tokens) as provider,
-        _tried(McpSource(name, patient, patience=LOGIN, authorize=lambda _: provider)) as source,
+        tried(McpSource(name, patient, patience=LOGIN, authorize=lambda _: provider)) as source,
     ):
         yield source
     if tokens.where:
@@ -307,7 +285,7 @@ async def _connect(name: str, server: McpServer) -> AsyncIterator[McpSource]:
 
 
 @asynccontextmanager
-async def _tried(source: McpSource) -> AsyncIterator[McpSource]:
+async def tried(source: McpSource) -> AsyncIterator[McpSource]:
     try:
         await source.ready()
         yield source
@@ -321,26 +299,21 @@ async def _show_login(url: str) -> None:
     threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
 
-def _safe(text: JsonValue) -> str:
-    """Somebody else's text for the terminal: one line, without what would control it."""
-    return escape("".join(one if one.isprintable() else " " for one in str(text)))
-
-
 def _show_offer(report: dict[str, JsonValue]) -> None:
     console = Console(highlight=False)
-    title = _safe(report["server"] or report["name"])
+    title = as_markup(str(report["server"] or report["name"]))
     console.print(f"[bold]{title}[/], protocol {report['protocol']}, there after {report['seconds']} s")
     tools = report["tools"]
     assert isinstance(tools, list)
     for tool in tools:
         assert isinstance(tool, dict)
         summary = str(tool["description"]).strip().split("\n", 1)[0]
-        console.print(f"  [bold]{_safe(tool['name'])}[/]  {_safe(summary)}", soft_wrap=True)
+        console.print(f"  [bold]{as_markup(str(tool['name']))}[/]  {as_markup(summary)}", soft_wrap=True)
         if tool["claims"]:
-            console.print(f"    [dim]{_safe(tool['claims'])}[/]", soft_wrap=True)
+            console.print(f"    [dim]{as_markup(str(tool['claims']))}[/]", soft_wrap=True)
     if not tools:
         console.print("  It has no tools.")
     left_out = report["left_out"]
     assert isinstance(left_out, list)
     for line in left_out:
-        console.print(f"  [yellow]{_safe(line)}[/]", soft_wrap=True)
+        console.print(f"  [yellow]{as_markup(str(line))}[/]", soft_wrap=True)

@@ -36,6 +36,8 @@ from dragoman.web_address import WANTED, web_address
 from dragoman.wire.http import HttpClient
 from dragoman.wire.learned import in_words
 
+AT_ONCE = 8  # providers that are asked at the same time
+
 
 @dataclass(slots=True, frozen=True)
 class ModelEntry:
@@ -178,9 +180,6 @@ def _describe_access(provider: Provider, key: Key | None, server: LocalServer | 
     if (signs := describe_auth(provider, Keys())) is not None:
         return f"[green]{escape(signs)}[/]"
     return f"[yellow]no key[/]: set {' or '.join(provider.keys)}" if provider.keys else "needs no key"
-
-
-AT_ONCE = 8  # providers that are asked at the same time
 
 
 @dataclass(slots=True, frozen=True)

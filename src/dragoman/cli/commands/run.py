@@ -127,7 +127,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
             turn: TurnHandle[Any] | None = await _begin(flags, runtime, message, output_type, chosen)
             while turn is not None:
                 interrupts.watch(turn)
-                ended = await _follow(runtime, turn, output, typed=flags.output_type is not None)
+                ended = await follow(runtime, turn, output, typed=flags.output_type is not None)
                 await _write_files(flags, runtime, turn, ended[0])
                 over = ended[0].state in ("completed", "error")
                 turn = await next_queued(runtime, turn.id) if over else None
@@ -250,7 +250,7 @@ async def _resume(runtime: Runtime, conversation: ConversationHandle) -> TurnHan
     return turn
 
 
-async def _follow(
+async def follow(
     runtime: Runtime, turn: TurnHandle[Any], output: TurnOutput, *, typed: bool
 ) -> tuple[e.TurnEnd, int]:
     """`typed`: the answer is a value of a type, and is shown as that."""

@@ -27,6 +27,8 @@ from dragoman.web_address import WANTED, web_address
 
 STDIN = "-"
 UNNAMED = "server"  # the provider of a model that is named without one
+_SOUNDS = ("mp3", "opus", "aac", "flac", "wav", "pcm")
+_PICTURES = {"jpg": "jpeg", "jpeg": "jpeg", "webp": "webp"}  # a PNG is what comes anyway
 
 
 def read_message(flags: RunFlags) -> str:
@@ -57,10 +59,6 @@ def read_output_type(flags: RunFlags) -> SchemaOutput | None:
         raise ConfigError(f"--output-type: {flags.output_type}: {error}") from error
     except ValueError as error:
         raise ConfigError(f"--output-type: {flags.output_type} is no JSON: {error}") from error
-
-
-_SOUNDS = ("mp3", "opus", "aac", "flac", "wav", "pcm")
-_PICTURES = {"jpg": "jpeg", "jpeg": "jpeg", "webp": "webp"}  # a PNG is what comes anyway
 
 
 def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:

@@ -47,6 +47,14 @@ from dragoman.store.address import StoreAddress, StoreFile
 from dragoman.store.store import Store
 from dragoman.wire.network import is_loopback
 
+_PAGE = """<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0;url={url}">
+<title>Dragoman</title>
+<a href="{url}">Dragoman</a>
+"""
+
 
 async def serve(flags: ServeFlags) -> None:
     """Until Ctrl-C. What runs then is stored, and goes on at the next start."""
@@ -213,15 +221,6 @@ async def work(flags: WorkerFlags) -> None:
         show_setup(console, settings, chosen, built)
         console.print("  Ctrl-C stops it; what runs is handed to the others.", style="dim")
         await stop.wait()
-
-
-_PAGE = """<!doctype html>
-<meta charset="utf-8">
-<meta name="referrer" content="no-referrer">
-<meta http-equiv="refresh" content="0;url={url}">
-<title>Dragoman</title>
-<a href="{url}">Dragoman</a>
-"""
 
 
 @contextmanager

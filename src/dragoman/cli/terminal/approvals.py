@@ -31,6 +31,8 @@ from dragoman.tools.thread import in_thread
 from dragoman.visible_text import visible
 from dragoman.workspace.hunks import HunkChoices, shown_hunks
 
+_KEYS = "y make it · n leave it out · e edit it · a this and all after it · d none of the rest"
+
 
 class LineInput:
     """Lines as the terminal itself edits them, with prompts on standard error: nothing is drawn."""
@@ -187,9 +189,6 @@ class QuestionMenu:
 
     def _notify(self, text: str, style: str = "dim") -> None:
         self._console.print(Text(f"· {plain(text)}", style))
-
-
-_KEYS = "y make it · n leave it out · e edit it · a this and all after it · d none of the rest"
 
 
 async def pick_hunks(diff: str, console: Console, keyboard: Prompter) -> HunkChoices:

@@ -30,6 +30,18 @@ _HEADS = (
     "new mode",
     "Binary ",
 )
+LINES = 12  # of arguments or of a result
+DIFF_LINES = 40
+ASKED_LINES = 200  # where a person decides about them
+_COLOURS = {
+    CallState.COMPLETED: "green",
+    CallState.FAILED: "red",
+    CallState.REJECTED: "yellow",
+    CallState.WITHHELD: "yellow",
+    CallState.SKIPPED: "yellow",
+    CallState.CANCELLED: "yellow",
+    CallState.INTERRUPTED: "red",
+}
 
 
 def render_diff(diff: str, lines: int | None = None) -> Text:
@@ -109,21 +121,6 @@ def source_lines(citations: Iterable[Citation]) -> Iterator[str]:
         shown.add(name)
         number = len(shown)
         yield f"[{number}] " + " · ".join(one_line(one, 300) for one in (citation.title, citation.url) if one)
-
-
-LINES = 12  # of arguments or of a result
-DIFF_LINES = 40
-ASKED_LINES = 200  # where a person decides about them
-
-_COLOURS = {
-    CallState.COMPLETED: "green",
-    CallState.FAILED: "red",
-    CallState.REJECTED: "yellow",
-    CallState.WITHHELD: "yellow",
-    CallState.SKIPPED: "yellow",
-    CallState.CANCELLED: "yellow",
-    CallState.INTERRUPTED: "red",
-}
 
 
 def call_card(

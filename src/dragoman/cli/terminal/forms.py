@@ -17,6 +17,7 @@ from dragoman.tools.schema import problems
 from dragoman.tools.thread import in_thread
 
 _WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+_SHORT = 60  # characters of a text that is edited in a line
 
 
 class Interrupted(DragomanError):
@@ -155,9 +156,6 @@ def _problem(schema: Mapping[str, JsonValue], values: dict[str, JsonValue]) -> s
     except ConfigError:
         return None  # the schema is none: whoever asked will say what is wrong
     return None
-
-
-_SHORT = 60  # characters of a text that is edited in a line
 
 
 async def edit_arguments(

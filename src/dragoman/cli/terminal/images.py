@@ -15,6 +15,10 @@ _LARGEST = 20_000_000  # bytes: a terminal is no place for more
 _ITERM2 = ("iTerm.app", "WezTerm", "vscode", "mintty")
 _KITTY = ("ghostty",)
 _SIXEL = ("foot", "mlterm", "contour", "yaft", "xterm-sixel")
+_SIXEL_SIZE = (800, 480)  # pixels: about what a window of eighty columns has
+_COLOURS = 255
+_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # for others Pillow may start programs: PostScript is one
+_PIXELS = 100_000_000  # that are looked at: what claims to have more is no picture for a terminal
 
 
 def picture_protocol(environment: Mapping[str, str]) -> Protocol | None:
@@ -63,11 +67,6 @@ def _iterm2(data: bytes) -> str:
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-_SIXEL_SIZE = (800, 480)  # pixels: about what a window of eighty columns has
-_COLOURS = 255
-_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # for others Pillow may start programs: PostScript is one
-_PIXELS = 100_000_000  # that are looked at: what claims to have more is no picture for a terminal
 
 
 def sixels(data: bytes) -> str | None:

@@ -27,6 +27,8 @@ from dragoman.cli.terminal.forms import InputClosed, Interrupted
 
 PASTES = ("\x1b[?2004h", "\x1b[?2004l")  # a terminal marks what is pasted, and stops doing so
 _ALONE = 0.1  # seconds after which an Escape is a key, and not the beginning of one
+_AS_A_SHELL_HAS_IT = f"\x1b[?25h{PASTES[1]}"  # the cursor is seen, and what is pasted is not marked
+_AGAIN = 1.0  # seconds until a program in the background looks whether it is in front again
 
 
 class TypedLine:
@@ -120,9 +122,6 @@ class TypedLine:
         text, self.text = self.text.strip(), ""
         if text:
             to(text)
-
-
-_AS_A_SHELL_HAS_IT = f"\x1b[?25h{PASTES[1]}"  # the cursor is seen, and what is pasted is not marked
 
 
 @contextmanager
@@ -273,9 +272,6 @@ def _finish_with_ctrl_s() -> KeyBindings:
         event.current_buffer.validate_and_handle()
 
     return keys
-
-
-_AGAIN = 1.0  # seconds until a program in the background looks whether it is in front again
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from dragoman.messages.parts import Text as TextPart
 
 # A terminal shows neither HTML nor images: they are text here, so that nothing a model says gets lost.
 _PARSER = MarkdownIt().enable(["strikethrough", "table"]).disable(["html_block", "html_inline", "image"])
+REFRESHED = 8  # times a second
 
 
 class Blocks:
@@ -73,9 +74,6 @@ class Tail:
         for line in lines[-self._room :]:
             yield from line
             yield Segment.line()
-
-
-REFRESHED = 8  # times a second
 
 
 @dataclass(slots=True)
