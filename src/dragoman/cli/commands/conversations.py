@@ -26,7 +26,6 @@ from dragoman.cli.flags.conversations import (
 from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import each_conversation, find_conversation, open_store
-from dragoman.cli.terminal.screen import print_messages
 from dragoman.cli.terminal.tables import open_console, print_table
 from dragoman.cli.terminal.text import count, one_line, parse_json, plain, print_json, write_file
 from dragoman.config.build import store_of
@@ -125,6 +124,8 @@ def _report(conversation: Conversation, busy: Busy, interrupted: bool) -> JsonVa
 
 
 async def show(flags: ShowFlags) -> None:
+    from dragoman.cli.terminal.screen import print_messages  # Markdown: 25 ms, which `list` need not pay
+
     async with open_store(settings_for(flags)) as runtime:
         info = await find_conversation(runtime.store, flags.conversation)
         if flags.json:
