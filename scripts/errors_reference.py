@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman import errors
-from dragoman.cli.terminal.errors import exit_status
+from dragoman.cli.terminal.text import exit_status
 from dragoman.errors import DragomanError, ProviderError, ToolFailed
 from dragoman.server import problems
 from dragoman.wire.provider_errors import KINDS, ErrorKind

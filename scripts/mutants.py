@@ -122,9 +122,9 @@ def broken(node: ast.AST) -> ast.AST | None:
     changed: Any = copy.deepcopy(node)
     match changed:
         case ast.Compare(ops=[op]) if type(op) in OPPOSITES:
-            changed.ops = [OPPOSITES[type(op)]()]
+            changed.ops = [OPPOSITES[type(op)]()]  # type: ignore[list-item]
         case ast.BoolOp(op=op):
-            changed.op = OPPOSITES[type(op)]()
+            changed.op = OPPOSITES[type(op)]()  # type: ignore[assignment]
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return operand
         case ast.Constant(value=bool(value)):
@@ -221,7 +221,8 @@ def main() -> None:
     chosen = words.parse_args()
     os.chdir(ROOT)
     if chosen.record:
-        return record()
+        record()
+        return
     if chosen.again or not NOTES.exists():
         print("running the tests once, to see what each of them enters …", flush=True)
         subprocess.run([sys.executable, __file__, "--record"], check=True, stdout=subprocess.DEVNULL)

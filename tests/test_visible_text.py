@@ -16,12 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dragoman.cli.acp.diffs import whole_contents
-from dragoman.cli.acp.permissions import permission_request
-from dragoman.cli.acp.updates import TurnUpdates
+from dragoman.cli.acp.questions import permission_request
+from dragoman.cli.acp.updates import TurnUpdates, whole_contents
 from dragoman.cli.terminal.cards import hidden_lines, question_card
-from dragoman.cli.terminal.choices import NotAChoice, parse_choice
-from dragoman.cli.terminal.prompts import question_text
+from dragoman.cli.terminal.choices import NotAChoice, menu_lines, parse_choice
 from dragoman.messages.asked import approval_text, untold
 from dragoman.messages.message import Arguments, ToolResult
 from dragoman.messages.questions import Answer, Question
@@ -90,7 +88,6 @@ def shown_by_clients(question: Question) -> Iterator[tuple[str, str]]:
     (event,) = AgentRun("thread", "run").ask_within(question)
     interrupt: Any = event["value"]
     yield "ag-ui", interrupt["message"]
-    yield "run", question_text(question, 0, None)
     yield "questions", approval_text(question)
 
 
@@ -178,8 +175,7 @@ def test_the_last_line_of_a_long_one_is_shown_and_no_yes_is_taken_before(text: s
     for question in questions_about(text):
         check(question, str(question.arguments.get("patch", text)), chat=question.tool == "write_file")
         hidden = hidden_lines(question)
-        folded = question_text(question, hidden, 200)
-        assert hidden or LAST in folded
+        folded = "\n".join(menu_lines(question, hidden))
         yes = "r" if question.kind == "review" else "y"
         if hidden:
             assert f"{hidden:,} lines not shown yet" in folded

@@ -1,14 +1,18 @@
-"""What a shell completes, and the example that every command shows."""
+"""What a shell completes, the example that every command shows, and the function that it calls."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
-from dragoman.cli.main import command_with
+from dragoman.cli.flags.command import Flags
+from dragoman.cli.main import app, command_with
 from tests.cli.program import clean_environment
 from tests.patience import PATIENCE
 
@@ -53,3 +57,23 @@ def test_every_command_has_an_example(capsys: pytest.CaptureFixture[str]) -> Non
         with pytest.raises(SystemExit, match=r"^0$"):
             command_with(command[0]).main([*command, "--help"], prog_name="dragoman")
         assert f"Example: dragoman {' '.join(command)}" in " ".join(capsys.readouterr().out.split())
+
+
+def _commands(flags: type[Flags] = Flags) -> Iterator[type[Flags]]:
+    for one in flags.__subclasses__():
+        if "work" in vars(one):
+            yield one
+        yield from _commands(one)
+
+
+def test_every_command_names_a_function_that_takes_its_parameters() -> None:
+    """It is named by a string, which no type checker follows."""
+    commands = {*_commands()}
+    groups = [group.typer_instance for group in app.registered_groups]
+    assert len(commands) == sum(len(group.registered_commands) for group in groups if group is not None)
+    for flags in commands:
+        module, _, function = flags.work.partition(":")
+        hints = get_type_hints(getattr(import_module(f"dragoman.cli.{module}"), function))
+        returned = hints.pop("return")
+        assert list(hints.values()) == [flags], flags.work
+        assert returned in (int, type(None)), flags.work

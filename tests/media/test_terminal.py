@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.terminal.pictures import picture_protocol, show_picture
+from dragoman.cli.terminal.images import picture_protocol, show_picture
 from tests.cli.person import Person
 from tests.cli.program import program, started
 from tests.fork_server import KILL

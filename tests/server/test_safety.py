@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman import tool
 from dragoman.cli.commands.serve import serve
-from dragoman.config.settings import load
+from dragoman.cli.flags.chat import ServeFlags
 from dragoman.errors import ConfigError
 from dragoman.server import problems
 from dragoman.server.app import server
@@ -509,10 +509,9 @@ def test_a_secret_file_that_is_damaged_is_not_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_a_public_address_is_refused_without_a_password(tmp_path: Path, host: str) -> None:
+async def test_a_public_address_is_refused_without_a_password(tmp_path: Path, host: str) -> None:
     """U1: before anything listens."""
     (tmp_path / "dragoman.toml").write_text('store = "chat.db"', "utf-8")
-    settings = load(tmp_path / "dragoman.toml", environment={}, flags={"server.host": host})
     with pytest.raises(ConfigError, match="set a password first"):
-        serve(settings)
+        await serve(ServeFlags(host=host, config=tmp_path / "dragoman.toml"))
     assert not (tmp_path / "chat.db").exists()

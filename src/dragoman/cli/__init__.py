@@ -1,5 +1,5 @@
 """The terminal program.
 
-`main.py` is its entry point; each command has its flags in `flags/` and its work in `commands/`; `terminal/`
-draws and asks; `chat/` is the interactive chat.
+`main.py` is its entry point. Each command has its parameters in `flags/` and its work in `commands/`;
+`terminal/` draws and asks; `chat/` is the interactive chat; `acp/` serves editors.
 """

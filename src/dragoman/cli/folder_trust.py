@@ -8,28 +8,38 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from dragoman.cli.flags.command import ConfigFlags, TrustFlags
 from dragoman.cli.terminal.text import one_line
 from dragoman.config.settings import Settings, read
 from dragoman.config.sources import Decide, LeftOut, decide_from_memory, is_named_trusted, trust_answers
 from dragoman.config.trust.answers import TrustAnswer
 from dragoman.config.trust.contents import SETTINGS, FolderContents
 from dragoman.errors import ConfigError
+from dragoman.store.address import absolute_place
 
 MOST_CHANGES = 5  # in a line that says what is not used
 MOST_LINES = 30  # of a summary, before a question; `dragoman trust` shows all
 _QUESTION = "Do you trust it?  [y] yes, use it  [n] no, go on without it  [q] quit: "
 
 
-def load_settings(
-    config: Path | None,
-    flags: Mapping[str, object] | None = None,
+def settings_for(
+    flags: ConfigFlags,
+    values: Mapping[str, object] | None = None,
     *,
-    trust: bool = False,
-    asks: bool = False,
+    asks: bool | None = None,
     start: Path | None = None,
 ) -> Settings:
-    """As `read_settings`. ConfigError says the first thing that is wrong."""
-    settings, errors = read_settings(config, flags, trust=trust, asks=asks, start=start)
+    """As `read_settings`, with these values and those of the command line over them. A path of the command
+    line starts where the person is, not where the file of the settings is. ConfigError says what is wrong."""
+    workspace: Path | None = getattr(flags, "workspace", None)
+    named = {
+        "store": absolute_place(getattr(flags, "store", None)),
+        "workspace": str(workspace.resolve()) if workspace else None,
+        **(values or {}),
+    }
+    asks = isinstance(flags, TrustFlags) if asks is None else asks
+    trust = getattr(flags, "trust", False)
+    settings, errors = read_settings(flags.config, named, trust=trust, asks=asks, start=start)
     if errors:
         raise ConfigError(errors[0])
     return settings

@@ -1,21 +1,25 @@
-"""What every server of ours says and asks of its machine, apart from the API of `dragoman serve`.
-
-`dragoman mcp serve` and `dragoman link` need no more than this, and importing the API takes a second.
-"""
+"""The addresses that servers of ours listen on, and `dragoman link`, which asks one that is running."""
 
 from __future__ import annotations
 
 import logging
 import socket
+import sys
 from pathlib import Path
 
+import aiohttp
+
+from dragoman.cli.flags.chat import LinkFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings, data_folder
-from dragoman.errors import ConfigError
+from dragoman.errors import BadRequest, ConfigError
 from dragoman.redaction import RedactingFormatter
+from dragoman.server.links import RunningServer, running_servers
 
 HOST, PORT = "127.0.0.1", 8721
 _BACKLOG = 1024  # connections that wait in the system to be accepted
+_PATIENCE = aiohttp.ClientTimeout(total=10)
 
 
 def log_warnings() -> None:
@@ -43,3 +47,29 @@ def listen_on(host: str, port: int | None, usual: int) -> socket.socket:
             listener.close()
             failure = error
     raise ConfigError(f"cannot listen on {host}, port {port}: {failure.strerror}") from failure
+
+
+async def print_link(flags: LinkFlags) -> None:
+    """Only the user who runs the server can do this: nobody else can read the file that says how."""
+    servers, port = running_servers(files_of(settings_for(flags))), flags.port
+    wanted = [one for one in servers if port is None or one.url.endswith(f":{port}")]
+    server, path = await _ask(wanted, port)
+    print(server.key if flags.key else f"{server.url}{path}")
+    if others := [one.url for one in wanted if one != server]:
+        print(f"This is the newest server; --port asks another: {', '.join(others)}", file=sys.stderr)
+
+
+async def _ask(servers: list[RunningServer], port: int | None) -> tuple[RunningServer, str]:
+    for server in servers:
+        headers = {"authorization": f"Bearer {server.key}"}
+        try:
+            async with (
+                aiohttp.ClientSession(server.url, headers=headers, timeout=_PATIENCE) as session,
+                session.post("/api/links", json={}) as response,
+            ):
+                if response.status == 201:
+                    return server, str((await response.json())["path"])
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            continue  # it was killed, and its file is still there
+    where = "" if port is None else f" at port {port}"
+    raise BadRequest(f"no server runs on this store{where}: dragoman serve starts one")

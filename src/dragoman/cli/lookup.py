@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
+from dragoman.cli.terminal.text import one_line
 from dragoman.config.build import snapshot_options, store_of
 from dragoman.config.settings import Settings
 from dragoman.config.workspaces import workspaces_of
@@ -32,6 +34,17 @@ async def open_store(
     options = snapshot_options(settings, address)
     async with Runtime(address, adopts=False, workspace=main, workspaces=others, **options) as runtime:
         yield runtime
+
+
+def recent_titles(settings: Settings) -> list[tuple[str, str]]:
+    """The conversations used last, without those in the archive, each with its title."""
+
+    async def read() -> list[Conversation]:
+        async with open_store(settings) as runtime:
+            return await runtime.store.conversations(limit=_PAGE)
+
+    shown = [one for one in asyncio.run(read()) if one.parent is None and not one.archived]
+    return [(one.id, one_line(one.title or "untitled", 60)) for one in shown]
 
 
 async def find_conversation(store: Store, name: str) -> Conversation:

@@ -10,22 +10,10 @@ from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_command, get_command_name
+from typer.main import get_command
 from typer.models import TyperInfo
 
-from dragoman.cli.flags import (
-    config,
-    conversations,
-    editors,
-    files,
-    inspection,
-    mcp,
-    people,
-    setup,
-    store,
-    talking,
-    turns,
-)
+from dragoman.cli.flags import chat, conversations, files, inspection, mcp, setup, turns
 from dragoman.errors import DragomanError
 
 app = typer.Typer(
@@ -35,10 +23,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for commands in (talking, editors, turns, setup, inspection, conversations, files):
-    app.add_typer(commands.app)
-for name, group in {"mcp": mcp, "config": config, "people": people, "store": store}.items():
-    app.add_typer(group.app, name=name, rich_help_panel=setup.PANEL)
+for commands in (chat, turns, setup, inspection, conversations, files):
+    app.add_typer(commands.group.app)
+for name, group in {
+    "mcp": mcp.group,
+    "config": setup.config,
+    "people": setup.people,
+    "store": setup.store,
+}.items():
+    app.add_typer(group.app, name=name, rich_help_panel=setup.group.panel)
 
 
 def _print_version(wanted: bool) -> None:
@@ -79,14 +72,14 @@ def _names(group: TyperInfo) -> set[str]:
     if isinstance(group.name, str):
         return {group.name}
     commands = group.typer_instance.registered_commands if group.typer_instance is not None else []
-    return {one.name or get_command_name(one.callback.__name__) for one in commands if one.callback}
+    return {one.name for one in commands if one.name is not None}
 
 
 def run() -> None:
     """The entry point. An expected error becomes one line on standard error and an exit status."""
     import sqlite3
 
-    from dragoman.cli.terminal.errors import describe_error, exit_status
+    from dragoman.cli.terminal.text import describe_error, exit_status
 
     try:
         command_with(sys.argv[1] if len(sys.argv) > 1 else "")()

@@ -15,7 +15,7 @@ import pytest
 from dragoman import Runtime, ScriptedModel, allow_once
 from dragoman.cli.acp.agent import explain
 from dragoman.cli.acp.jsonrpc import RpcPeer
-from dragoman.cli.acp.prompt import read_prompt
+from dragoman.cli.acp.sessions import read_prompt
 from dragoman.errors import BadRequest
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says

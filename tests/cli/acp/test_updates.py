@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from dragoman.cli.acp.diffs import diff_contents
-from dragoman.cli.acp.updates import TurnUpdates
+from dragoman.cli.acp.updates import TurnUpdates, diff_contents
 from dragoman.messages import events as e
 from dragoman.messages.message import CallState, File, Message, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.usage import Usage

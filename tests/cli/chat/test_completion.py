@@ -8,8 +8,7 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from dragoman.cli.chat.completion import ChatCompleter
-from dragoman.cli.chat.slash_commands import COMMANDS
+from dragoman.cli.chat.slash_commands import COMMANDS, ChatCompleter
 
 
 @pytest.mark.parametrize(

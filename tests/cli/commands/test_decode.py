@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.commands.decode import report
+from dragoman.cli.commands.debug import report
 from dragoman.providers.wires import wire
 from tests.cli.program import invoke, program
 from tests.loopback import DONE, call_piece, delta, sse, usage

@@ -80,18 +80,24 @@ def test_who_deletes_is_told_the_title_first(stage: Path, cli: Cli) -> None:
 def test_who_goes_away_from_a_question_of_a_run_has_not_said_no(stage: Path, cli: Cli) -> None:
     """P6: it waits, and can be resumed."""
     somebody = Person("run", "note", folder=stage)
-    somebody.sees("[y/N]")
+    somebody.sees("your choice:")
     somebody.types("", CTRL_D)
     somebody.sees("it waits for your answer: `dragoman resume conv_")
     assert somebody.ended() == 1
     assert len(json.loads(cli("questions", "--json").out)) == 1
     again = Person("resume", "last", folder=stage)
-    again.sees("[y/N]")
+    again.sees("your choice:")
+    again.types("e buy bread")
+    again.sees("that is no JSON")
+    again.sees("your choice:")
     again.types("e")
-    again.sees('write the arguments behind it, all of them: e {"text"')
-    again.sees("[y/N]")
-    again.types('e {"text": "buy bread"}')
-    again.sees("wrote 'buy bread' under 'note'")
+    again.sees("which field")
+    again.types("1")
+    again.sees("[buy milk]")
+    again.types("buy bread")
+    again.sees("which field")
+    again.types("")
+    again.sees("wrote 'buy bread' under 'list'")
     again.sees("The note is written.")
     assert again.ended() == 0
 
@@ -99,9 +105,9 @@ def test_who_goes_away_from_a_question_of_a_run_has_not_said_no(stage: Path, cli
 def test_nothing_is_printed_behind_a_question(stage: Path) -> None:
     """P7: one call waits for its answer while another one runs and ends: that is told afterwards."""
     somebody = Person("run", "two", folder=stage)
-    somebody.sees("[y/N] ")
+    somebody.sees("your choice: ")
     somebody.types("y")
-    somebody.sees("[y/N] ")
+    somebody.sees("your choice: ")
     asyncio.run(eventually(lambda: _completed_calls(stage / "chat.db")))
     somebody.types("n not that")
     rest = somebody.sees("rejected: A person did not let this call run")
@@ -162,7 +168,7 @@ def test_a_run_takes_wider_rules_too(stage: Path, typed: str, text: str) -> None
     """P11"""
     somebody = Person("run", "plan", folder=stage)
     somebody.sees("2  allow memos.write for 'work/*'")
-    somebody.sees("[y/N]")
+    somebody.sees("your choice:")
     somebody.types(typed)
     somebody.sees("completed" if text == "allow" else "rejected")
     assert somebody.ended() == 0

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dragoman.cli.terminal.markdown import Blocks, Tail, TerminalMarkdown
+from dragoman.cli.terminal.screen import Blocks, Tail, TerminalMarkdown
 from tests.browser.plays import ATTACKS, LONG, MARKDOWN
 
 LISTS = "- one\n\n  more of it\n- two\n\nText\n===\n\n1. a\n2. b\n\n> said\nlazily\n\n    code\n\nend"

@@ -6,8 +6,8 @@ from io import StringIO
 
 import pytest
 
-from dragoman.cli.terminal.errors import describe_error
 from dragoman.cli.terminal.output import TextOutput, ValueOutput
+from dragoman.cli.terminal.text import describe_error
 from dragoman.errors import BadRequest
 from dragoman.messages import events as e
 from dragoman.messages.message import Message, Text

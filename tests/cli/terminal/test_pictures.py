@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import EpsImagePlugin, Image
 
-from dragoman.cli.terminal.pictures import picture_protocol, show_picture
-from dragoman.cli.terminal.sixel import sixels
+from dragoman.cli.terminal.images import picture_protocol, show_picture, sixels
 from tests.sweeps import examples
 
 

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from dragoman.cli.terminal.transcript import print_messages
+from dragoman.cli.terminal.screen import print_messages
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Citation, Message, ProviderItem, Text
 from dragoman.store.transfer import markdown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from dragoman.cli.acp.editor import Editor
-from dragoman.cli.acp.folders import AcpFlags, EditorFolders, OpenWorkspace, whole_path
+from dragoman.cli.acp.folders import EditorFolders, OpenWorkspace, whole_path
 from dragoman.cli.acp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -22,14 +23,50 @@ from dragoman.cli.acp.jsonrpc import (
     ResultThen,
     RpcError,
     RpcPeer,
+    claimed_streams,
+    open_lines,
+    open_writer,
 )
-from dragoman.cli.acp.listing import list_sessions
 from dragoman.cli.acp.sessions import EditorSession
-from dragoman.conversation.tree import LOCAL
+from dragoman.cli.flags.chat import AcpFlags
+from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.runtime import Runtime
+from dragoman.store.store import Store
+from dragoman.turn.facts import options_in
 
+_PAGE = 50
 PROTOCOL_VERSION = 1
+
+
+async def list_sessions(store: Store, folder: str | None, cursor: str | None) -> JsonValue:
+    """One page, the most recently used first: of a folder, or of all."""
+    before = _before(cursor) if cursor is not None else None
+    page = await store.conversations(user=LOCAL, limit=_PAGE, before=before)
+    sessions: list[JsonValue] = []
+    for each in page:
+        where = await _folder_of(store, each)
+        if where is not None and folder in (None, where):
+            at = datetime.fromtimestamp(each.updated, UTC).isoformat()
+            sessions.append({"sessionId": each.id, "cwd": where, "title": each.title, "updatedAt": at})
+    more = {"nextCursor": f"{page[-1].updated!r} {page[-1].id}"} if len(page) == _PAGE else {}
+    return {"sessions": sessions, **more}
+
+
+def _before(cursor: str) -> tuple[float, str]:
+    updated, _, id = cursor.partition(" ")
+    try:
+        return float(updated), id
+    except ValueError:
+        raise BadRequest(f"there is no page {cursor!r}") from None
+
+
+async def _folder_of(store: Store, conversation: Conversation) -> str | None:
+    """Where its turns work. None where nobody knows, or nothing was said in it."""
+    with suppress(DragomanError, ValueError):
+        for row in reversed(await store.turns(conversation.id)):
+            return options_in(await store.facts(row.id)).workspace
+    return None
 
 
 def explain(error: Exception) -> RpcError:
@@ -282,3 +319,25 @@ def _text(params: Params, name: str, *, empty: bool = False) -> str:
 def _table(params: Params, name: str) -> Params:
     value = params.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def acp(flags: AcpFlags) -> None:
+    with claimed_streams() as (incoming, outgoing):
+        asyncio.run(_serve(flags, incoming, outgoing))
+
+
+async def _serve(flags: AcpFlags, incoming: int, outgoing: int) -> None:
+    writer = await open_writer(outgoing)
+    try:
+        async with AsyncExitStack() as stack:
+            agent = AcpAgent(flags, stack)
+            peer = RpcPeer(open_lines(incoming), writer, agent.requests, agent.notifications, explain)
+            agent.connect(peer)
+            try:
+                await peer.serve()
+            except ConnectionError:
+                pass  # the editor went away in the middle of a line
+            finally:
+                await agent.close()
+    finally:
+        writer.close()

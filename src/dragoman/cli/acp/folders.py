@@ -1,42 +1,177 @@
-"""The runtimes behind an editor's sessions: one for each folder, with the servers the editor adds to it."""
+"""The runtimes behind an editor's sessions: one for each folder, with its options and MCP servers."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, JsonValue
+
 from dragoman.cli.acp.editor import Editor
-from dragoman.cli.acp.servers import HeldSource, held_sources, read_client_servers
-from dragoman.cli.folder_trust import load_settings
+from dragoman.cli.flags.chat import AcpFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.model_choice import ChosenModel, choose_model
 from dragoman.config.build import DEFAULT_TOOLS, build_runtime, servers_of
 from dragoman.config.project_prompt import Template, templates
 from dragoman.errors import BadRequest
+from dragoman.messages.ids import new_id
 from dragoman.messages.message import canonical
+from dragoman.messages.questions import MODES, Action, Grant, Rule
+from dragoman.redaction import redact_value
 from dragoman.runtime import Runtime
-from dragoman.store.address import absolute_place
+from dragoman.tools.authorize import Ask, Authority, Run, authorize
+from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.mcp.servers import McpServer, parse_server
+from dragoman.tools.mcp.source import McpSource
+from dragoman.tools.permissions import literal
+from dragoman.tools.tool import client_tool
+from dragoman.tools.toolbox import Group
+from dragoman.turn.acting_agent import load_grants
 
+PERMISSION = "mcp_server"  # `allow = ["mcp_server:npx *"]` asks no question about such servers
 _log = logging.getLogger("dragoman.acp")
 _MOST_MODELS = 60  # to choose from
+_MODES = {
+    "auto": ("Auto", "The rules decide which calls run, and which you are asked about"),
+    "ask": ("Ask", "You are asked about every call"),
+    "manual": ("Manual", "You run each call yourself"),
+    "off": ("No tools", "The model calls nothing"),
+}
 
 
-@dataclass(slots=True, frozen=True, kw_only=True)
-class AcpFlags:
-    """The flags of `dragoman acp`. What they leave out, the settings of each folder say."""
+class _NoArguments(BaseModel):
+    """No model makes this call: the editor does."""
 
-    model: str | None = None
-    mode: str | None = None
-    system: str | None = None
-    allow: Sequence[str] = ()
-    deny: Sequence[str] = ()
-    store: str | None = None
-    config: Path | None = None
-    trust: bool = False
+
+_START = client_tool("start_mcp_server", "Start a server.", _NoArguments, permission=PERMISSION)
+
+
+class HeldSource:
+    """A server's tools, once it is allowed; until then there are none, and nothing of it runs."""
+
+    def __init__(self, source: McpSource) -> None:
+        self.name = source.name
+        self.where = _shown(source.server)
+        self.pattern = _pattern(source.server)
+        self.decided = False
+        self._source = source
+        self._allowed = False
+
+    def settle(self, *, allowed: bool) -> None:
+        self.decided = True
+        self._allowed = allowed
+
+    def group(self) -> Group:
+        return self._source.group() if self._allowed else Group(self.name, ())
+
+    async def ready(self) -> None:
+        if self._allowed:
+            await self._source.ready()
+
+    async def started(self) -> None:
+        if self._allowed:
+            await self._source.started()
+
+    async def close(self) -> None:
+        await self._source.close()
+
+
+def read_client_servers(given: Iterable[Any]) -> dict[str, McpServer]:
+    """By name. BadRequest where one is described in a way that cannot be followed."""
+    found: dict[str, McpServer] = {}
+    for one in given:
+        if not isinstance(one, Mapping):
+            raise BadRequest("a server of mcpServers is an object")
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", str(one.get("name", ""))).strip("-_")[:40]
+        kind = one.get("type") or ("stdio" if "command" in one else "http")
+        if kind not in ("stdio", "http", "sse"):
+            raise BadRequest(f"mcpServers.{name}: a server of the type {kind!r} cannot be reached from here")
+        found[name] = parse_server(_table(one, str(kind)), f"mcpServers.{name}", name)
+    return found
+
+
+def held_sources(servers: Mapping[str, McpServer], taken: Iterable[str], workspace: Path) -> list[HeldSource]:
+    """One each. Servers of the settings keep their names: what an editor gives takes the place of none."""
+    known = set(taken)
+    return [
+        HeldSource(McpSource(_free(name), server, workspace=workspace, find=lambda reference: None))
+        for name, server in servers.items()
+        if name not in known
+    ]
+
+
+def _free(name: str) -> str:
+    """Groups of our own keep their names, too."""
+    return f"editor-{name}" if name in {*BUILTIN, "tools", "output", "skills", "agents"} else name
+
+
+async def settle_by_rules(
+    runtime: Runtime, conversation: str, sources: Sequence[HeldSource]
+) -> list[HeldSource]:
+    """Those about which a person has to be asked: no rule, and no earlier answer, says anything."""
+    services = runtime.services
+    authority = Authority(
+        rules=services.rules,
+        bounds=[*services.bounds, *services.later_denials(())],
+        grants=await load_grants(services, conversation, _folder(runtime)),
+    )
+    asked = []
+    for source in sources:
+        if source.decided:
+            continue
+        match authorize(_START, (source.pattern,), authority):
+            case Ask():
+                asked.append(source)
+            case verdict:
+                source.settle(allowed=isinstance(verdict, Run))
+    return asked
+
+
+def _folder(runtime: Runtime) -> str | None:
+    main = runtime.services.workspaces.main
+    return main.path if main is not None else None
+
+
+async def remember(runtime: Runtime, source: HeldSource, action: Action) -> None:
+    """As every other "always": it is listed, and can be revoked."""
+    rule = Rule(PERMISSION, literal(source.pattern), action)
+    at = runtime.services.clock()
+    await runtime.store.add_grant(Grant(new_id("grant"), rule, None, at, None, _folder(runtime)))
+
+
+def _pattern(server: McpServer) -> str:
+    """What would run, without secrets, and a hash of all of it: with another argument, variable or header it
+    is another server."""
+    whole = canonical([server.command, *server.args, {**server.env}, server.url, {**server.headers}])
+    return f"{server.where} #{hashlib.sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def _shown(server: McpServer) -> str:
+    """What the person is asked about: also the variables it would get, since they decide what it does."""
+    given = redact_value({**server.env, **server.headers})
+    with_these = (
+        ", ".join(f"{name}={value}" for name, value in given.items()) if isinstance(given, dict) else ""
+    )
+    return f"{server.where} (with {with_these})" if with_these else server.where
+
+
+def _table(one: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    if kind == "stdio":
+        return {"command": one.get("command"), "args": one.get("args", []), "env": _pairs(one.get("env"))}
+    return {"url": one.get("url"), "transport": kind, "headers": _pairs(one.get("headers"))}
+
+
+def _pairs(given: Any) -> dict[str, str]:
+    """`[{"name": …, "value": …}]` as a table. `${` means nothing there: it is the editor's word."""
+    pairs = given if isinstance(given, list) else []
+    return {str(one.get("name")): str(one.get("value")) for one in pairs if isinstance(one, Mapping)}
 
 
 @dataclass(slots=True, frozen=True)
@@ -82,14 +217,8 @@ class EditorFolders:
 
     async def _opened(self, folder: Path, servers: Sequence[Any], editor: Editor) -> OpenWorkspace:
         flags = self._flags
-        values = {
-            "model": flags.model,
-            "mode": flags.mode,
-            "system": flags.system,
-            "store": absolute_place(flags.store),
-            "workspace": str(folder),
-        }
-        settings = load_settings(flags.config, values, trust=flags.trust, asks=True, start=folder)
+        values = {"model": flags.model, "mode": flags.mode, "system": flags.system, "workspace": str(folder)}
+        settings = settings_for(flags, values, start=folder)
         chosen = await choose_model(settings)
         chosen.models(None)  # a missing key is an error before anything is stored
         without = {"browser"}
@@ -101,8 +230,8 @@ class EditorFolders:
             model=chosen.models,
             tools=[*groups, *held],
             without={*without, *(group.name for group in groups)},
-            allow=flags.allow,
-            deny=flags.deny,
+            allow=flags.allow or (),
+            deny=flags.deny or (),
             adopts=False,  # what other programs left behind goes on when it is opened, and not before
         )
         for warning in built.warnings:
@@ -118,3 +247,52 @@ def whole_path(folder: str) -> Path:
     if not path.is_absolute() or not path.is_dir():
         raise BadRequest(f"cwd is the whole path of a folder, not {folder!r}")
     return path.resolve()
+
+
+def session_state(workspace: OpenWorkspace, settings: Mapping[str, JsonValue]) -> dict[str, Any]:
+    """The mode in the protocol's older form and, with all else, as options."""
+    modes = [{"id": one, "name": _MODES[one][0], "description": _MODES[one][1]} for one in MODES]
+    return {
+        "modes": {"currentModeId": _mode(workspace, settings), "availableModes": modes},
+        "configOptions": _options(workspace, settings),
+    }
+
+
+def check_choice(
+    workspace: OpenWorkspace, settings: Mapping[str, JsonValue], option: str, value: str
+) -> None:
+    """BadRequest where there is no such option, or no such value of it."""
+    offered = {one["id"]: one for one in _options(workspace, settings)}
+    if option not in offered:
+        raise BadRequest(f"there is no option {option!r}: there are {', '.join(offered)}")
+    if option == "model":
+        workspace.runtime.services.model(value)  # NotFound, or a missing key, before it is stored
+    elif value not in [one["value"] for one in offered[option]["options"]]:
+        raise BadRequest(f"{option} cannot be {value!r}")
+
+
+def _mode(workspace: OpenWorkspace, settings: Mapping[str, JsonValue]) -> str:
+    return str(settings.get("mode") or workspace.runtime.services.mode)
+
+
+def _options(workspace: OpenWorkspace, settings: Mapping[str, JsonValue]) -> list[dict[str, Any]]:
+    model, agents = settings.get("model"), workspace.runtime.services.agents
+    current = model if isinstance(model, str) else workspace.chosen.name
+    found = [
+        _select("mode", "Mode", _mode(workspace, settings), [(one, *_MODES[one]) for one in MODES]),
+        _select("model", "Model", current, [(one, one) for one in workspace.models(current)]),
+    ]
+    if agents:
+        chosen = str(settings.get("agent") or "")
+        named = [(agent.name, agent.name, agent.description) for agent in agents.values()]
+        found.append(_select("agent", "Agent", chosen, [("", "None"), *named]))
+    return found
+
+
+def _select(id: str, name: str, current: str, options: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+    offered = [
+        {"value": one[0], "name": one[1], **({"description": one[2]} if len(one) > 2 and one[2] else {})}
+        for one in options
+    ]
+    category = {"category": id} if id in ("mode", "model") else {}
+    return {"id": id, "name": name, "type": "select", **category, "currentValue": current, "options": offered}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from dragoman.cli.acp.diffs import whole_contents
 from dragoman.cli.acp.jsonrpc import RpcError
-from dragoman.cli.acp.permissions import permission_request
-from dragoman.cli.acp.updates import TurnUpdates
-from dragoman.cli.terminal.follow import prompt_until_settled
+from dragoman.cli.acp.updates import TurnUpdates, whole_contents
+from dragoman.cli.terminal.follow import Tasks, prompt_until_settled
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
+from dragoman.messages.asked import approval_text
 from dragoman.messages.questions import Answer, Question, reject, reply
 from dragoman.runtime import Runtime
 from dragoman.tools.approval import choices_for
@@ -24,7 +22,27 @@ _OWN_WORDS = "words"
 _NO_FORM = "this editor has no way to ask for a text"
 
 
-class EditorQuestions:
+def permission_request(
+    session: str, question: Question, tool_call: dict[str, Any], contents: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The parameters of `session/request_permission`. `contents` are the diffs of what it would write, in the
+    editor's own form, where they can stand for the text of the question's diff."""
+    words = approval_text(replace(question, diff="") if contents else question)
+    return {
+        "sessionId": session,
+        "toolCall": {
+            **tool_call,
+            "status": "pending",
+            "content": [{"type": "content", "content": {"type": "text", "text": words}}, *contents],
+        },
+        "options": [
+            {"optionId": id, "name": choice.name, "kind": choice.kind}
+            for id, choice in choices_for(question).items()
+        ],
+    }
+
+
+class EditorQuestions(Tasks):
     """The questions of one turn, each asked in a task of its own while its events go on."""
 
     def __init__(
@@ -38,27 +56,16 @@ class EditorQuestions:
         cancel: Callable[[], Coroutine[Any, Any, object]],
     ) -> None:
         """`forms`: the editor can ask for text. `cancel` stops the turn: the person will not answer."""
+        super().__init__()
         self._runtime = runtime
         self._session = session
         self._ask = ask
         self._updates = updates
         self._forms = forms
         self._cancel = cancel
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def ask(self, question: str) -> None:
         self.start(self._settle(question))
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def close(self) -> None:
-        """The turn is over: nobody need answer any more."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _settle(self, id: str) -> None:
         question = await self._runtime.store.question(id)

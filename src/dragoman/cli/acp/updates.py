@@ -5,13 +5,13 @@ What the protocol has no word for is left out: retries, usage of steps, citation
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
-from dragoman.cli.acp.diffs import diff_contents
 from dragoman.messages import events as e
 from dragoman.messages.message import (
     Arguments,
@@ -24,9 +24,10 @@ from dragoman.messages.message import (
     ToolResult,
 )
 from dragoman.visible_text import visible
+from dragoman.workspace.diff import unquoted
 
+_HUNK = re.compile(r"^@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 Update: TypeAlias = dict[str, Any]
-
 _KINDS = (
     ("files.read", "read"),
     ("files.write", "edit"),
@@ -40,6 +41,67 @@ _SHOWN = 50_000  # characters of a result
 _TITLE = 200  # characters: the call itself is shown whole
 _PROGRESS = 8_000  # characters of what a call reported last
 _PLAN = {"open": "pending", "doing": "in_progress", "done": "completed"}
+
+
+def diff_contents(text: str, folder: Path) -> list[dict[str, Any]]:
+    """What a unified diff says, place by place, invisible characters written out. A part that was cut off, or
+    is no text, is left out."""
+    return [
+        {
+            "type": "diff",
+            "path": str(folder / path),
+            "oldText": visible(old) if not (made and not old) else None,
+            "newText": visible(new),
+        }
+        for path, old, new, made in _hunks(text)
+    ]
+
+
+def whole_contents(text: str, folder: Path) -> list[dict[str, Any]]:
+    """The same where it says everything that the diff does, of each of its files; else nothing."""
+    contents = diff_contents(text, folder)
+    files = sum(line.startswith("diff --git ") for line in text.split("\n"))
+    return contents if len({one["path"] for one in contents}) == files else []
+
+
+def _hunks(text: str) -> Iterator[tuple[str, str, str, bool]]:
+    """The path, the old and the new lines of each hunk, and whether the file is new."""
+    lines = [f"{line}\n" for line in text.removesuffix("\n").split("\n")]
+    path, made, at = "", False, 0
+    while at < len(lines):
+        line = lines[at]
+        at += 1
+        if line.startswith("--- "):
+            made = line[4:].strip() == "/dev/null"
+            path = _path(line[4:]) if not made else ""
+        elif line.startswith("+++ ") and line[4:].strip() != "/dev/null":
+            path = _path(line[4:])
+        elif (head := _HUNK.match(line)) is not None:
+            old, new = int(head[1] or 1), int(head[3] or 1)
+            before: list[str] = []
+            after: list[str] = []
+            last = ""
+            while at < len(lines) and (len(before) < old or len(after) < new or lines[at][0] == "\\"):
+                sign, rest = lines[at][0], lines[at][1:]
+                at += 1
+                if sign == "\\":  # no line end at the end of the file
+                    for side in (before, after):
+                        if side and side[-1] is last:
+                            side[-1] = last.removesuffix("\n")
+                    continue
+                last = rest
+                if sign in " -\n":
+                    before.append(last)
+                if sign in " +\n":
+                    after.append(last)
+            if len(before) == old and len(after) == new:
+                yield path, "".join(before), "".join(after), made
+
+
+def _path(field: str) -> str:
+    """Without its `a/` or `b/`, and without the quotes that git puts around odd names."""
+    name = unquoted(field.rstrip("\n").split("\t")[0])
+    return name[2:] if name[:2] in ("a/", "b/") else name
 
 
 class TurnUpdates:

@@ -1,1 +1,1 @@
-"""The interactive chat: a session, the menu of a question, the `/commands`. `commands/chat.py` opens it."""
+"""The interactive chat: a session, and the `/commands`. `commands/chat.py` opens it."""

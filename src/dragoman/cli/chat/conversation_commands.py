@@ -1,8 +1,10 @@
-"""`/commands` about the conversation one is in: its model, agent, mode, tools, cost, files, title."""
+"""`/commands` about the conversation one is in: its settings and rules, its cost, files, prompts, title."""
 
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.text import Text
@@ -12,11 +14,17 @@ from dragoman.cli.chat.session import Session
 from dragoman.cli.model_choice import note_about
 from dragoman.cli.terminal.cards import describe_file
 from dragoman.cli.terminal.text import near_home, one_line, plain, write_file
-from dragoman.errors import BadRequest
-from dragoman.messages.questions import MODES
+from dragoman.config.idle_rules import near_permissions
+from dragoman.errors import BadRequest, ToolFailed
+from dragoman.messages.ids import new_id
+from dragoman.messages.questions import MODES, Action, Grant
+from dragoman.tools.mcp.source import McpSource
+from dragoman.tools.permissions import parse_rule, rules_in_words
 from dragoman.turn.steps.request_layers import conversation_switches
 
 _MAIN = "none"  # back to the folder of the program
+_HOUR = 3600.0
+_SCOPES = ("always", "hour")
 
 
 async def model(session: Session, name: str) -> None:
@@ -130,3 +138,100 @@ async def title(session: Session, text: str) -> None:
     if text:
         await session.here.rename(text)
     session.notify((await session.here.info()).title or "untitled")
+
+
+async def allow(session: Session, argument: str) -> None:
+    await _give(session, argument, "allow")
+
+
+async def deny(session: Session, argument: str) -> None:
+    await _give(session, argument, "deny")
+
+
+async def _give(session: Session, argument: str, action: Action) -> None:
+    """In this conversation, unless the last word says for how long it holds everywhere."""
+    rest, _, last = argument.rpartition(" ")
+    text, scope = (rest, last) if last in _SCOPES and rest else (argument, "")
+    if not text.strip():
+        raise BadRequest(f"say /{action} PERMISSION or /{action} PERMISSION:PATTERN, such as shell:git *")
+    rule = parse_rule(text, action, f"/{action}")
+    if (near := near_permissions(session.runtime, rule)) is not None:
+        raise BadRequest(f"no tool has the permission {rule.permission!r}: {near}")
+    services, workspace = session.runtime.services, await session.workspace()
+    now = services.clock()
+    grant = Grant(
+        new_id("grant"),
+        rule,
+        None if scope else await session.id_for_grants(),
+        now,
+        workspace=workspace.path if workspace is not None else None,
+        expires=now + _HOUR if scope == "hour" else None,
+    )
+    for earlier in await session.runtime.grants():  # who says the opposite has thought again
+        same = (earlier.rule.permission, earlier.rule.pattern) == (rule.permission, rule.pattern)
+        if same and earlier.rule.action != action and earlier.conversation in (None, grant.conversation):
+            await session.runtime.revoke(earlier.id)
+    await session.runtime.store.add_grant(grant)
+    session.notify(f"{describe_grant(grant)}; /grants lists what holds, and takes it back")
+
+
+async def grants(session: Session, argument: str) -> None:
+    given = await session.runtime.grants()
+    word, _, number = argument.partition(" ")
+    if word == "revoke" and number.isdecimal() and 1 <= int(number) <= len(given):
+        grant = given[int(number) - 1]
+        await session.runtime.revoke(grant.id)
+        return session.notify(f"taken back: {describe_grant(grant)}")
+    if argument:
+        raise BadRequest(f"say /grants, or /grants revoke N, with N from 1 to {len(given)}")
+    for place, grant in enumerate(given, 1):
+        session.console.print(Text(f"  {place}  {describe_grant(grant)}"))
+    return session.notify("no rule was given by you") if not given else None
+
+
+def describe_grant(grant: Grant) -> str:
+    where = f"in {grant.conversation}" if grant.conversation else "everywhere"
+    until = ", for an hour" if grant.expires is not None else ""
+    return f"{plain(rules_in_words([grant.rule]))}, {where}{until}"
+
+
+async def prompt(session: Session, argument: str) -> None:
+    sources = {
+        one.name: one for one in session.runtime.services.toolbox.sources if isinstance(one, McpSource)
+    }
+    if not sources:
+        raise BadRequest("no MCP server is set up: `dragoman mcp` tells how")
+    try:
+        words = shlex.split(argument)
+    except ValueError as error:
+        raise BadRequest(f"/prompt SERVER NAME [ARGUMENT=VALUE …]: {error}") from error
+    if not words:
+        return await _list(session, sources.values())
+    server, name, *given = [*words, ""] if len(words) == 1 else words
+    if server not in sources:
+        raise BadRequest(f"there is no server {server!r}: there are {', '.join(sources)}")
+    if not name:
+        return await _list(session, [sources[server]])
+    values = dict(word.partition("=")[::2] for word in given)
+    try:
+        session.draft = await sources[server].prompt(name, values)
+    except ToolFailed as error:
+        raise BadRequest(str(error)) from error
+    return session.notify(f"what {server} proposes stands below: read it, change it, Enter sends it")
+
+
+async def _list(session: Session, sources: Iterable[McpSource]) -> None:
+    for source in sources:
+        try:
+            found = await source.prompts()
+        except ToolFailed as error:
+            session.notify(str(error))
+            continue
+        if not found:
+            session.notify(f"{source.name} has none")
+        for one in found:
+            takes = " ".join(
+                [*(f"{name}=…" for name in one.required), *(f"[{name}=…]" for name in one.optional)]
+            )
+            line = one_line(f"{source.name} {one.name} {takes}", 400)
+            session.console.print(Text(f"  {line}  {one_line(one.description, 60)}"))

@@ -1,42 +1,181 @@
-"""One person's chat: which conversation they are in, the messages they send, and the turns that answer."""
+"""One person's chat: the conversation they are in, the turns that answer, and what they say meanwhile."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+import shutil
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
+from rich.cells import chop_cells
 from rich.console import Console
 from rich.text import Text
 
-from dragoman.cli.attachments import attach_mentioned
-from dragoman.cli.chat.interjections import Interjections
-from dragoman.cli.chat.menu import QuestionMenu
-from dragoman.cli.chat.status import Status, read_status
+from dragoman.cli.attachments import attach_mentioned, save_made
 from dragoman.cli.interrupted import next_queued, resume_turn
-from dragoman.cli.made_files import save_made
 from dragoman.cli.model_choice import ChosenModel
+from dragoman.cli.terminal.approvals import QuestionMenu
 from dragoman.cli.terminal.cards import describe_file
-from dragoman.cli.terminal.follow import on_interrupt
-from dragoman.cli.terminal.keyboard import Interrupted, Keyboard
-from dragoman.cli.terminal.pictures import show_picture
-from dragoman.cli.terminal.screen import DownloadProgress, Screen, said_line
-from dragoman.cli.terminal.text import plain
-from dragoman.cli.terminal.transcript import print_messages
+from dragoman.cli.terminal.follow import Tasks, on_interrupt
+from dragoman.cli.terminal.forms import Interrupted
+from dragoman.cli.terminal.images import show_picture
+from dragoman.cli.terminal.keyboard import Keyboard, TypedLine
+from dragoman.cli.terminal.screen import DownloadProgress, Screen, print_messages, said_line
+from dragoman.cli.terminal.text import near_home, one_line, plain
 from dragoman.config.project_prompt import Template
-from dragoman.errors import BadRequest, NotFound
+from dragoman.errors import BadRequest, DragomanError, NotFound, TurnEnded
 from dragoman.messages import events as e
 from dragoman.messages.asked import question_in
 from dragoman.messages.message import File
+from dragoman.messages.usage import Usage
 from dragoman.runtime import Runtime
-from dragoman.store.store import TurnRow
+from dragoman.store.store import Store, TurnRow
 from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.settings import checked, unchecked
 from dragoman.workspace.workspaces import Workspace
 
+_WIDTH = 100  # characters of a line that is shown
+_HINT = "Enter: before the next step · Tab: after this turn · Esc: clear"
 SHOWN = 6  # messages of a conversation that is opened
+
+
+@dataclass(slots=True)
+class Status:
+    """What the line is made of. `used` is what the last request and its reply had in tokens."""
+
+    model: str
+    mode: str
+    folder: str
+    used: int = 0
+    context: int | None = None
+    cost: float | None = None
+
+    def line(self, width: int) -> str:
+        """As much of it as fits, the most telling first."""
+        parts = [one_line(self.model, 60), f"mode {self.mode}"]
+        if self.used:
+            parts.append(self._fullness())
+        if self.cost:
+            parts.append(f"${self.cost:.4f}" if self.cost < 1 else f"${self.cost:.2f}")
+        parts.append(one_line(self.folder, 80))
+        while len(parts) > 1 and len(" · ".join(parts)) > width:
+            parts.pop()
+        return " · ".join(parts)[:width]
+
+    def _fullness(self) -> str:
+        if not self.context:
+            return f"{self.used:,} tokens"
+        return f"context {100 * self.used / self.context:.0f} % of {_short(self.context)}"
+
+    def add(self, usage: Usage) -> None:
+        """A step of the turn is over."""
+        self.used = usage.input + usage.output or self.used
+        if usage.cost is not None:
+            self.cost = (self.cost or 0.0) + usage.cost
+
+
+def _short(tokens: int) -> str:
+    return f"{tokens // 1000}k" if tokens >= 1000 else str(tokens)
+
+
+class Interjections:
+    """Beside one turn. Nothing that was typed gets lost: what the turn did not take stands in the prompt."""
+
+    def __init__(
+        self,
+        chat: ConversationHandle,
+        turn: TurnHandle,
+        store: Store,
+        notify: Callable[[str, str], None],
+        draft: str = "",
+    ) -> None:
+        self._chat = chat
+        self._turn = turn
+        self._store = store
+        self._notify = notify
+        self._steering: list[str] = []  # not taken yet
+        self._queued: dict[str, str] = {}  # of here, by turn
+        self._tasks = Tasks()
+        self.line = TypedLine(
+            enter=lambda text: self._say(text, self._steer),
+            tab=lambda text: self._say(text, self._queue),
+            stop=lambda: self._tasks.start(self.stop()),
+        )
+        self.line.text = draft
+
+    def lines(self) -> list[Text]:
+        """What stands below the turn."""
+        found = [_line(f"↳ before the next step: {text}") for text in list(self._steering)]
+        found += [_line(f"↳ after this turn: {text}") for text in list(self._queued.values())]
+        if self.line.text:
+            found += [_line(f"» {_end_of(self.line.text)}", "bold cyan"), _line(f"  {_HINT}")]
+        return found
+
+    def hear(self, event: e.Event) -> None:
+        """A message that steers is there when the turn has taken it."""
+        if isinstance(event, e.MessageAdded) and event.message.role == "user":
+            text = event.message.text.strip()
+            if text in self._steering:
+                self._steering.remove(text)
+
+    async def stop(self) -> None:
+        """The person wants all of it to end: what waits comes back to them, and does not begin."""
+        for queued in list(self._queued):
+            if await self._store.unqueue(queued):
+                self._keep(self._queued.pop(queued))
+        await self._turn.cancel("interrupted at the keyboard")
+
+    async def close(self) -> str:
+        """The turn is over. What was typed and not sent, or sent and not taken."""
+        await self._tasks.wait()
+        for text in self._steering:
+            self._keep(text)
+        return self.line.text
+
+    def _say(self, text: str, how: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        if text.startswith("/"):
+            self.line.text = text
+            self._notify("commands work when the turn is over; Ctrl-C stops it", "dim")
+        else:
+            self._tasks.start(how(text))
+
+    async def _steer(self, text: str) -> None:
+        self._steering.append(text)
+        try:
+            await self._turn.steer(await attach_mentioned(self._store, text, [], self._notify))
+        except TurnEnded:
+            self._steering.remove(text)
+            await self._queue(text)
+        except DragomanError as error:
+            self._steering.remove(text)
+            self._keep(text)
+            self._notify(str(error), "red")
+
+    async def _queue(self, text: str) -> None:
+        try:
+            parts = await attach_mentioned(self._store, text, [], self._notify)
+            self._queued[(await self._chat.send(parts, queue=True)).id] = text
+        except DragomanError as error:
+            self._keep(text)
+            self._notify(str(error), "red")
+
+    def _keep(self, text: str) -> None:
+        self.line.text = f"{self.line.text}\n{text}".strip()
+
+
+def _end_of(typed: str) -> str:
+    """As much as the terminal has room for: where one types."""
+    room = max(10, min(2 * _WIDTH, shutil.get_terminal_size().columns) - 4)
+    return chop_cells(typed[::-1], room)[0][::-1]
+
+
+def _line(text: str, style: str = "dim") -> Text:
+    return Text(one_line(text, 2 * _WIDTH) if text.strip() else "", style, no_wrap=True, overflow="ellipsis")
 
 
 @dataclass(slots=True, frozen=True)
@@ -136,19 +275,21 @@ class Session:
         self.console.print(Text(f"· {plain(text)}", style))
 
     async def read_status(self) -> Status:
-        """For the line below the prompt."""
-        messages = await self.chat.messages() if self.chat is not None else ()
-        spent = (await self.chat.info()).usage if self.chat is not None else None
-        settings = await self.settings()
-        workspace = await self.workspace()
-        return read_status(
-            self.runtime,
-            settings,
-            chosen=self.chosen.name,
-            folder=workspace.folder if workspace is not None else None,
-            messages=messages,
-            spent=spent,
+        """For the line below the prompt: what is set here, else what the agent says."""
+        settings, workspace, services = await self.settings(), await self.workspace(), self.runtime.services
+        agent = services.agents.get(str(settings.get("agent")))
+        model = settings.get("model") or (agent.model if agent is not None else None) or self.chosen.name
+        mode = settings.get("mode") or (agent.mode if agent is not None else None) or services.mode
+        status = Status(
+            str(model), str(mode), near_home(workspace.folder if workspace is not None else Path.cwd())
         )
+        with suppress(DragomanError):  # a model that is not there any more: whoever sends to it is told
+            status.context = services.model(status.model).context
+        if self.chat is not None:
+            used = [one.usage for one in await self.chat.messages() if one.usage is not None]
+            status.used = used[-1].input + used[-1].output if used else 0
+            status.cost = (await self.chat.info()).usage.cost
+        return status
 
     # ── a turn ────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,24 +1,65 @@
-"""The `/commands` of a chat, in one table: how each is typed, its line of help, and the function it calls."""
+"""The `/commands` of a chat, in one table, and what Tab offers while a message is typed."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeAlias
 
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
+from prompt_toolkit.document import Document
 from rich.text import Text
 
 from dragoman.cli.chat import branch_commands as branches
 from dragoman.cli.chat import conversation_commands as here
-from dragoman.cli.chat import file_commands as files
-from dragoman.cli.chat import prompt_commands as prompts
-from dragoman.cli.chat import rule_commands as rules
 from dragoman.cli.chat import turn_commands as turns
 from dragoman.cli.chat.session import Session
 from dragoman.cli.terminal.text import one_line
 from dragoman.errors import BadRequest
 from dragoman.turn.api.turn_handle import TurnHandle
+
+Arguments = Callable[[], Iterable[str]]
+
+_BEGUN = re.compile(r'(?<!\S)@(?:"([^"\n]*)|(\S*))\Z')  # a file that is being named, as in `attachments.py`
+_TAKE_FILES = ("attach", "export")
+
+
+class ChatCompleter(Completer):
+    """`commands` are the words after a slash with their help, `arguments` what may follow one of them."""
+
+    def __init__(self, commands: Mapping[str, str], arguments: Mapping[str, Arguments]) -> None:
+        self._commands = commands
+        self._arguments = arguments
+        self._files = PathCompleter(expanduser=True)
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        text = document.text_before_cursor
+        if text.startswith("/"):
+            command, space, rest = text[1:].partition(" ")
+            if not space:
+                for name, help in self._commands.items():
+                    if name.startswith(command):
+                        yield Completion(f"/{name}", -len(text), display_meta=help)
+            elif command in _TAKE_FILES:
+                yield from self._files.get_completions(Document(rest), complete_event)
+            elif command in self._arguments:
+                for argument in self._arguments[command]():
+                    if argument.startswith(rest):
+                        yield Completion(argument, -len(rest))
+            return
+        if (mention := _BEGUN.search(text)) is not None:
+            quoted, bare = mention.groups()
+            begun = bare if quoted is None else quoted
+            for found in self._files.get_completions(Document(begun), complete_event):
+                path = begun + found.text
+                if quoted is None and not any(sign.isspace() for sign in path):
+                    yield found
+                else:  # without quotes the name would end at its first space
+                    end = "" if found.display_text.endswith("/") else '"'
+                    yield Completion(f'"{path}{end}', 1 - len(mention[0]), display=found.display)
+
 
 Action: TypeAlias = Callable[[Session, str], Awaitable[TurnHandle | None]]
 
@@ -56,9 +97,9 @@ COMMANDS: dict[str, Command] = {
     "agent": Command("/agent [NAME | none]", "which agent answers here; another one", here.agent),
     "mode": Command("/mode [WORD]", "who decides about calls: auto, ask, manual or off", here.mode),
     "tools": Command("/tools [GROUP on|off]", "the tools there are; switch a group or a tool", here.tools),
-    "allow": Command("/allow RULE [hour|always]", "no question about: files.read, shell:git *", rules.allow),
-    "deny": Command("/deny RULE [hour|always]", "what must not run here", rules.deny),
-    "grants": Command("/grants [revoke N]", "what you allowed and denied; take it back", rules.grants),
+    "allow": Command("/allow RULE [hour|always]", "no question about: files.read, shell:git *", here.allow),
+    "deny": Command("/deny RULE [hour|always]", "what must not run here", here.deny),
+    "grants": Command("/grants [revoke N]", "what you allowed and denied; take it back", here.grants),
     "queue": Command("/queue [drop N]", "what waits for its turn", turns.queue),
     "compact": Command("/compact", "sum up what was said, with your next message", turns.compact),
     "context": Command("/context", "what fills the model's context, and how much", turns.context),
@@ -67,14 +108,14 @@ COMMANDS: dict[str, Command] = {
     "thoughts": Command("/thoughts", "show what the model thinks, or only its first line", here.thoughts),
     "rerun": Command("/rerun [MODEL]", "a new version of the last answer", branches.rerun),
     "edit": Command("/edit", "a new version of what you said last", branches.edit),
-    "undo": Command("/undo [force]", "go back before what you said last, files too", files.undo),
-    "redo": Command("/redo [force]", "take the last /undo back", files.redo),
-    "diff": Command("/diff [all]", "what the last turn did to your files; the whole talk", files.diff),
+    "undo": Command("/undo [force]", "go back before what you said last, files too", branches.undo),
+    "redo": Command("/redo [force]", "take the last /undo back", branches.redo),
+    "diff": Command("/diff [all]", "what the last turn did to your files; the whole talk", branches.diff),
     "branches": Command("/branches [N]", "the versions of this conversation; go to one", branches.branches),
     "fork": Command("/fork [folder]", "go on in a copy of this, or with a copy of the files", branches.fork),
     "workspace": Command("/workspace [NAME]", "the folder tools work in here; another one", here.workspace),
     "attach": Command("/attach FILE", "send a file with your next message", here.attach),
-    "prompt": Command("/prompt [SERVER NAME …]", "a text that an MCP server offers", prompts.prompt),
+    "prompt": Command("/prompt [SERVER NAME …]", "a text that an MCP server offers", here.prompt),
     "export": Command("/export FILE", "write it down: .md for reading, else JSON", here.export),
     "title": Command("/title [TEXT]", "the title of this conversation; another one", here.title),
     "new": Command("/new", "begin another conversation", branches.new),

@@ -8,7 +8,7 @@ from contextlib import suppress
 from rich.text import Text
 
 from dragoman.cli.chat.session import Session
-from dragoman.cli.commands.waterfall import show_waterfall
+from dragoman.cli.commands.explain import show_waterfall
 from dragoman.cli.terminal.text import one_line
 from dragoman.errors import BadRequest, NotFound
 from dragoman.plugins.compaction import Compaction

@@ -1,1 +1,1 @@
-"""What each command does, a file a command. Imported when it is used, so heavy imports are fine here."""
+"""What each command does. Imported when it is called, so heavy imports are fine here."""

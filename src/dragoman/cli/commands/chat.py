@@ -7,23 +7,23 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from dragoman.cli.chat.completion import ChatCompleter
 from dragoman.cli.chat.session import Session
-from dragoman.cli.chat.slash_commands import COMMANDS, Quit, run_command
+from dragoman.cli.chat.slash_commands import COMMANDS, ChatCompleter, Quit, run_command
+from dragoman.cli.flags.chat import ChatFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.interrupted import interrupted_conversations
-from dragoman.cli.lookup import find_conversation
+from dragoman.cli.lookup import LAST, find_conversation
 from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead
-from dragoman.cli.terminal.errors import describe_error
 from dragoman.cli.terminal.follow import ENDING, Interrupts
-from dragoman.cli.terminal.keyboard import InputClosed, Interrupted, Keyboard, mute_typing
+from dragoman.cli.terminal.forms import InputClosed, Interrupted
+from dragoman.cli.terminal.keyboard import Keyboard, mute_typing
 from dragoman.cli.terminal.screen import DownloadProgress
-from dragoman.cli.terminal.text import one_line, plain
+from dragoman.cli.terminal.text import describe_error, one_line, plain
 from dragoman.config.build import Built, build_runtime
 from dragoman.config.project_prompt import Template, templates
 from dragoman.config.settings import Settings, data_folder
@@ -36,20 +36,9 @@ from dragoman.runtime import Runtime
 from dragoman.turn.api.turn_handle import TurnHandle
 
 
-@dataclass(slots=True, frozen=True, kw_only=True)
-class ChatFlags:
-    """What the command line says beside the settings."""
-
-    conversation: str | None = None
-    allow: Sequence[str] = ()
-    deny: Sequence[str] = ()
-    agent: str | None = None
-    model: str | None = None
-    mode: str | None = None
-    thoughts: bool = False
-
-
-def chat(settings: Settings, flags: ChatFlags) -> None:
+def chat(flags: ChatFlags) -> None:
+    values = {"model": flags.model, "mode": flags.mode, "system": flags.system}
+    settings = settings_for(flags, values)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise ConfigError("a chat needs a terminal: without one, use `dragoman run`")
     with mute_typing():
@@ -75,8 +64,8 @@ async def _chat(settings: Settings, flags: ChatFlags) -> None:
         settings,
         model=chosen.models,
         without=without,
-        allow=flags.allow,
-        deny=flags.deny,
+        allow=flags.allow or (),
+        deny=flags.deny or (),
         adopts=False,  # what other programs left behind goes on when it is opened, and not before
     )
     async with chosen.models, built.runtime as runtime, prepared_ahead(chosen, runtime):
@@ -105,7 +94,8 @@ def _report_failure(console: Console, context: dict[str, Any]) -> None:
 async def _begin(session: Session, built: Built, flags: ChatFlags) -> TurnHandle | None:
     """Greet, and open the conversation that was named. Returns the turn that goes on in it, if one does."""
     store = session.runtime.store
-    known = await find_conversation(store, flags.conversation) if flags.conversation is not None else None
+    named = flags.conversation or (LAST if flags.last else None)
+    known = await find_conversation(store, named) if named is not None else None
     own = known.settings if known is not None else {}
     model = str(own.get("model") or "") if flags.model is None else ""
     if not model:

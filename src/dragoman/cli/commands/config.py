@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter
 
-from dragoman.cli.folder_trust import read_settings
+from dragoman.cli.flags.setup import ConfigCheckFlags, ConfigPathFlags, ConfigSchemaFlags, ConfigShowFlags
+from dragoman.cli.folder_trust import read_settings, settings_for
 from dragoman.cli.terminal.text import plain, print_json
 from dragoman.config.build import build_runtime, find_errors, store_of
 from dragoman.config.settings import Settings, data_folder, schema, user_file
@@ -18,8 +19,9 @@ from dragoman.redaction import redact_text, redact_value
 from dragoman.wire.scripted import ScriptedModel
 
 
-def show_paths(settings: Settings, *, as_json: bool) -> None:
-    if as_json:
+def show_paths(flags: ConfigPathFlags) -> None:
+    settings = settings_for(flags)
+    if flags.json:
         files: list[JsonValue] = [str(file) for file in settings.files]
         print_json({"files": files, "user": str(user_file()), "store": str(store_of(settings))}, indent=2)
         return
@@ -34,22 +36,22 @@ def show_paths(settings: Settings, *, as_json: bool) -> None:
     print(f"history   {data_folder() / 'history'}")
 
 
-def show_settings(settings: Settings, *, as_json: bool) -> None:
-    listed = _with_origins(settings)
-    if as_json:
+def show_settings(flags: ConfigShowFlags) -> None:
+    listed = _with_origins(settings_for(flags))
+    if flags.json:
         print_json({name: {"value": value, "origin": origin} for name, value, origin in listed}, indent=2)
         return
     for name, value, origin in listed:
         print(plain(f"{name} = {json.dumps(value, ensure_ascii=False)}\t# {origin}"))
 
 
-def check_settings(config: Path | None, *, trust: bool = False) -> bool:
-    """Prints every error there is, or else what is left out or not checked. Returns whether all is fine."""
-    settings, errors = read_settings(config, trust=trust, asks=True)
+def check_settings(flags: ConfigCheckFlags) -> int:
+    """Prints every error there is, or else what is left out or not checked. 2 unless all is fine."""
+    settings, errors = read_settings(flags.config, trust=flags.trust, asks=True)
     if errors := find_errors(settings, errors):
         for error in errors:
             print(f"dragoman: {redact_text(plain(error))}", file=sys.stderr)
-        return False
+        return 2
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         built = build_runtime(settings, model=ScriptedModel([]), store=Path(folder) / "check.db")
     for warning in built.warnings:
@@ -59,10 +61,10 @@ def check_settings(config: Path | None, *, trust: bool = False) -> bool:
     files = ", ".join(map(str, settings.files)) or "no file: the defaults hold"
     whole = not built.warnings and not settings.sources.left_out
     print(f"{'fine' if whole else 'fine but for that'}: {files}")
-    return whole
+    return 0 if whole else 2
 
 
-def print_schema() -> None:
+def print_schema(_: ConfigSchemaFlags) -> None:
     print_json(schema(), indent=2)
 
 

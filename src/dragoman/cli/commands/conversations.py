@@ -1,34 +1,45 @@
-"""`dragoman list`, `show`, `search`, `export` and `import`: reads and copies conversations."""
+"""Conversations at the command line: `list`, `show`, `label`, `search`, `export`, `import` and `rm`."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+import typer
 from pydantic import JsonValue
 from rich.text import Text
 
+from dragoman.cli.flags.conversations import (
+    DeleteFlags,
+    ExportFlags,
+    ExportFormat,
+    ImportFlags,
+    LabelFlags,
+    ListFlags,
+    SearchFlags,
+    ShowFlags,
+)
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import each_conversation, find_conversation, open_store
 from dragoman.cli.terminal.tables import open_console, print_table
-from dragoman.cli.terminal.text import one_line, parse_json, plain, print_json, write_file
+from dragoman.cli.terminal.text import count, one_line, parse_json, plain, print_json, write_file
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
+from dragoman.config.tables import parse_duration
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, ConfigError
-from dragoman.store.store import Busy, Found
+from dragoman.store.store import Busy, Store
 
 
-def list_conversations(
-    settings: Settings, *, limit: int, archived: bool = False, tag: str | None = None, as_json: bool
-) -> None:
-    there = _has_store(settings)
-    listed = asyncio.run(_read_recent(settings, limit, archived, tag)) if there else []
-    if as_json:
+async def list_conversations(flags: ListFlags) -> None:
+    settings = settings_for(flags)
+    listed = await _read_recent(flags, settings) if _has_store(settings) else []
+    if flags.json:
         print_json([_report(*one) for one in listed], indent=2)
         return
     rows = [
@@ -40,8 +51,8 @@ def list_conversations(
         )
         for one, busy, broken_off in listed
     ]
-    print_table(("conversation", "last used", "title", "state"), rows, widest=2, spare=(1,))
-    if not listed and (archived or tag):
+    print_table(("conversation", "last used", "title", "state"), rows, folds=(2,), spare=(1,))
+    if not listed and (flags.archived or flags.tag):
         print("There are none of these.", file=sys.stderr)
     elif not listed:
         print("There are no conversations yet: `dragoman chat` begins one.", file=sys.stderr)
@@ -52,27 +63,17 @@ def _describe_title(conversation: Conversation) -> str:
     return " ".join([one_line(conversation.title or "untitled", 80), *marks])
 
 
-def label_conversation(
-    name: str,
-    settings: Settings,
-    *,
-    pin: bool | None,
-    archive: bool | None,
-    tag: Sequence[str],
-    untag: Sequence[str],
-) -> None:
-    async def change() -> None:
-        async with open_store(settings) as runtime:
-            info = await find_conversation(runtime.store, name)
-            if missing := [word for word in untag if word not in info.tags]:
-                raise BadRequest(f"{info.id} has no tag {missing[0]!r}: it has {list(info.tags) or 'none'}")
-            tags = [*(one for one in info.tags if one not in untag), *tag]
-            handle = await runtime.conversation(info.id)
-            await handle.label(pinned=pin, archived=archive, tags=tags)
-            info = await handle.info()
-            print(f"{info.id}  {_describe_title(info)}{' (in the archive)' if info.archived else ''}")
-
-    asyncio.run(change())
+async def label(flags: LabelFlags) -> None:
+    untag = flags.untag or []
+    async with open_store(settings_for(flags)) as runtime:
+        info = await find_conversation(runtime.store, flags.conversation)
+        if missing := [word for word in untag if word not in info.tags]:
+            raise BadRequest(f"{info.id} has no tag {missing[0]!r}: it has {list(info.tags) or 'none'}")
+        tags = [*(one for one in info.tags if one not in untag), *(flags.tag or [])]
+        handle = await runtime.conversation(info.id)
+        await handle.label(pinned=flags.pin, archived=flags.archive, tags=tags)
+        info = await handle.info()
+        print(f"{info.id}  {_describe_title(info)}{' (in the archive)' if info.archived else ''}")
 
 
 def _has_store(settings: Settings) -> bool:
@@ -89,30 +90,19 @@ def _describe_state(busy: Busy, interrupted: bool) -> str:
     return "interrupted" if interrupted else "is running" if busy.live else ""
 
 
-async def _read_recent(
-    settings: Settings, limit: int, archived: bool = False, tag: str | None = None
-) -> list[tuple[Conversation, Busy, bool]]:
+async def _read_recent(flags: ListFlags, settings: Settings) -> list[tuple[Conversation, Busy, bool]]:
     """Each with what goes on in it, and whether that broke off."""
     found: list[Conversation] = []
     async with open_store(settings) as runtime:
         async for conversation in each_conversation(runtime.store):
-            if len(found) == limit:
+            if len(found) == flags.limit:
                 break
-            if conversation.archived == archived and (tag is None or tag in conversation.tags):
+            tagged = flags.tag is None or flags.tag in conversation.tags
+            if conversation.archived == flags.archived and tagged:
                 found.append(conversation)
         busy = await runtime.store.busy([one.id for one in found])
         interrupted = await interrupted_conversations(runtime.store)
     return [(one, busy.get(one.id, Busy()), one.id in interrupted) for one in found]
-
-
-def recent_titles(settings: Settings) -> list[tuple[str, str]]:
-    """For completion: the ids used last, with their titles."""
-    if not store_of(settings).is_there:
-        return []
-    return [
-        (one.id, one_line(one.title or "untitled", 60))
-        for one, _, _ in asyncio.run(_read_recent(settings, 50))
-    ]
 
 
 def _report(conversation: Conversation, busy: Busy, interrupted: bool) -> JsonValue:
@@ -133,34 +123,28 @@ def _report(conversation: Conversation, busy: Busy, interrupted: bool) -> JsonVa
     }
 
 
-def show_conversation(name: str, settings: Settings, *, thoughts: bool, as_json: bool) -> None:
-    async def read() -> None:
-        from dragoman.cli.terminal.transcript import print_messages
+async def show(flags: ShowFlags) -> None:
+    from dragoman.cli.terminal.screen import print_messages  # Markdown: 25 ms, which `list` need not pay
 
-        async with open_store(settings) as runtime:
-            info = await find_conversation(runtime.store, name)
-            if as_json:
-                print_json(await runtime.export(info.id), indent=2)
-                return
-            handle = await runtime.conversation(info.id)
-            console = open_console(soft_wrap=True)
-            console.print(Text(f"{plain(info.title or 'untitled')} · {info.id}", "bold"))
-            print_messages(console, await handle.messages(), thoughts=thoughts)
-            for question in await handle.questions():
-                console.print(Text(f"asks {question.id}: {plain(question.text)}", "yellow"))
-
-    asyncio.run(read())
+    async with open_store(settings_for(flags)) as runtime:
+        info = await find_conversation(runtime.store, flags.conversation)
+        if flags.json:
+            print_json(await runtime.export(info.id), indent=2)
+            return
+        handle = await runtime.conversation(info.id)
+        console = open_console(soft_wrap=True)
+        console.print(Text(f"{plain(info.title or 'untitled')} · {info.id}", "bold"))
+        print_messages(console, await handle.messages(), thoughts=flags.thoughts)
+        for question in await handle.questions():
+            console.print(Text(f"asks {question.id}: {plain(question.text)}", "yellow"))
 
 
-def search_messages(words: str, settings: Settings, *, limit: int, as_json: bool) -> bool:
-    """Returns whether something was found."""
-
-    async def find() -> list[Found]:
-        async with open_store(settings) as runtime:
-            return await runtime.search(words, limit=limit)
-
-    found = asyncio.run(find())
-    if as_json:
+async def search(flags: SearchFlags) -> int:
+    """1 if nothing was found."""
+    words = " ".join(flags.words)
+    async with open_store(settings_for(flags)) as runtime:
+        found = await runtime.search(words, limit=flags.limit)
+    if flags.json:
         print_json(
             [
                 {"conversation": f.conversation, "message": f.message, "title": f.title, "snippet": f.snippet}
@@ -175,31 +159,38 @@ def search_messages(words: str, settings: Settings, *, limit: int, as_json: bool
         print_table(("conversation", "title", "where it stands"), rows)
         if not found:
             print(f"nothing was said with {words!r} in it", file=sys.stderr)
-    return bool(found)
+    return 0 if found else 1
 
 
-def export_conversation(name: str, settings: Settings, *, format: str, output: Path | None) -> None:
+async def export(flags: ExportFlags) -> None:
     """As `raw`, every row as it is stored, which is all that can be had of a damaged one."""
-
-    async def read() -> JsonValue:
-        async with open_store(settings) as runtime:
-            id = (await find_conversation(runtime.store, name)).id
-            if format == "markdown":
-                return await runtime.export_markdown(id)
-            return await (runtime.store.export_raw(id) if format == "raw" else runtime.export(id))
-
-    found = asyncio.run(read())
-    if output is not None:
+    async with open_store(settings_for(flags)) as runtime:
+        id = (await find_conversation(runtime.store, flags.conversation)).id
+        found: JsonValue
+        match flags.format:
+            case ExportFormat.MARKDOWN:
+                found = await runtime.export_markdown(id)
+            case ExportFormat.RAW:
+                found = await runtime.store.export_raw(id)
+            case ExportFormat.JSON:
+                found = await runtime.export(id)
+    if flags.output is not None:
         text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=1) + "\n"
-        write_file(output, text)
+        write_file(flags.output, text)
     elif isinstance(found, str):  # a file gets it to the letter
         sys.stdout.write(plain(found) if sys.stdout.isatty() else found)
     else:
         print_json(found, indent=1)
 
 
-def import_conversation(file: str, settings: Settings) -> None:
+async def import_file(flags: ImportFlags) -> None:
     """Prints the id of the new conversation."""
+    data = _read_export(flags.file)
+    async with open_store(settings_for(flags), create=True) as runtime:
+        print((await runtime.import_conversation(data)).id)
+
+
+def _read_export(file: str) -> dict[str, JsonValue]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
         data = parse_json(text.removeprefix("\ufeff"))  # which some editors put before all else
@@ -209,9 +200,94 @@ def import_conversation(file: str, settings: Settings) -> None:
         raise BadRequest(f"{file} is no JSON: {error}") from error
     if not isinstance(data, dict):
         raise BadRequest(f"{file} is no export of a conversation: an object was expected")
+    return data
 
-    async def store() -> str:
-        async with open_store(settings, create=True) as runtime:
-            return (await runtime.import_conversation(data)).id
 
-    print(asyncio.run(store()))
+async def delete(flags: DeleteFlags) -> None:
+    if bool(flags.conversations) == (flags.older_than is not None):
+        raise typer.BadParameter("name conversations, or say --older-than")
+    if flags.older_than is not None:
+        await _delete_old(flags, flags.older_than)
+    else:
+        await _delete_named(flags, flags.conversations or [])
+
+
+async def _delete_named(flags: DeleteFlags, names: Sequence[str]) -> None:
+    """All of them, or none where one is not there. A person at a terminal has to confirm it first."""
+    settings, dry_run = settings_for(flags), flags.dry_run
+    found = await _find_idle(names, settings)
+    if not dry_run and not flags.yes and sys.stdin.isatty():
+        for one in found:
+            print(f"  {_line(one)}, used last on {_day(one.updated)}", file=sys.stderr)
+        what = "it" if len(found) == 1 else f"these {len(found)} conversations"
+        typer.confirm(f"Delete {what}? There is no way back", abort=True)
+    if not dry_run:
+        await _delete([one.id for one in found], settings)
+    for one in found:
+        print(f"{'would delete' if dry_run else 'deleted'} {_line(one)}")
+
+
+async def _find_idle(names: Sequence[str], settings: Settings) -> list[Conversation]:
+    async with open_store(settings) as runtime:
+        found = {one.id: one for one in [await find_conversation(runtime.store, name) for name in names]}
+        for id in found:
+            await _check_idle(runtime.store, id)
+        return list(found.values())
+
+
+async def _delete(ids: Sequence[str], settings: Settings) -> None:
+    async with open_store(settings) as runtime:
+        for id in ids:  # a person takes their time: something may have begun meanwhile
+            await _check_idle(runtime.store, id)
+        for id in ids:
+            within = await runtime.store.within(id)
+            await runtime.store.delete_conversation(id)
+            await runtime.way_back.forget(within)
+
+
+async def _check_idle(store: Store, id: str) -> None:
+    if await _runs(store, id):
+        raise BadRequest(f"{id} is running: `dragoman cancel {id}` stops it, or wait for its end")
+
+
+async def _runs(store: Store, conversation: str) -> bool:
+    """Whether some process is at work in one of its branches: a turn that waits for a person is none."""
+    live = [turn.id for turn in await store.live_turns(conversation) if turn.state != "waiting"]
+    return any([not await store.is_abandoned(turn) for turn in live])
+
+
+async def _delete_old(flags: DeleteFlags, older_than: str) -> None:
+    """Those in which nothing happened for so long, and nothing waits. What is touched meanwhile stays."""
+    settings = settings_for(flags)
+    try:
+        before = time.time() - parse_duration(older_than)
+    except ValueError as error:
+        raise ConfigError(f"--older-than: {error}") from None
+    async with open_store(settings) as runtime:
+        found = [conversation async for conversation in runtime.store.untouched(before)]
+    if not found:
+        print(f"nothing is older than {older_than}", file=sys.stderr)
+        return
+    if flags.dry_run:
+        for conversation in found:
+            print(f"would delete {_line(conversation)}, untouched since {_day(conversation.updated)}")
+        return
+    if not flags.yes and sys.stdin.isatty():
+        many = f"{count(len(found), 'conversation')}, untouched since {_day(found[-1].updated)} or longer"
+        typer.confirm(f"Delete {many}? There is no way back", abort=True)
+    async with open_store(settings) as runtime:
+        gone = await runtime.store.delete_untouched(before)
+        await runtime.way_back.forget(gone)
+    for conversation in found:
+        if conversation.id in gone:
+            print(f"deleted {_line(conversation)}")
+    if not gone:
+        print("nothing was deleted: another program is doing it, or they were touched", file=sys.stderr)
+
+
+def _line(conversation: Conversation) -> str:
+    return f"{conversation.id} ({one_line(conversation.title or 'untitled', 60)})"
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at).strftime("%Y-%m-%d")

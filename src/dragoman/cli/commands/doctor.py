@@ -1,34 +1,44 @@
-"""`dragoman doctor`: looks at all that a conversation needs, and names the command that mends what fails."""
+"""`dragoman doctor`: looks at all that a conversation needs, and names the command that fixes what fails."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 from pydantic import JsonValue
 from rich.text import Text
 
-from dragoman.cli.commands.doctor_network import Finding, check_models, check_servers
-from dragoman.cli.folder_trust import describe, load_settings
+from dragoman.cli.commands.mcp import CHECK, tried
+from dragoman.cli.flags.setup import DoctorFlags
+from dragoman.cli.folder_trust import describe, settings_for
 from dragoman.cli.lookup import open_store
-from dragoman.cli.terminal.errors import describe_error
+from dragoman.cli.model_choice import ChosenModel, choose_model
 from dragoman.cli.terminal.tables import open_console
-from dragoman.cli.terminal.text import one_line, print_json
-from dragoman.config.build import find_errors, store_of
+from dragoman.cli.terminal.text import count, describe_error, one_line, print_json
+from dragoman.config.build import catalog_of, find_errors, servers_of, store_of
 from dragoman.config.settings import Settings
-from dragoman.errors import DragomanError
-from dragoman.parameters import store_at
+from dragoman.errors import DragomanError, ProviderError
+from dragoman.providers.catalog import Provider
+from dragoman.providers.facts import facts_of
+from dragoman.providers.listing import ListedModel, list_models
+from dragoman.providers.local.box import PROVIDER
+from dragoman.providers.sign_in import Keys, describe_auth, reach
 from dragoman.redaction import redact_text
 from dragoman.server.page import BUILT
-from dragoman.store.address import StoreAddress, StoreServer
+from dragoman.store.address import StoreServer
 from dragoman.store.sql.deletion import SqlAttachments
 from dragoman.store.sqlite.checkup import check_store
+from dragoman.tools.mcp.servers import McpServer
+from dragoman.tools.mcp.source import McpSource
+from dragoman.wire.http_client.client import HttpClient
 
-OLDEST = (3, 11)
 EXTRAS = {
     "keyring": ("keyring", "keyring", "keys from the system's keyring"),
     "prices": ("genai_prices", "genai-prices", "what a turn costs"),
@@ -36,51 +46,65 @@ EXTRAS = {
     "local": ("xllamacpp", "xllamacpp", "the model in the box, and GGUF files"),
 }
 SIGNS = {"fine": ("✓", "green"), "optional": ("–", "dim"), "missing": ("✗", "red")}
+PATIENCE = 5.0  # seconds a model's server has to answer
 
 
-def examine(config: Path | None, *, trust: bool, mend: bool, as_json: bool) -> bool:
-    """Returns whether everything that has to be there is."""
-    found = list(_find(config, trust=trust, mend=mend))
-    if as_json:
+@dataclass(slots=True, frozen=True)
+class Finding:
+    """What was found of one thing. `missing` has to be mended; `optional` need not be."""
+
+    name: str
+    state: Literal["fine", "optional", "missing"]
+    text: str
+    mend: str | None = None
+
+    @property
+    def report(self) -> dict[str, JsonValue]:
+        return {"name": self.name, "state": self.state, "said": self.text, "mend": self.mend}
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", redact_text(self.text))
+
+
+async def examine(flags: DoctorFlags) -> int:
+    """1 unless everything that has to be there is."""
+    found = [one async for one in _find(flags)]
+    if flags.json:
         findings: list[JsonValue] = [one.report for one in found]
         print_json({"findings": findings}, indent=2)
     else:
         _show(found)
-    return all(one.state != "missing" for one in found)
+    return int(any(one.state == "missing" for one in found))
 
 
-def _find(config: Path | None, *, trust: bool, mend: bool) -> Iterator[Finding]:
-    yield _check_python()
+async def _find(flags: DoctorFlags) -> AsyncIterator[Finding]:
+    yield Finding("python", "fine", ".".join(map(str, sys.version_info[:3])))
     remedy = "correct that, then: dragoman config check"
     try:
-        settings = load_settings(config, trust=trust, asks=True)
+        settings = settings_for(flags)
     except (DragomanError, OSError) as error:
         yield Finding("settings", "missing", describe_error(error), remedy)
         return
     if errors := find_errors(settings):
-        yield from (Finding("settings", "missing", redact_text(error), remedy) for error in errors)
+        for wrong in errors:
+            yield Finding("settings", "missing", redact_text(wrong), remedy)
         return
     none = "none that is used" if settings.sources.left_out else "no dragoman.toml"
     files = ", ".join(map(str, settings.files)) or f"{none}: the defaults hold"
     yield Finding("settings", "fine", files)
     for left_out in settings.sources.left_out:
         yield Finding("folder", "optional", describe(left_out))
-    store = asyncio.run(_check_store(settings))
+    store = await _check_store(settings)
     yield store
     if store.state == "fine":
-        yield from _check_contents(store_of(settings), mend=mend)
-        yield asyncio.run(_check_blobs(settings))
-    yield from asyncio.run(check_models(settings))
-    yield from asyncio.run(check_servers(settings))
+        async for defect in _check_contents(settings, mend=flags.mend):
+            yield defect
+        yield await _check_blobs(settings)
+    for finding in (*await check_models(settings), *await check_servers(settings)):
+        yield finding
     yield _check_page()
-    yield from (_check_extra(name, *about) for name, about in EXTRAS.items())
-
-
-def _check_python() -> Finding:
-    version = ".".join(map(str, sys.version_info[:3]))
-    if tuple(sys.version_info[:2]) >= OLDEST:
-        return Finding("python", "fine", version)
-    return Finding("python", "missing", f"{version} is too old", "install Python 3.11 or newer")
+    for name, about in EXTRAS.items():
+        yield _check_extra(name, *about)
 
 
 async def _check_store(settings: Settings) -> Finding:
@@ -112,27 +136,20 @@ async def _check_blobs(settings: Settings) -> Finding:
     return Finding("blobs", "fine", address.shown_blobs)
 
 
-async def _list_named_blobs(address: StoreAddress) -> set[str]:
-    """What is not in the folder beside the file, and need not be."""
-    store = store_at(address)
-    await store.open()
-    try:
-        return await store.list_named_blobs() if isinstance(store, SqlAttachments) else set()
-    finally:
-        await store.close()
-
-
 def _is_writable(path: Path) -> bool:
     parent = next(folder for folder in path.parents if folder.exists())
     return parent.is_dir() and os.access(parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
 
 
-def _check_contents(address: StoreAddress, *, mend: bool) -> Iterator[Finding]:
+async def _check_contents(settings: Settings, *, mend: bool) -> AsyncIterator[Finding]:
     """What is in the file: its pages, rows and attachments. A database server looks after its own."""
+    address, other = store_of(settings), set[str]()  # attachments that need not be in the folder beside it
     if isinstance(address, StoreServer) or not address.is_there:
         return
     try:
-        other = asyncio.run(_list_named_blobs(address))
+        async with open_store(settings) as runtime:
+            if isinstance(runtime.store, SqlAttachments):
+                other = await runtime.store.list_named_blobs()
     except DragomanError as error:
         yield Finding("store", "missing", f"not looked at: {error}", "mend that first")
         return
@@ -163,3 +180,104 @@ def _show(found: list[Finding]) -> None:
         console.print(line, soft_wrap=True)
         if one.mend is not None:
             console.print(Text(f"             {one_line(one.mend, 500)}", "dim"), soft_wrap=True)
+
+
+# ── what others are asked ─────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True, frozen=True)
+class _Answered:
+    """What a provider said when it was asked for its models: a list, or what is wrong, and what mends it."""
+
+    models: list[ListedModel] | None = None
+    problem: str = ""
+    mend: str | None = None
+
+    @property
+    def text(self) -> str:
+        if self.problem:
+            return self.problem
+        return f"answers, with {count(len(self.models), 'model')}" if self.models is not None else "answers"
+
+
+async def check_models(settings: Settings) -> list[Finding]:
+    """The model that would answer; then every other provider that a key or an address is set for."""
+    keys, catalog = Keys(), catalog_of(settings)
+    wanted = {*settings.values.get("providers", {})}
+    wanted |= {one.name for one in catalog.providers.values() if describe_auth(one, keys) is not None}
+    found: list[Finding] = []
+    try:
+        chosen = await choose_model(settings)
+        async with chosen.models:
+            chosen.models(None)
+            provider, model = chosen.models.catalog.find(chosen.name)
+            found.append(await _check_model(chosen, provider, model))
+            wanted.discard(provider.name)
+    except DragomanError as error:
+        mend = "dragoman models lists what there is and what it needs"
+        found.append(Finding("model", "missing", str(error), mend))
+    others = [catalog.providers[name] for name in sorted(wanted - {PROVIDER}) if name in catalog.providers]
+    async with HttpClient() as client:
+        answers = await asyncio.gather(*(_ask_provider(client, one, keys) for one in others))
+    for one, answer in zip(others, answers, strict=True):
+        found.append(Finding(one.name, "optional" if answer.problem else "fine", answer.text, answer.mend))
+    if not any(keys.find(one) for one in catalog.providers.values()):
+        mend = "export OPENAI_API_KEY=… or the like; dragoman models names them all"
+        found.append(Finding("keys", "optional", "none: models on this machine need none", mend))
+    return found
+
+
+async def _check_model(chosen: ChosenModel, provider: Provider, model: str) -> Finding:
+    about = f"{chosen.name} ({chosen.reason})"
+    if provider.name == PROVIDER:
+        return Finding("model", "fine", about, chosen.note)  # we serve it ourselves
+    answer = await _ask_provider(chosen.models.client, provider, chosen.models.keys)
+    if answer.problem:
+        return Finding("model", "missing", f"{about}: {answer.problem}", answer.mend)
+    names = [one.id for one in answer.models or ()]
+    if names and model.lower() not in map(str.lower, names) and facts_of(provider.facts, model) is None:
+        known = one_line(", ".join(names), 200)
+        mend = f"name one of those it has: {known}"
+        return Finding("model", "missing", f"{about}: {provider.title} answers, and has no {model}", mend)
+    return Finding("model", "fine", f"{about}: {provider.title} {answer.text}", chosen.note)
+
+
+async def _ask_provider(client: HttpClient, provider: Provider, keys: Keys) -> _Answered:
+    """The list of models is asked for: nearly every provider has it, and it costs no tokens."""
+    try:
+        endpoint = reach(provider, keys)
+    except DragomanError as error:
+        return _Answered(problem=str(error), mend="dragoman models names what it needs")
+    try:
+        return _Answered(await list_models(client, endpoint, seconds=PATIENCE))
+    except ProviderError as error:
+        if error.kind == "auth":
+            name = endpoint.auth.name or "the key"
+            refused = f"refuses the key (HTTP {error.status})"
+            return _Answered(problem=refused, mend=f"set {name} to a valid key")
+        if error.status is not None or error.kind == "no_list":
+            return _Answered()  # it is there: not all of them have a list
+        start = "start the server" if provider.local else "look at your network or proxy"
+        silent = f"{redact_text(endpoint.base_url)} does not answer"
+        return _Answered(problem=silent, mend=f"{start}, or name another model")
+
+
+async def check_servers(settings: Settings) -> list[Finding]:
+    """All at once: the slowest decides how long it takes."""
+    try:
+        servers = servers_of(settings)
+    except DragomanError as error:
+        return [Finding("mcp", "missing", str(error), "correct it, then: dragoman mcp list")]
+    on = {name: server for name, server in servers.items() if server.enabled}
+    return list(await asyncio.gather(*(_check_server(name, server) for name, server in on.items())))
+
+
+async def _check_server(name: str, server: McpServer) -> Finding:
+    if server.command is not None and shutil.which(server.command) is None:
+        mend = f"install {server.command}, or: dragoman mcp remove {name}"
+        return Finding(f"mcp {name}", "missing", f"there is no program {server.command}", mend)
+    async with tried(McpSource(name, server, patience=CHECK)) as source:
+        if source.state != "running":
+            problem, mend = source.error or source.state, f"dragoman mcp test {name}"
+            return Finding(f"mcp {name}", "missing", problem, mend)
+        return Finding(f"mcp {name}", "fine", f"answers, with {count(len(source.group().tools), 'tool')}")

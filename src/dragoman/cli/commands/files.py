@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -15,8 +14,10 @@ import typer
 from pydantic import JsonValue
 from rich.console import Console
 
+from dragoman.cli.flags.files import BlameFlags, DiffFlags, RedoFlags, RevertFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.lookup import LAST, find_conversation, find_turn, open_store
-from dragoman.cli.terminal.diffs import render_diff
+from dragoman.cli.terminal.cards import render_diff
 from dragoman.cli.terminal.text import count, one_line, plain, print_json
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, NotFound, RevertConflict
@@ -27,9 +28,9 @@ from dragoman.visible_text import visible
 from dragoman.workspace.blame import BlamedLine
 
 
-def show_diff(what: str, settings: Settings, *, as_json: bool) -> None:
-    diff = asyncio.run(_read_diff(what, settings))
-    if as_json:
+async def show_diff(flags: DiffFlags) -> None:
+    diff = await _read_diff(flags.what, settings_for(flags))
+    if flags.json:
         print_json({"files": [asdict(one) for one in diff.files], "notes": [*diff.notes]}, indent=2)
         return
     for note in diff.notes:
@@ -65,7 +66,9 @@ async def _read_diff(what: str, settings: Settings) -> WorkspaceDiff:
             raise NotFound(kind, what) from error
 
 
-def revert(what: str, settings: Settings, *, files_only: bool, force: bool) -> None:
+async def revert(flags: RevertFlags) -> None:
+    what, files_only = flags.what, flags.files_only
+
     async def go(runtime: Runtime, force: bool) -> Reverted:
         back, store = runtime.way_back, runtime.store
         turn = await _find_turn(store, what)
@@ -77,39 +80,40 @@ def revert(what: str, settings: Settings, *, files_only: bool, force: bool) -> N
             raise NotFound("turn, message or call", what)
         return await back.revert_message(what, files_only=files_only, force=force)
 
-    done = _carry_out(settings, go, force)
+    done = await _carry_out(flags, go)
     where = ", and the conversation is back before it" if done.moved else ""
     _report(done, f"{where}; `dragoman redo` takes that back" if done.turn is not None else where)
 
 
-def redo(conversation: str, settings: Settings, *, force: bool) -> None:
+async def redo(flags: RedoFlags) -> None:
     async def go(runtime: Runtime, force: bool) -> Reverted:
-        found = await find_conversation(runtime.store, conversation)
+        found = await find_conversation(runtime.store, flags.conversation)
         return await runtime.way_back.redo(found.id, force=force)
 
-    done = _carry_out(settings, go, force)
+    done = await _carry_out(flags, go)
     where = ", and the conversation is where it was" if done.moved else ""
     _report(done, f"{where}; `dragoman revert {done.turn or LAST}` goes back once more")
 
 
-def _carry_out(
-    settings: Settings, go: Callable[[Runtime, bool], Awaitable[Reverted]], force: bool
+async def _carry_out(
+    flags: RevertFlags | RedoFlags, go: Callable[[Runtime, bool], Awaitable[Reverted]]
 ) -> Reverted:
     """At a terminal, a person is asked whether what others did may be lost."""
+    settings = settings_for(flags)
 
     async def run(force: bool) -> Reverted:
         async with open_store(settings, workspace=True) as runtime:
             return await go(runtime, force)
 
     try:
-        return asyncio.run(run(force))
+        return await run(flags.force)
     except RevertConflict as error:
         if not sys.stdin.isatty():
             raise BadRequest(f"{error.what}: --force goes back all the same, or mend it first") from error
         for path, why in error.conflicts:
             print(f"  {visible(path)}: {why}", file=sys.stderr)
         typer.confirm("Go back all the same? These changes would be lost", abort=True, err=True)
-        return asyncio.run(run(True))
+        return await run(True)
 
 
 def _report(done: Reverted, then: str) -> None:
@@ -120,9 +124,9 @@ def _report(done: Reverted, then: str) -> None:
     print(f"{count(len(done.paths), 'file')} changed{then}.", file=sys.stderr)
 
 
-def show_blame(file: Path, settings: Settings, *, as_json: bool) -> None:
-    lines, asked = asyncio.run(_read_blame(file, settings))
-    if as_json:
+async def show_blame(flags: BlameFlags) -> None:
+    lines, asked = await _read_blame(flags.file, settings_for(flags))
+    if flags.json:
         print_json([_report_line(line, asked) for line in lines], indent=2)
         return
     for number, line in enumerate(lines, 1):

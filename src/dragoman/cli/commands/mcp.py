@@ -1,39 +1,190 @@
-"""`dragoman mcp list` and `test`: how servers are reached, whether they answer, and the tools they offer."""
+"""`dragoman mcp list`, `test`, `add` and `remove`: the MCP servers of the settings, and how they are."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import sys
 import threading
 import time
 import webbrowser
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from dragoman.cli.commands.mcp_tables import find_server, load_servers
-from dragoman.cli.terminal.tables import as_markup
+from dragoman.cli.flags.mcp import (
+    AddServerFlags,
+    ListServersFlags,
+    ReadFlags,
+    RemoveServerFlags,
+    TestServerFlags,
+)
+from dragoman.cli.folder_trust import read_settings, settings_for, trust_edit
+from dragoman.cli.terminal.tables import as_markup, print_table
 from dragoman.cli.terminal.text import plain, print_json
-from dragoman.tools.mcp.servers import McpServer
+from dragoman.config.build import servers_of
+from dragoman.config.edits import parse_text, read_text, with_table, without_table
+from dragoman.config.settings import FILE, user_folder
+from dragoman.config.sources import decide_from_memory, find_files, find_sources
+from dragoman.config.trust.contents import inspect_project
+from dragoman.errors import ConfigError
+from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.mcp.secrets import forget_server, looks_secret
+from dragoman.tools.mcp.servers import McpServer, parse_server, read_json
 from dragoman.tools.mcp.source import McpSource
 
+TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")
 CHECK = 20.0  # seconds a server has to show that it is there
 LOGIN = 600.0  # seconds a person has to log in
 
-COLOURS = {"running": "green", "failed": "red", "login": "yellow", "off": "dim", "starting": "yellow"}
+
+def find_file(config: Path | None) -> Path:
+    """The file that is named, else the nearest one upwards, else the one that would lie here."""
+    if config is not None:
+        return config
+    here = Path.cwd()
+    found = (folder / FILE for folder in (here, *here.parents) if (folder / FILE).is_file())
+    return next(found, here / FILE)
 
 
-def list_servers(config: Path | None, *, trust: bool = False, check: bool, as_json: bool) -> None:
-    loaded = load_servers(config, trust=trust)
+def load_servers(flags: ReadFlags) -> dict[str, tuple[McpServer, str]]:
+    """The servers a turn would have, each with the file that it stands in: of all files that apply here, or
+    of the one that is named."""
+    config = flags.config
+    if config is not None and config.suffix == ".json":
+        return {name: (server, str(config)) for name, server in read_json(config).items()}
+    settings = settings_for(flags)
+    json_file = settings.path(settings.values.get("mcp_file", ""))
+    files = {name: settings.origins.get(f"mcp.{name}") for name in settings.values.get("mcp", {})}
+    return {
+        name: (server, re.sub(r":\d+$", "", files.get(name) or str(json_file)))
+        for name, server in servers_of(settings).items()
+    }
+
+
+def _list_names(servers: Iterable[str]) -> str:
+    names = ", ".join(servers)
+    return f"there are {names}" if names else "there are none"
+
+
+def table_of(flags: AddServerFlags) -> dict[str, Any]:
+    command = flags.command or []
+    given = {
+        "command": command[0] if command else None,
+        "args": [*command[1:]],
+        "cwd": flags.cwd,
+        "env": dict(_parse_variable(text) for text in flags.env or ()),
+        "url": flags.url,
+        "transport": "sse" if flags.sse else None,
+        "auth": "oauth" if flags.oauth else None,
+        "headers": dict(_parse_header(text) for text in flags.header or ()),
+    }
+    return {key: value for key, value in given.items() if value}
+
+
+def add_server(flags: AddServerFlags) -> None:
+    """Append the table. ConfigError where it would make no server, or there is one of this name."""
+    name, table, file = flags.name, table_of(flags), find_file(flags.config)
+    parse_server(table, f"mcp.{name}", name)
+    if name in TAKEN:
+        raise ConfigError(f"{name} is the name of a group of tools that comes with Dragoman: take another")
+    for kind in ("env", "headers"):
+        for key, value in table.get(kind, {}).items():
+            if looks_secret(key, value):
+                raise ConfigError(
+                    f"{key} looks like a secret, which does not belong into a file: write ${{NAME}} for it, "
+                    "and set NAME in the environment, or store it with `keyring set dragoman NAME`"
+                )
+    before = read_text(file)
+    if name in parse_text(before, file).get("mcp", {}):
+        raise ConfigError(f"{file} has a server {name!r} already: `dragoman mcp remove {name}` takes it out")
+    hint = _write(file, with_table(before, "mcp", name, table, file))
+    print(f"{name} is written to {file}. Try it out: dragoman mcp test {name}{hint}")
+
+
+def remove_server(flags: RemoveServerFlags) -> None:
+    """Take the table out of the file that it stands in, also where it makes no server."""
+    name, config = flags.name, flags.config
+    file, *others = _files_with(name, config)
+    before = read_text(file)
+    table = parse_text(before, file)["mcp"][name]
+    hint = _write(file, without_table(before, "mcp", name, file))
+    if not others:
+        left = [server for servers in _tables(config).values() for server in servers.values()]
+        forget_server(name, table, [server.get("url") for server in left])
+    also = "".join(f"\n{other} has a server {name!r} too: that one is left." for other in others)
+    print(f"{name} is taken out of {file}.{also}{hint}")
+
+
+def _files_with(name: str, config: Path | None) -> list[Path]:
+    """The files that have this server, the one that counts first. ConfigError where none has it."""
+    tables = _tables(config)
+    found = [file for file, servers in tables.items() if name in servers]
+    if not found:
+        if (json_file := _json_file_with(name, config)) is not None:
+            raise ConfigError(f"the server {name!r} stands in {json_file}: take it out there by hand")
+        names = _list_names(dict.fromkeys(one for servers in tables.values() for one in servers))
+        raise ConfigError(f"{' and '.join(map(str, tables))}: no server {name!r} is there: {names}")
+    return found
+
+
+def _tables(config: Path | None) -> dict[Path, dict[str, Any]]:
+    """The servers of each file, as they are written there."""
+    files = [config] if config is not None else _files_here()
+    return {file: parse_text(read_text(file), file).get("mcp", {}) for file in files}
+
+
+def _files_here() -> list[Path]:
+    """The folder's file and the person's own, the one that wins first: a folder's wins once it is trusted."""
+    used = find_sources(None, Path.cwd(), decide_from_memory(os.environ)).files
+    return [*dict.fromkeys([*reversed(used), *find_files(Path.cwd())])] or [find_file(None)]
+
+
+def _json_file_with(name: str, config: Path | None) -> Path | None:
+    settings, _ = read_settings(config)
+    named = settings.values.get("mcp_file")
+    if not named:
+        return None
+    file = settings.path(named)
+    return file if name in read_json(file, settings.check_servers) else None
+
+
+def _write(file: Path, text: str) -> str:
+    """What a person writes by a command need not be asked about. Returns what they have to know otherwise."""
+    folder = Path(os.path.realpath(file.parent))
+    before = inspect_project(folder)
+    file.write_bytes(text.encode())
+    if file.name != FILE or folder == Path(os.path.realpath(user_folder())):
+        return ""
+    trusted = trust_edit(folder, before, inspect_project(folder))
+    return "" if trusted else f"\nThis folder is not trusted yet: dragoman trust {folder}"
+
+
+def _parse_variable(text: str) -> tuple[str, str]:
+    name, given, value = text.partition("=")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ConfigError(f"--env {text!r}: write NAME=VALUE, or NAME")
+    return name, value if given else f"${{{name}}}"
+
+
+def _parse_header(text: str) -> tuple[str, str]:
+    name, given, value = text.partition(":")
+    if not given or not re.fullmatch(r"[A-Za-z0-9-]+", name.strip()):
+        raise ConfigError(f"--header {text!r}: write 'NAME: VALUE'")
+    return name.strip(), value.strip()
+
+
+async def list_servers(flags: ListServersFlags) -> None:
+    loaded = load_servers(flags)
     servers = {name: server for name, (server, _) in loaded.items()}
-    states = asyncio.run(_check_servers(servers)) if check else {}
-    if as_json:
+    states = await _check_servers(servers) if flags.check else {}
+    if flags.json:
         listed: list[JsonValue] = [
             _report(name, server, file, states.get(name)) for name, (server, file) in loaded.items()
         ]
@@ -42,23 +193,11 @@ def list_servers(config: Path | None, *, trust: bool = False, check: bool, as_js
     if not servers:
         print("There are no servers. Add one: dragoman mcp add NAME -- COMMAND …")
         return
-    table = Table(box=None, show_header=False, padding=(0, 1))
-    for no_wrap in (True, True, False, False, False):
-        table.add_column(no_wrap=no_wrap, overflow="fold")
+    rows = []
     for name, (server, file) in loaded.items():
         state, error = states.get(name, ("" if server.enabled else "off", ""))
-        status = f"{state}: {error}" if error else state
-        if not sys.stdout.isatty():
-            print("\t".join(map(plain, (name, server.kind, server.where, status, file))))
-        table.add_row(
-            as_markup(name),
-            server.kind,
-            as_markup(server.where),
-            f"[{COLOURS.get(state, 'dim')}]{as_markup(status)}[/]",
-            f"[dim]{as_markup(file)}[/]",
-        )
-    if sys.stdout.isatty():
-        Console(highlight=False).print(table)
+        rows.append((name, server.kind, server.where, f"{state}: {error}" if error else state, file))
+    print_table(("server", "kind", "where", "state", "written in"), rows, folds=(2, 3, 4))
 
 
 async def _check_servers(servers: dict[str, McpServer]) -> dict[str, tuple[str, str]]:
@@ -67,12 +206,8 @@ async def _check_servers(servers: dict[str, McpServer]) -> dict[str, tuple[str, 
     async def check(name: str, server: McpServer) -> tuple[str, str]:
         if not server.enabled:
             return "off", ""
-        source = McpSource(name, server, patience=CHECK)
-        try:
-            await source.ready()
+        async with tried(McpSource(name, server, patience=CHECK)) as source:
             return source.state, source.error
-        finally:
-            await source.close()
 
     found = await asyncio.gather(*(check(name, server) for name, server in servers.items()))
     return dict(zip(servers, found, strict=True))
@@ -84,17 +219,19 @@ def _report(name: str, server: McpServer, file: str, state: tuple[str, str] | No
     return report if state is None else {**report, "state": state[0], "trouble": state[1] or None}
 
 
-def probe_server(name: str, config: Path | None, *, trust: bool = False, as_json: bool) -> bool:
-    """Connect, and print what it offers, or why it is not there. Returns whether it is there."""
-    server = find_server(name, config, trust=trust)
-    report = asyncio.run(_probe(name, replace(server, enabled=True)))
-    if as_json:
+async def test_server(flags: TestServerFlags) -> int:
+    """Connect, and print what it offers, or why it is not there: then the status is 1."""
+    name, servers = flags.name, load_servers(flags)
+    if name not in servers:
+        raise ConfigError(f"there is no server {name!r}: {_list_names(servers)}")
+    report = await _probe(name, replace(servers[name][0], enabled=True))
+    if flags.json:
         print_json(report, indent=2)
     elif report["state"] == "running":
         _show_offer(report)
     if report["state"] != "running":
         print(f"dragoman: the server {name} is not there: {plain(str(report['trouble']))}", file=sys.stderr)
-    return report["state"] == "running"
+    return 0 if report["state"] == "running" else 1
 
 
 async def _probe(name: str, server: McpServer) -> dict[str, JsonValue]:
@@ -128,7 +265,7 @@ async def _probe(name: str, server: McpServer) -> dict[str, JsonValue]:
 @asynccontextmanager
 async def _connect(name: str, server: McpServer) -> AsyncIterator[McpSource]:
     """With a person at hand, who may log in if the server wants that and no login that is stored will do."""
-    async with _tried(McpSource(name, server, patience=server.start_timeout)) as source:
+    async with tried(McpSource(name, server, patience=server.start_timeout)) as source:
         if source.state != "login" or server.auth is None or server.url is None:
             yield source
             return
@@ -138,7 +275,7 @@ async def _connect(name: str, server: McpServer) -> AsyncIterator[McpSource]:
     patient = replace(server, start_timeout=LOGIN)
     async with (
         new_login(server, _show_login, tokens) as provider,
-        _tried(McpSource(name, patient, patience=LOGIN, authorize=lambda _: provider)) as source,
+        tried(McpSource(name, patient, patience=LOGIN, authorize=lambda _: provider)) as source,
     ):
         yield source
     if tokens.where:
@@ -146,7 +283,7 @@ async def _connect(name: str, server: McpServer) -> AsyncIterator[McpSource]:
 
 
 @asynccontextmanager
-async def _tried(source: McpSource) -> AsyncIterator[McpSource]:
+async def tried(source: McpSource) -> AsyncIterator[McpSource]:
     try:
         await source.ready()
         yield source
@@ -160,26 +297,21 @@ async def _show_login(url: str) -> None:
     threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
 
-def _safe(text: JsonValue) -> str:
-    """Somebody else's text for the terminal: one line, without what would control it."""
-    return escape("".join(one if one.isprintable() else " " for one in str(text)))
-
-
 def _show_offer(report: dict[str, JsonValue]) -> None:
     console = Console(highlight=False)
-    title = _safe(report["server"] or report["name"])
+    title = as_markup(str(report["server"] or report["name"]))
     console.print(f"[bold]{title}[/], protocol {report['protocol']}, there after {report['seconds']} s")
     tools = report["tools"]
     assert isinstance(tools, list)
     for tool in tools:
         assert isinstance(tool, dict)
         summary = str(tool["description"]).strip().split("\n", 1)[0]
-        console.print(f"  [bold]{_safe(tool['name'])}[/]  {_safe(summary)}", soft_wrap=True)
+        console.print(f"  [bold]{as_markup(str(tool['name']))}[/]  {as_markup(summary)}", soft_wrap=True)
         if tool["claims"]:
-            console.print(f"    [dim]{_safe(tool['claims'])}[/]", soft_wrap=True)
+            console.print(f"    [dim]{as_markup(str(tool['claims']))}[/]", soft_wrap=True)
     if not tools:
         console.print("  It has no tools.")
     left_out = report["left_out"]
     assert isinstance(left_out, list)
     for line in left_out:
-        console.print(f"  [yellow]{_safe(line)}[/]", soft_wrap=True)
+        console.print(f"  [yellow]{as_markup(str(line))}[/]", soft_wrap=True)

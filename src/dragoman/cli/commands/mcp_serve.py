@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 
 from mcp.server.lowlevel import Server
 
+from dragoman.cli.flags.mcp import McpServeFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.listening import PORT, files_of, listen_on, log_warnings
 from dragoman.cli.model_choice import choose_model
 from dragoman.config.build import build_runtime
@@ -31,23 +31,9 @@ _log = logging.getLogger("dragoman.mcp")
 HTTP_PORT = PORT + 1
 
 
-@dataclass(slots=True, frozen=True, kw_only=True)
-class McpServeFlags:
-    """The flags of `dragoman mcp serve`. What they leave out, the settings say."""
-
-    http: bool = False
-    host: str = "127.0.0.1"
-    port: int | None = None
-    allow: Sequence[str] = ()
-    deny: Sequence[str] = ()
-
-
-def serve_mcp(settings: Settings, flags: McpServeFlags) -> None:
+async def serve_mcp(flags: McpServeFlags) -> None:
+    settings = settings_for(flags, {"model": flags.model}, asks=flags.http)
     log_warnings()
-    asyncio.run(_serve(settings, flags))
-
-
-async def _serve(settings: Settings, flags: McpServeFlags) -> None:
     async with AsyncExitStack() as stack:
         await _serve_with(settings, flags, await _models(settings, stack))
 
@@ -75,8 +61,8 @@ async def _serve_with(
         settings,
         model=WithCaller(models),
         without={"browser"},
-        allow=flags.allow,
-        deny=flags.deny,
+        allow=flags.allow or (),
+        deny=flags.deny or (),
         adopts=False,  # what other programs left behind is not ours to go on with
     )
     for warning in built.warnings:

@@ -2,47 +2,42 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 import sys
 import time
 from datetime import datetime
 
+from dragoman.cli.flags.setup import AddPersonFlags, ListPeopleFlags, RemovePersonFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.lookup import open_store
 from dragoman.cli.terminal.text import print_json
 from dragoman.config.build import store_of
-from dragoman.config.settings import Settings
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import BadRequest
 from dragoman.server.auth import key_hash
-from dragoman.store.store import Person
 
 
-def add_person(name: str, settings: Settings) -> None:
+async def add_person(flags: AddPersonFlags) -> None:
     """Prints the new key, alone on standard output: a script can take it from there."""
+    name = flags.name
     if name == LOCAL:
         raise BadRequest(f"{LOCAL} is who sits at this machine, and needs no key")
     if not re.fullmatch(r"[\w.@-]{1,60}", name):
         raise BadRequest(f"{name!r} is no name here: letters, digits, and . @ _ - will do")
     key = f"dragoman-{secrets.token_urlsafe(24)}"
-
-    async def store() -> None:
-        async with open_store(settings, create=True) as runtime:
-            await runtime.store.add_person(name, key_hash(key), time.time())
-
-    asyncio.run(store())
+    async with open_store(settings_for(flags), create=True) as runtime:
+        await runtime.store.add_person(name, key_hash(key), time.time())
     print(key)
     print(f"This is the key of {name}. It is not kept and cannot be shown again.", file=sys.stderr)
 
 
-def list_people(settings: Settings, *, as_json: bool) -> None:
-    async def read() -> list[Person]:
+async def list_people(flags: ListPeopleFlags) -> None:
+    settings, people = settings_for(flags), []
+    if store_of(settings).is_there:
         async with open_store(settings) as runtime:
-            return await runtime.store.people()
-
-    people = asyncio.run(read()) if store_of(settings).is_there else []
-    if as_json:
+            people = await runtime.store.people()
+    if flags.json:
         print_json([{"name": one.name, "created": one.created} for one in people], indent=2)
         return
     if not people:
@@ -51,10 +46,7 @@ def list_people(settings: Settings, *, as_json: bool) -> None:
         print(f"{one.name}\t{datetime.fromtimestamp(one.created):%Y-%m-%d %H:%M}")
 
 
-def remove_person(name: str, settings: Settings) -> None:
-    async def remove() -> None:
-        async with open_store(settings) as runtime:
-            await runtime.store.remove_person(name)
-
-    asyncio.run(remove())
-    print(f"{name} has no key any more")
+async def remove_person(flags: RemovePersonFlags) -> None:
+    async with open_store(settings_for(flags)) as runtime:
+        await runtime.store.remove_person(flags.name)
+    print(f"{flags.name} has no key any more")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import JsonValue, ValidationError
 
+from dragoman.cli.flags.conversations import AnswerFlags, QuestionsFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.lookup import find_question, open_store
 from dragoman.cli.terminal.choices import rule_options
 from dragoman.cli.terminal.text import count, parse_json, print_json
 from dragoman.config.build import store_of
-from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.asked import approval_text
 from dragoman.messages.message import Arguments
@@ -24,67 +23,55 @@ from dragoman.tools.schema import problems
 from dragoman.visible_text import visible
 
 
-@dataclass(slots=True, frozen=True, kw_only=True)
-class AnswerFlags:
-    """What the command line says about a question: exactly one verdict, and what belongs to it."""
-
-    allow: bool = False
-    conversation: bool = False
-    hour: bool = False
-    always: bool = False
-    rule: int = 1
-    deny: bool = False
-    arguments: str | None = None
-    reject: str | None = None
-    stop: str | None = None
-    release: bool = False
-    withhold: str | None = None
-    reply: str | None = None
-
-    def to_answer(self, question: Question) -> Answer:
-        given = [name for name in ("reject", "stop", "withhold", "reply") if getattr(self, name) is not None]
-        given += [name for name in ("release", "deny") if getattr(self, name)]
-        kept = self.conversation or self.hour or self.always
-        if self.allow or self.arguments is not None or (kept and not self.deny):
-            given.append("allow")
-        if len(given) != 1:
-            known = ", ".join(f"--{verdict}" for verdict in sorted(VERDICTS[question.kind]))
-            raise BadRequest(f"say one thing about question {question.id}: it takes {known}")
-        if self.rule != 1 and self._scope == "once":
-            raise BadRequest("--rule is for later calls: add --conversation, --hour or --always")
-        match given[0]:
-            case "allow":
-                arguments = _parse_arguments(self.arguments, question)
-                rules = self._rules(question) if self.rule != 1 else ()
-                return Answer("allow", scope=self._scope, arguments=arguments, rules=rules)
-            case "deny":
-                rules = self._rules(question) if self._scope != "once" else ()
-                return Answer("reject", scope=self._scope, rules=rules)
-            case "reject" | "stop" | "withhold" as verdict:
-                return Answer(verdict, reason=getattr(self, verdict) or None)
-            case "release":
-                return Answer("release")
-            case _:
-                return Answer("reply", value=_parse_reply(self.reply or "", question))
-
-    @property
-    def _scope(self) -> Scope:
-        if self.always:
-            return "always"
-        return "hour" if self.hour else "conversation" if self.conversation else "once"
-
-    def _rules(self, question: Question) -> tuple[Rule, ...]:
-        """The rule of this number, of those that `dragoman questions` lists."""
-        options = rule_options(question)
-        if not 1 <= self.rule <= len(options):
-            offered = count(len(options), "rule")
-            raise BadRequest(f"question {question.id} offers {offered}, and none is {self.rule}")
-        return options[self.rule - 1]
+def to_answer(flags: AnswerFlags, question: Question) -> Answer:
+    """Exactly one verdict, and what belongs to it. BadRequest says which the question takes."""
+    given = [name for name in ("reject", "stop", "withhold", "reply") if getattr(flags, name) is not None]
+    given += [name for name in ("release", "deny") if getattr(flags, name)]
+    scope = _scope(flags)
+    if flags.allow or flags.arguments is not None or (scope != "once" and not flags.deny):
+        given.append("allow")
+    if len(given) != 1:
+        known = ", ".join(f"--{verdict}" for verdict in sorted(VERDICTS[question.kind]))
+        raise BadRequest(f"say one thing about question {question.id}: it takes {known}")
+    if flags.rule != 1 and scope == "once":
+        raise BadRequest("--rule is for later calls: add --conversation, --hour or --always")
+    match given[0]:
+        case "allow":
+            arguments = _parse_arguments(flags.arguments, question)
+            rules = _rules(flags.rule, question) if flags.rule != 1 else ()
+            return Answer("allow", scope=scope, arguments=arguments, rules=rules)
+        case "deny":
+            rules = _rules(flags.rule, question) if scope != "once" else ()
+            return Answer("reject", scope=scope, rules=rules)
+        case "reject" | "stop" | "withhold" as verdict:
+            return Answer(verdict, reason=getattr(flags, verdict) or None)
+        case "release":
+            return Answer("release")
+        case _:
+            return Answer("reply", value=_parse_reply(flags.reply or "", question))
 
 
-def list_questions(settings: Settings, *, as_json: bool) -> None:
-    found = asyncio.run(_read_open(settings)) if store_of(settings).is_there else []
-    if as_json:
+def _scope(flags: AnswerFlags) -> Scope:
+    if flags.always:
+        return "always"
+    return "hour" if flags.hour else "conversation" if flags.conversation else "once"
+
+
+def _rules(number: int, question: Question) -> tuple[Rule, ...]:
+    """The rule of this number, of those that `dragoman questions` lists."""
+    options = rule_options(question)
+    if not 1 <= number <= len(options):
+        offered = count(len(options), "rule")
+        raise BadRequest(f"question {question.id} offers {offered}, and none is {number}")
+    return options[number - 1]
+
+
+async def list_questions(flags: QuestionsFlags) -> None:
+    settings, found = settings_for(flags), list[Question]()
+    if store_of(settings).is_there:
+        async with open_store(settings) as runtime:
+            found = await runtime.questions()
+    if flags.json:
         print_json([_report(question) for question in found], indent=2)
         return
     for question in found:
@@ -99,11 +86,6 @@ def list_questions(settings: Settings, *, as_json: bool) -> None:
             print(f"  {number}  {visible(rules_in_words(rules))}")
     if not found:
         print("Nothing waits for you.", file=sys.stderr)
-
-
-async def _read_open(settings: Settings) -> list[Question]:
-    async with open_store(settings) as runtime:
-        return await runtime.questions()
 
 
 def _report(question: Question) -> JsonValue:
@@ -126,13 +108,10 @@ def _report(question: Question) -> JsonValue:
     }
 
 
-def answer_question(name: str, flags: AnswerFlags, settings: Settings) -> None:
-    async def settle() -> Question:
-        async with open_store(settings) as runtime:
-            question = await find_question(runtime.store, name)
-            return await runtime.answer(question.id, flags.to_answer(question))
-
-    question = asyncio.run(settle())
+async def answer(flags: AnswerFlags) -> None:
+    async with open_store(settings_for(flags)) as runtime:
+        question = await find_question(runtime.store, flags.question)
+        await runtime.answer(question.id, to_answer(flags, question))
     print(f"answered {question.id}")
     print(f"If no program is at work on it: dragoman resume {question.conversation} goes on.")
 

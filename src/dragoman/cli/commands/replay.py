@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import cast
 
 from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dragoman.cli.flags.inspection import ReplayFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.lookup import LAST, find_turn
 from dragoman.cli.model_choice import choose_model
 from dragoman.cli.terminal.tables import as_markup, open_console
 from dragoman.cli.terminal.text import one_line, plain, print_json
 from dragoman.config.build import build_runtime
-from dragoman.config.settings import Settings
 from dragoman.messages.message import ToolCall, canonical
-from dragoman.replay import Replayed, ToolsOf, TurnOutcome, replay_turn
+from dragoman.replay import Replayed, TurnOutcome, replay_turn
 
 
-def show_replays(
-    settings: Settings, turns: Sequence[str], models: Sequence[str], *, tools: str, as_json: bool
-) -> None:
-    found = asyncio.run(_replay(settings, turns, models, cast("ToolsOf", tools)))
-    if as_json:
+async def show_replays(flags: ReplayFlags) -> None:
+    found = await _replay(flags)
+    if flags.json:
         print_json([_report(one) for one in found], indent=2)
         return
     console = open_console()
@@ -37,16 +34,17 @@ def show_replays(
         _print_table(console, found)
 
 
-async def _replay(
-    settings: Settings, turns: Sequence[str], models: Sequence[str], tools: ToolsOf
-) -> list[Replayed]:
-    named = replace(settings, values={**settings.values, "model": models[0]})
+async def _replay(flags: ReplayFlags) -> list[Replayed]:
+    settings = settings_for(flags)
+    named = replace(settings, values={**settings.values, "model": flags.model[0]})
     chosen = await choose_model(named)
     built = build_runtime(settings, model=chosen.models, adopts=False)
     async with chosen.models, built.runtime as runtime:
-        wanted = [(await find_turn(runtime.store, turn, ended=True)).id for turn in turns or [LAST]]
+        wanted = [(await find_turn(runtime.store, turn, ended=True)).id for turn in flags.turns or [LAST]]
         return [
-            await replay_turn(runtime, turn, model=model, tools=tools) for turn in wanted for model in models
+            await replay_turn(runtime, turn, model=model, tools=flags.tools.value)
+            for turn in wanted
+            for model in flags.model
         ]
 
 

@@ -7,15 +7,14 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import redirect_stdout, suppress
 from mimetypes import guess_type
 from typing import Any, cast
 
 from dragoman.background import in_thread
-from dragoman.cli.attachments import attach_file
+from dragoman.cli.attachments import attach_file, made_in, save_as
 from dragoman.cli.commands.run_flags import (
-    RunFlags,
     choose_run_model,
     model_name,
     read_message,
@@ -24,26 +23,28 @@ from dragoman.cli.commands.run_flags import (
     read_settings,
     temporary_store,
 )
+from dragoman.cli.flags.chat import RunFlags
+from dragoman.cli.flags.turns import ResumeFlags
 from dragoman.cli.interrupted import close_interrupted, next_queued, resume_turn
 from dragoman.cli.lookup import find_conversation
-from dragoman.cli.made_files import made_in, save_as
 from dragoman.cli.model_choice import ChosenModel
+from dragoman.cli.terminal.approvals import LineInput, QuestionMenu
 from dragoman.cli.terminal.cards import describe_file
-from dragoman.cli.terminal.errors import describe_error, exit_status
-from dragoman.cli.terminal.follow import ENDING, Interrupts
+from dragoman.cli.terminal.follow import ENDING, Interrupts, TurnQuestions
+from dragoman.cli.terminal.forms import InputClosed
+from dragoman.cli.terminal.images import show_picture
 from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, ValueOutput, end_without_turn
-from dragoman.cli.terminal.pictures import show_picture
-from dragoman.cli.terminal.prompts import LinePrompts
-from dragoman.cli.terminal.text import plain, write_file
+from dragoman.cli.terminal.tables import open_console
+from dragoman.cli.terminal.text import describe_error, exit_status, plain, write_file
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
-from dragoman.errors import BadRequest, ConfigError, DragomanError, TurnBusy
+from dragoman.errors import AlreadyAnswered, BadRequest, ConfigError, DragomanError, TurnBusy, TurnEnded
 from dragoman.messages import events as e
 from dragoman.messages.asked import question_in
 from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER
 from dragoman.messages.media import ModelType, type_of
 from dragoman.messages.message import Part, Text
-from dragoman.messages.questions import Mode
+from dragoman.messages.questions import Mode, nobody_to_ask
 from dragoman.runtime import Runtime
 from dragoman.tools.python_files import load_tools
 from dragoman.tools.toolbox import Toolbox
@@ -51,6 +52,7 @@ from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.output import SchemaOutput
 from dragoman.turn.send import SendOptions
+from dragoman.unattended import CAUTIOUS
 
 CANCELLED, CUT_OFF, NO_ANSWER = 130, 4, 5
 _MOMENT = 1.0  # seconds before a person is told what is waited for
@@ -62,6 +64,11 @@ FINISHED = {
     **dict.fromkeys(WITHOUT_ANSWER, NO_ANSWER),
     "tool_calls": NO_ANSWER,  # at the end of a turn: more calls were asked for, and not run
 }
+
+
+def resume(flags: ResumeFlags) -> int:
+    """Nothing is said, so what was interrupted goes on."""
+    return run(RunFlags(**vars(flags), message=[""]))
 
 
 def run(flags: RunFlags) -> int:
@@ -82,7 +89,7 @@ def run(flags: RunFlags) -> int:
 
 
 def _make_output(flags: RunFlags) -> TurnOutput:
-    if flags.as_json:
+    if flags.json:
         return JsonOutput(sys.stdout)
     return ValueOutput(sys.stdout) if flags.output_type is not None else TextOutput(sys.stdout)
 
@@ -91,7 +98,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
     with Interrupts(signal.SIGINT, *ENDING) as interrupts, temporary_store(flags) as store:
         output_type = read_output_type(flags)
         message = await in_thread(lambda: read_message(flags))  # somebody may still be writing it
-        tools = load_tools(flags.tools)
+        tools = load_tools(flags.tools or ())
         if not message.strip() and not flags.attach and flags.conversation is None:
             raise ConfigError("the message is blank: say something, or attach a file")
         resumes = flags.conversation is not None and not message and not flags.attach
@@ -105,8 +112,8 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
             tools=tools,
             without={"browser"},
             store=store,
-            allow=flags.allow,
-            deny=flags.deny,
+            allow=flags.allow or (),
+            deny=flags.deny or (),
             adopts=False,  # what other programs left behind is not ours to go on with
         )
         for warning in built.warnings:
@@ -120,7 +127,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
             turn: TurnHandle[Any] | None = await _begin(flags, runtime, message, output_type, chosen)
             while turn is not None:
                 interrupts.watch(turn)
-                ended = await _follow(runtime, turn, output, typed=flags.output_type is not None)
+                ended = await follow(runtime, turn, output, typed=flags.output_type is not None)
                 await _write_files(flags, runtime, turn, ended[0])
                 over = ended[0].state in ("completed", "error")
                 turn = await next_queued(runtime, turn.id) if over else None
@@ -139,7 +146,7 @@ async def _write_files(flags: RunFlags, runtime: Runtime, turn: TurnHandle[Any],
         if (guess_type(flags.out)[0] or "").startswith(_NO_TEXT):
             raise BadRequest(f"--out {flags.out}: nothing was written, since the answer is a text")
         print(f"· written: {write_file(flags.out, end.text)}", file=sys.stderr)
-    for file in files if not flags.as_json else ():
+    for file in files if not flags.json else ():
         shown = show_picture(
             await runtime.store.blob(file.blob or ""), file.media_type, sys.stderr, os.environ
         )
@@ -174,7 +181,7 @@ async def _begin(
 ) -> TurnHandle:
     """The turn that answers the message; where nothing is said, the one that was interrupted."""
     try:
-        files = [await attach_file(runtime.store, str(path)) for path in flags.attach]
+        files = [await attach_file(runtime.store, str(path)) for path in flags.attach or ()]
     except BadRequest as error:
         raise ConfigError(f"--attach: {error}") from error
     said: list[Part] = [*([Text(message)] if message else []), *files]
@@ -223,7 +230,7 @@ async def _send(
 ) -> TurnHandle[Any]:
     # What is said now goes before what a conversation, or an agent, says.
     over: SendOptions = {"agent": flags.agent, "model": model_name(flags), "max_rounds": flags.max_rounds}
-    over["mode"] = cast("Mode | None", flags.mode)
+    over["mode"] = cast(Mode | None, flags.mode)
     over["options"] = read_options(flags, await _type_of_model(flags, conversation, runtime))
     if output_type is None:
         return await conversation.send(said, **over)
@@ -243,31 +250,37 @@ async def _resume(runtime: Runtime, conversation: ConversationHandle) -> TurnHan
     return turn
 
 
-async def _follow(
+async def follow(
     runtime: Runtime, turn: TurnHandle[Any], output: TurnOutput, *, typed: bool
 ) -> tuple[e.TurnEnd, int]:
     """`typed`: the answer is a value of a type, and is shown as that."""
     task = asyncio.current_task()
     assert task is not None
-    terminal = sys.stdin is not None and sys.stdin.isatty()
-    prompts = LinePrompts(runtime, turn, terminal=terminal, leave=task.cancel)
+    left = False
+
+    def leave() -> None:
+        nonlocal left
+        left = True
+        task.cancel()
+
+    questions = TurnQuestions(turn, _settler(runtime, leave))
     end: e.TurnEnd | None = None
     cut = False
     try:
         async for event in turn.events():
             if isinstance(output, TextOutput):  # a program gets its events as they come
-                await prompts.idle()
+                await questions.idle()
             output.show(event)
             if (question := question_in(event)) is not None:
-                prompts.ask(question)
+                questions.ask(question)
             elif isinstance(event, e.CallStart) and event.client:
-                prompts.decline(event)
+                questions.decline(event)
             elif isinstance(event, e.MessageEnd):
                 cut = event.unfinished
             elif isinstance(event, e.TurnEnd):
                 end = event
     except asyncio.CancelledError:
-        if not prompts.left:
+        if not left:
             raise
         task.uncancel()
         where = (await runtime.store.turn(turn.id)).conversation
@@ -279,7 +292,7 @@ async def _follow(
             await turn.reached("cancelled")
         raise
     finally:
-        await prompts.close()
+        await questions.close()
     if end is None:  # the store could not be written, or another program took the turn over
         await turn.result()
         return end_without_turn("the turn went on elsewhere"), STATUS["error"]
@@ -287,6 +300,24 @@ async def _follow(
     if typed and status == 0:
         output.take_value((await turn.result()).output)
     return end, status
+
+
+def _settler(runtime: Runtime, leave: Callable[[], object]) -> Callable[[str], Coroutine[Any, Any, None]]:
+    """Asks at the terminal. Where there is none, the cautious thing is answered, and never waited."""
+    menu = QuestionMenu(runtime, open_console(stderr=True), LineInput())
+
+    async def ask(id: str) -> None:
+        try:
+            await menu.settle(id)
+        except InputClosed:  # the person goes away, and what it asks waits on
+            leave()
+
+    async def refuse(id: str) -> None:
+        question = await runtime.store.question(id)
+        with suppress(AlreadyAnswered, TurnEnded):  # somebody else was first
+            await runtime.answer(id, CAUTIOUS.get(question.kind, nobody_to_ask()))
+
+    return ask if sys.stdin is not None and sys.stdin.isatty() else refuse
 
 
 async def _status(turn: TurnHandle[Any], end: e.TurnEnd, *, cut: bool) -> int:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from dragoman.cli.folder_trust import load_settings
+from dragoman.cli.flags.chat import RunFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.model_choice import ChosenModel, choose_model, find_provider
 from dragoman.cli.terminal.text import parse_json
 from dragoman.config.build import catalog_of
@@ -21,53 +22,21 @@ from dragoman.messages.media import CHAT, ModelType
 from dragoman.providers.catalog import Catalog, Provider
 from dragoman.providers.sign_in import Keys
 from dragoman.providers.wires import wire
-from dragoman.store.address import absolute_place
 from dragoman.turn.output import SchemaOutput, spec_of_schema
 from dragoman.web_address import WANTED, web_address
 
 STDIN = "-"
 UNNAMED = "server"  # the provider of a model that is named without one
-
-
-@dataclass(slots=True, frozen=True, kw_only=True)
-class RunFlags:
-    """The flags of `dragoman run`. What they leave out, the settings say."""
-
-    message: Sequence[str]
-    model: str | None = None
-    base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    wire: str | None = None
-    dialect: str = "auto"
-    tools: Sequence[Path] = ()
-    allow: Sequence[str] = ()
-    deny: Sequence[str] = ()
-    attach: Sequence[Path] = ()
-    out: Path | None = None  # for the files of the answer
-    options: Sequence[str] = ()  # of the model, each as NAME=VALUE
-    agent: str | None = None
-    mode: str | None = None
-    system: str | None = None
-    max_rounds: int | None = None
-    conversation: str | None = None
-    resume: bool = False  # say nothing: go on with what was interrupted
-    store: str | None = None
-    forget: bool = False
-    workspace: Path | None = None
-    config: Path | None = None
-    trust: bool = False
-    as_json: bool = False
-    output_type: Path | None = None
+_SOUNDS = ("mp3", "opus", "aac", "flac", "wav", "pcm")
+_PICTURES = {"jpg": "jpeg", "jpeg": "jpeg", "webp": "webp"}  # a PNG is what comes anyway
 
 
 def read_message(flags: RunFlags) -> str:
     """The words of the command line; where one is `-`, or there are none, standard input in its place.
     Nothing, where an interrupted turn of a conversation is to go on."""
-    if flags.resume or (
-        flags.conversation and not flags.message and (sys.stdin is None or sys.stdin.isatty())
-    ):
+    if flags.conversation and not flags.message and (sys.stdin is None or sys.stdin.isatty()):
         return ""
-    words = list(flags.message) or [STDIN]
+    words = flags.message or [STDIN]
     if STDIN not in words:
         return " ".join(words)
     at = words.index(STDIN)
@@ -92,10 +61,6 @@ def read_output_type(flags: RunFlags) -> SchemaOutput | None:
         raise ConfigError(f"--output-type: {flags.output_type} is no JSON: {error}") from error
 
 
-_SOUNDS = ("mp3", "opus", "aac", "flac", "wav", "pcm")
-_PICTURES = {"jpg": "jpeg", "jpeg": "jpeg", "webp": "webp"}  # a PNG is what comes anyway
-
-
 def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:
     """The options of the model. What the file of the answer is called says which format is wanted."""
     options: dict[str, JsonValue] = {}
@@ -106,7 +71,7 @@ def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:
             format = _PICTURES.get(ending)
         if format is not None:
             options["format"] = format
-    for text in flags.options:
+    for text in flags.option or ():
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise ConfigError(f"--option is written NAME=VALUE, not {text!r}")
@@ -131,10 +96,8 @@ def read_settings(flags: RunFlags) -> Settings:
         "mode": flags.mode,
         "system": flags.system,
         "limits.max_rounds": flags.max_rounds,
-        "store": absolute_place(flags.store),
-        "workspace": str(flags.workspace.resolve()) if flags.workspace else None,
     }
-    return load_settings(flags.config, values, trust=flags.trust, asks=True)
+    return settings_for(flags, values)
 
 
 @contextmanager

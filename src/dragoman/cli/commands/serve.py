@@ -1,24 +1,30 @@
-"""`dragoman serve`: listens on an address, and serves the API and the page there until somebody stops it."""
+"""`dragoman serve` and `worker`: serve the API and the page, or run the turns, until somebody stops it."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import html
 import ipaddress
 import os
+import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+import tempfile
+import threading
+import webbrowser
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
+from dragoman.cli.flags.chat import ServeFlags, WorkerFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.listening import HOST, PORT, files_of, listen_on, log_warnings
 from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead
-from dragoman.cli.terminal.browser import open_privately
-from dragoman.cli.terminal.enter import on_enter
+from dragoman.cli.terminal.keyboard import on_enter
 from dragoman.cli.terminal.text import near_home
 from dragoman.config.build import Built, build_runtime, store_of, turns_of
 from dragoman.config.settings import Settings
@@ -38,18 +44,31 @@ from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel
 from dragoman.store.address import StoreAddress, StoreFile
 from dragoman.store.store import Store
+from dragoman.stored_keys import open_private
 from dragoman.wire.http_client.network import is_loopback
 
+_PAGE = """<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0;url={url}">
+<title>Dragoman</title>
+<a href="{url}">Dragoman</a>
+"""
 
-def serve(settings: Settings) -> None:
+
+async def serve(flags: ServeFlags) -> None:
     """Until Ctrl-C. What runs then is stored, and goes on at the next start."""
+    values = {
+        "model": flags.model,
+        "server.host": flags.host,
+        "server.port": flags.port,
+        "server.open": flags.open,
+        "workers.role": flags.role,
+    }
+    settings = settings_for(flags, values)
     log_warnings()
     if settings.values.get("workers", {}).get("role") == "worker":
         raise ConfigError('a worker serves nobody: start it with "dragoman worker"')
-    asyncio.run(_serve(settings))
-
-
-async def _serve(settings: Settings) -> None:
     table = settings.values.get("server", {})
     password, proxies = _password(settings), Proxies(table.get("proxies", []))
     with _listen(settings, password) as listener:
@@ -183,3 +202,34 @@ def show_setup(console: Console, settings: Settings, chosen: ChosenModel, built:
 
 def _shown(store: StoreAddress) -> str:
     return near_home(store.path) if isinstance(store, StoreFile) else str(store)
+
+
+async def work(flags: WorkerFlags) -> None:
+    """Until Ctrl-C, or SIGTERM. What runs then is handed to the others."""
+    values = {"model": flags.model, "workers.per_node": flags.turns}
+    settings = settings_for(flags, values)
+    log_warnings()
+    chosen = await choose_model(settings)
+    await fetch_model(chosen)
+    built = build_runtime(settings, model=chosen.models, **{**turns_of(settings), "role": "worker"})
+    stop = asyncio.Event()
+    for told in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(told, stop.set)
+    async with chosen.models, built.runtime:
+        console = Console(highlight=False, soft_wrap=True)
+        console.print("[bold]Dragoman[/bold]  a worker")
+        show_setup(console, settings, chosen, built)
+        console.print("  Ctrl-C stops it; what runs is handed to the others.", style="dim")
+        await stop.wait()
+
+
+@contextmanager
+def open_privately(url: str) -> Iterator[Path]:
+    """The browser is given a file that only this user can read, which leads on to the link."""
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+        file = Path(folder) / "open.html"
+        with open(file, "x", encoding="utf-8", opener=open_private) as page:
+            page.write(_PAGE.format(url=html.escape(url)))
+        # some browsers stay until they are closed: nobody waits for them
+        threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
+        yield file

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
+from dragoman.cli.flags.setup import CopyFlags, MigrateFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.parameters import store_at
 from dragoman.store.address import StoreAddress, StoreFile, absolute_place, store_address
 from dragoman.store.sql.copying import copy_blobs, copy_store, refuse_running
-from dragoman.store.sql.database import SchemaState, SqlDatabase
+from dragoman.store.sql.database import SqlDatabase
 from dragoman.store.store import Store
 
 
-def copy_everything(
-    source: str, target: str, settings: Settings, *, blobs_from: str | None, blobs_to: str | None
-) -> None:
+async def copy(flags: CopyFlags) -> None:
     """Where both are the same store, only its attachments, to another place."""
-    here = _address(source, settings, blobs_from)
-    there = _address(target, settings, blobs_to)
+    settings = settings_for(flags)
+    here = _address(flags.source, settings, flags.blobs_from)
+    there = _address(flags.target, settings, flags.blobs_to)
     same = replace(here, blobs=None) == replace(there, blobs=None)
     if same and here.shown_blobs == there.shown_blobs:
         raise BadRequest("both are the same store")
     if not here.is_there:
         raise ConfigError(f"there is no database {here}")
-    lost = asyncio.run(_copy(here, there, only_blobs=same))
+    lost = await _copy(here, there, only_blobs=same)
     for blob in lost:
         print(f"left out, since it cannot be read: attachment {blob}", file=sys.stderr)
     if lost:
@@ -89,13 +89,16 @@ class _Progress:
 # ── tables ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def migrate_store(place: str | None, settings: Settings, *, dry_run: bool) -> None:
+async def migrate(flags: MigrateFlags) -> None:
     """Prints at which version it is, each step, and what came of it."""
+    settings, place, dry_run = settings_for(flags), flags.place, flags.dry_run
     named = store_address(absolute_place(place) or "") if place else store_of(settings)
     address = replace(named, blobs=None, migrates=True)
     if place and isinstance(address, StoreFile) and not address.is_there:
         raise BadRequest(f"there is no file {address}: is its name right? A new store needs no migration")
-    before = asyncio.run(_state(address))
+    store = store_at(address)
+    assert isinstance(store, SqlDatabase), "both engines are"
+    before = await store.schema_state()
     print(f"{address}: {f'version {before.version}' if before.version else 'no tables yet'}")
     for number, title in before.missing:
         print(f"  {'would take' if dry_run else 'takes'} step {number}: {title}")
@@ -104,17 +107,5 @@ def migrate_store(place: str | None, settings: Settings, *, dry_run: bool) -> No
     if not before.missing and not before.others:
         print(f"nothing to do: version {before.newest} is the newest")
     elif not dry_run:
-        asyncio.run(_migrate(address))
+        await store.migrate()
         print(f"it is at version {before.newest} now")
-
-
-async def _state(address: StoreAddress) -> SchemaState:
-    store = store_at(address)
-    assert isinstance(store, SqlDatabase), "both engines are"
-    return await store.schema_state()
-
-
-async def _migrate(address: StoreAddress) -> None:
-    store = store_at(address)
-    assert isinstance(store, SqlDatabase), "both engines are"
-    await store.migrate()

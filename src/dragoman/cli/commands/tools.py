@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,8 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
 
+from dragoman.cli.flags.setup import ToolsFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
 from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import one_line, print_json
@@ -43,16 +44,17 @@ class ToolRules:
     exceptions: tuple[str, ...] = ()
 
 
-def list_tools(settings: Settings, *, check: bool, as_json: bool) -> None:
-    chosen = _choose(settings)
+async def list_tools(flags: ToolsFlags) -> None:
+    settings = settings_for(flags)
+    chosen = await _choose(settings)
     without = unsuitable_groups(settings) if chosen is not None and chosen.in_the_box else ()
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         built = build_runtime(
             settings, model=ScriptedModel([]), store=Path(folder) / "tools.db", without=without
         )
     services = built.runtime.services
-    listed = asyncio.run(_read_groups(services.toolbox, check))
-    if as_json:
+    listed = await _read_groups(services.toolbox, flags.check)
+    if flags.json:
         groups: list[JsonValue] = [_report(settings, services, group) for group in listed]
         model = chosen.name if chosen is not None else None
         left_out: list[JsonValue] = [*without]
@@ -78,10 +80,10 @@ def list_tools(settings: Settings, *, check: bool, as_json: bool) -> None:
         console.print(Text(f"left out: {one_line(redact_text(warning), 500)}", "red"))
 
 
-def _choose(settings: Settings) -> ChosenModel | None:
+async def _choose(settings: Settings) -> ChosenModel | None:
     """The model that would answer here; None where there is none, which is no reason not to list tools."""
     try:
-        return asyncio.run(choose_model(settings))
+        return await choose_model(settings)
     except DragomanError:
         return None
 

@@ -13,10 +13,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from dragoman.cli.flags.inspection import TopFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.lookup import open_store
 from dragoman.cli.terminal.tables import as_markup
 from dragoman.cli.terminal.text import count, print_json
-from dragoman.config.settings import Settings
 from dragoman.runtime import Runtime
 from dragoman.store.turns import JobQueue, job_queue_of
 
@@ -48,22 +49,18 @@ class Overview:
         }
 
 
-def show_top(settings: Settings, *, once: bool, as_json: bool) -> None:
+async def show_top(flags: TopFlags) -> None:
     """Until Ctrl-C; once where nobody looks on."""
-    asyncio.run(_show(settings, once=once, as_json=as_json))
-
-
-async def _show(settings: Settings, *, once: bool, as_json: bool) -> None:
     console = Console(highlight=False)
-    async with open_store(settings) as runtime:
+    async with open_store(settings_for(flags)) as runtime:
         shared = job_queue_of(runtime.store)
         jobs = shared() if shared is not None else None
         if jobs is not None:
             await jobs.open()
         try:
-            if as_json:
+            if flags.json:
                 print_json((await look(runtime, jobs)).report)
-            elif once or not console.is_terminal:
+            elif flags.once or not console.is_terminal:
                 console.print(_drawn(await look(runtime, jobs)))
             else:
                 with Live(console=console, auto_refresh=False, screen=True) as live:

@@ -10,6 +10,7 @@ from typing import TextIO
 
 from pydantic import JsonValue
 
+from dragoman.cli.flags.setup import FolderFlags
 from dragoman.cli.folder_trust import is_at_terminal, show
 from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.settings import read
@@ -19,9 +20,17 @@ from dragoman.config.trust.contents import FolderContents, inspect_project
 from dragoman.errors import BadRequest, ConfigError
 
 
-def trust_folder(named: Path | None, *, confirmed: bool) -> None:
+def decide_trust(flags: FolderFlags) -> None:
+    if flags.list_all:
+        _list_decisions(as_json=flags.json)
+    elif flags.revoke:
+        _revoke(flags.folder)
+    else:
+        _trust(_find_folder(flags.folder), confirmed=flags.yes)
+
+
+def _trust(folder: Path, *, confirmed: bool) -> None:
     """The command is the answer; at a terminal it is asked for once more, after the summary."""
-    folder = _find_folder(named)
     contents = _inspect(folder)
     if not contents.files and contents.unsafe is None:
         print(f"There is nothing in {folder} that would act.")
@@ -42,14 +51,14 @@ def trust_folder(named: Path | None, *, confirmed: bool) -> None:
     print(f"{folder} is trusted until something in it changes. To take that back: dragoman trust --revoke")
 
 
-def revoke_trust(named: Path | None) -> None:
+def _revoke(named: Path | None) -> None:
     folder = _find_folder(named, known=True)
     if not trust_answers().forget(folder):
         raise BadRequest(f"nothing was said about {folder}: dragoman trust --list shows what was")
     print(f"{folder} is not trusted any more: it will be asked about again")
 
 
-def list_trusted(*, as_json: bool) -> None:
+def _list_decisions(*, as_json: bool) -> None:
     answers = trust_answers().all()
     if as_json:
         listed: list[JsonValue] = [

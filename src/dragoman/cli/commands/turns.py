@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from pydantic import JsonValue
 
+from dragoman.cli.flags.turns import CancelFlags, QueueFlags, SteerFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.interrupted import cancel_turn
 from dragoman.cli.lookup import LAST, find_conversation, match_id, open_store
 from dragoman.cli.model_choice import choose_model
@@ -55,68 +56,70 @@ async def _find_live(store: Store, name: str) -> str:
     return live[-1].id
 
 
-def cancel(name: str, settings: Settings, *, reason: str) -> None:
+async def cancel(flags: CancelFlags) -> None:
     """Also one that nobody runs: it is brought to its end here."""
+    settings = settings_for(flags)
 
     async def stop(runtime: Runtime) -> str:
-        turn = await _find_live(runtime.store, name)
-        if not await cancel_turn(runtime, turn, reason):
+        turn = await _find_live(runtime.store, flags.turn)
+        if not await cancel_turn(runtime, turn, flags.reason):
             raise BadRequest(f"{turn} is over already")
         return turn
 
-    async def work() -> str:
-        try:
-            async with _open_whole(settings) as runtime:
-                return await stop(runtime)
-        except BadRequest:
-            raise
-        except DragomanError:  # no model, or tools that cannot be loaded: it can be stopped all the same
-            async with open_store(settings) as runtime:
-                return await stop(runtime)
-
-    print(f"cancelled {asyncio.run(work())}")
-
-
-def steer(name: str, message: str, settings: Settings) -> None:
-    async def post() -> str:
-        async with open_store(settings) as runtime:
-            turn = await _find_live(runtime.store, name)
-            if await runtime.store.is_abandoned(turn):
-                where = (await runtime.store.turn(turn)).conversation
-                raise BadRequest(f"nobody runs {turn}: `dragoman resume {where}` goes on with it first")
-            await runtime.turn(turn).steer(message)
-            return turn
-
-    print(f"{asyncio.run(post())} reads it before its next step")
-
-
-def add_to_queue(name: str, message: str, settings: Settings) -> None:
-    async def add() -> str:
+    try:
         async with _open_whole(settings) as runtime:
-            turn = await _find_live(runtime.store, name)
-            row = await runtime.store.turn(turn)
-            if await runtime.store.is_abandoned(turn) and row.state != "waiting":
-                at_once = f"`dragoman run --continue {row.conversation} MESSAGE` says it at once"
-                raise BadRequest(f"nobody runs {turn}: {at_once}")
-            chat = await runtime.conversation(row.conversation)
-            queued = await chat.send(message, queue=True)
-            if runtime.bus.here(queued.id) is None:
-                return f"{queued.id} begins when {turn} is over"
-            answer = (await queued.result()).text  # the turn before it ended just now: it runs here
-            return f"{turn} is over, and {queued.id} was answered here:\n\n{answer}"
-
-    print(asyncio.run(add()))
+            stopped = await stop(runtime)
+    except BadRequest:
+        raise
+    except DragomanError:  # no model, or tools that cannot be loaded: it can be stopped all the same
+        async with open_store(settings) as runtime:
+            stopped = await stop(runtime)
+    print(f"cancelled {stopped}")
 
 
-def list_queue(name: str | None, settings: Settings, *, as_json: bool) -> None:
-    async def read() -> list[tuple[Queued, str]]:
+async def steer(flags: SteerFlags) -> None:
+    async with open_store(settings_for(flags)) as runtime:
+        turn = await _find_live(runtime.store, flags.turn)
+        if await runtime.store.is_abandoned(turn):
+            where = (await runtime.store.turn(turn)).conversation
+            raise BadRequest(f"nobody runs {turn}: `dragoman resume {where}` goes on with it first")
+        await runtime.turn(turn).steer(" ".join(flags.message))
+    print(f"{turn} reads it before its next step")
+
+
+async def queue(flags: QueueFlags) -> None:
+    if flags.drop is not None:
+        await _drop_queued(flags.drop, settings_for(flags, asks=False))
+    elif flags.conversation is not None and flags.message:
+        await _add_to_queue(flags.conversation, " ".join(flags.message), settings_for(flags))
+    else:
+        await _list_queue(flags.conversation, settings_for(flags, asks=False), as_json=flags.json)
+
+
+async def _add_to_queue(name: str, message: str, settings: Settings) -> None:
+    async with _open_whole(settings) as runtime:
+        turn = await _find_live(runtime.store, name)
+        row = await runtime.store.turn(turn)
+        if await runtime.store.is_abandoned(turn) and row.state != "waiting":
+            at_once = f"`dragoman run --continue {row.conversation} MESSAGE` says it at once"
+            raise BadRequest(f"nobody runs {turn}: {at_once}")
+        chat = await runtime.conversation(row.conversation)
+        queued = await chat.send(message, queue=True)
+        if runtime.bus.here(queued.id) is None:
+            print(f"{queued.id} begins when {turn} is over")
+            return
+        answer = (await queued.result()).text  # the turn before it ended just now: it runs here
+        print(f"{turn} is over, and {queued.id} was answered here:\n\n{answer}")
+
+
+async def _list_queue(name: str | None, settings: Settings, *, as_json: bool) -> None:
+    found: list[tuple[Queued, str]] = []
+    if name is not None or store_of(settings).is_there:
         async with open_store(settings) as runtime:
             where = (await find_conversation(runtime.store, name)).id if name is not None else None
             may_begin = await runtime.store.queue()
-            found = await runtime.store.queued(conversation=where)
-            return [(one, needs_of(one) if one.turn in may_begin else _BEFORE) for one in found]
-
-    found = asyncio.run(read()) if name is not None or store_of(settings).is_there else []
+            queued = await runtime.store.queued(conversation=where)
+            found = [(one, needs_of(one) if one.turn in may_begin else _BEFORE) for one in queued]
     if as_json:
         rows: list[JsonValue] = [
             {"turn": one.turn, "conversation": one.conversation, "text": one.message.text, "waits_for": why}
@@ -132,12 +135,9 @@ def list_queue(name: str | None, settings: Settings, *, as_json: bool) -> None:
         print("Nothing waits for its turn.", file=sys.stderr)
 
 
-def drop_queued(turn: str, settings: Settings) -> None:
-    async def drop() -> str:
-        async with open_store(settings) as runtime:
-            id = match_id("queued turn", turn, [one.turn for one in await runtime.store.queued()])
-            if not await runtime.store.unqueue(id):
-                raise BadRequest(f"{id} has begun: `dragoman cancel {id}` stops it")
-            return id
-
-    print(f"called off {asyncio.run(drop())}")
+async def _drop_queued(turn: str, settings: Settings) -> None:
+    async with open_store(settings) as runtime:
+        id = match_id("queued turn", turn, [one.turn for one in await runtime.store.queued()])
+        if not await runtime.store.unqueue(id):
+            raise BadRequest(f"{id} has begun: `dragoman cancel {id}` stops it")
+    print(f"called off {id}")

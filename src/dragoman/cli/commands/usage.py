@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import re
 import sys
@@ -13,11 +12,12 @@ from typing import Any
 
 from rich.table import Table
 
+from dragoman.cli.flags.inspection import UsageFlags
+from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.lookup import open_store
 from dragoman.cli.terminal.tables import NARROW, as_markup, open_console
 from dragoman.cli.terminal.text import print_json
 from dragoman.config.build import store_of
-from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.usage import Dimension, Spending, dimensions, group
 
@@ -28,23 +28,22 @@ _AGO = re.compile(r"(\d{1,4})([dwh])")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 
-def show_usage(settings: Settings, *, by: str, since: str | None, person: str | None, form: str) -> None:
-    """`form` is table, csv or json."""
+async def show_usage(flags: UsageFlags) -> None:
+    settings = settings_for(flags)
     try:
-        names = dimensions(by) or ("day",)
+        names = dimensions(flags.by) or ("day",)
     except BadRequest as error:
         raise ConfigError(f"--by {error}") from error
-    began = parse_since(since) if since else 0.0
-
-    async def read() -> list[Spending]:
+    began = parse_since(flags.since) if flags.since else 0.0
+    spent: list[Spending] = []
+    if store_of(settings).is_there:
         async with open_store(settings) as runtime:
-            return await runtime.store.spending(began, person)
-
-    rows = group(asyncio.run(read()) if store_of(settings).is_there else [], names)
+            spent = await runtime.store.spending(began, flags.person)
+    rows = group(spent, names)
     columns = [*names, *(_CALLS if "tool" in names else _NUMBERS)]
-    if form == "json":
+    if flags.json:
         print_json([{name: _value(row, name) for name in columns} for row in rows], indent=2)
-    elif form == "csv":
+    elif flags.csv:
         writer = csv.writer(sys.stdout)
         writer.writerow(columns)
         writer.writerows([_cell(_value(row, name)) for name in columns] for row in rows)

@@ -1,21 +1,15 @@
 """Flags and arguments that several commands share, and how a shell completes them."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from dragoman.config.settings import Settings
 
 
 def complete_conversations(incomplete: str) -> list[tuple[str, str]]:
     """Ids and titles for the shell. Whatever is wrong, completion stays silent."""
     try:
-        from dragoman.cli.commands.conversations import recent_titles
+        from dragoman.cli.lookup import recent_titles
         from dragoman.config.settings import load
 
         known = recent_titles(load())
@@ -90,35 +84,8 @@ System = Annotated[str | None, typer.Option(help="The system prompt.")]
 Conversation = Annotated[
     str, typer.Argument(help="Its id, the beginning of it, or `last`.", autocompletion=complete_conversations)
 ]
-
-
-def start_logs(form: str | None, levels: list[str] | None) -> None:
-    """What is logged while a command runs, to standard error."""
-    from dragoman.errors import ConfigError
-    from dragoman.telemetry.logs import configure_logs
-
-    if form not in ("text", "json", None):
-        raise ConfigError(f"--log {form}: it is text or json")
-    configure_logs("json" if form == "json" else "text" if form == "text" else None, levels or ())
-
-
-def load_settings(
-    config: Path | None,
-    store: str | None,
-    flags: Mapping[str, object] | None = None,
-    *,
-    trust: bool = False,
-    asks: bool = False,
-) -> Settings:
-    """The settings of this folder, with what the command line says over them. `asks`: the command would act
-    on what the folder brings, so the person is asked whether they trust it."""
-    from dragoman.cli.folder_trust import load_settings
-    from dragoman.store.address import absolute_place
-
-    named = {"store": absolute_place(store), **(flags or {})}
-    return load_settings(config, named, trust=trust, asks=asks)
-
-
-def absolute(folder: Path | None) -> str | None:
-    """A folder of the command line as a setting: it starts where the person is, not where the file is."""
-    return str(folder.resolve()) if folder else None
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(help="PERMISSION or PERMISSION:PATTERN that needs no question. Can be given again."),
+]
+Deny = Annotated[list[str] | None, typer.Option(help="What must not run. Can be given again.")]

@@ -1,109 +1,167 @@
-"""`dragoman models`, `tools`, `doctor`, `trust`: what there is on this machine, and what may be used."""
-
-from __future__ import annotations
+"""`dragoman models`, `tools`, `doctor`, `trust`, and the groups `config`, `people` and `store`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dragoman.cli.flags.options import AsJson, Config, Store, Trust, Workspace, absolute, load_settings
+from dragoman.cli.flags.command import (
+    CommandGroup,
+    ConfigFlags,
+    Flags,
+    JsonFlags,
+    StoreFlags,
+    TrustFlags,
+    WorkspaceFlags,
+)
 
-app = typer.Typer(rich_markup_mode="markdown")
-PANEL = "Setting up"
+group = CommandGroup("Setting up")
+config = CommandGroup(help="The settings, and where they come from.", no_args_is_help=True)
+people = CommandGroup(help="Who may use your server, with keys of their own.", no_args_is_help=True)
+store = CommandGroup(
+    help="Copy everything to another database, and bring tables up to date.", no_args_is_help=True
+)
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask at the terminal.")]
+Name = Annotated[str, typer.Argument(help="What the person is called.")]
 
 
-@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman models --check openai anthropic`")
-def models(
-    providers: Annotated[list[str] | None, typer.Argument(help="These providers, not all.")] = None,
-    *,
+@group.command("models", "commands.models:show_models", "`dragoman models --check openai anthropic`")
+class ModelsFlags(TrustFlags, JsonFlags):
+    """The models there are: their context, what they can be shown, prices, keys, and what runs here."""
+
+    providers: Annotated[list[str] | None, typer.Argument(help="These providers, not all.")] = None
     check: Annotated[
         bool, typer.Option("--check", help="Ask the providers whose keys are there for their own lists.")
-    ] = False,
+    ] = False
     base_url: Annotated[
         str | None, typer.Option("--base-url", help="Ask the server at this address for its list.")
-    ] = None,
-    api_key: Annotated[str | None, typer.Option("--api-key", help="The key for that server.")] = None,
+    ] = None
+    api_key: Annotated[str | None, typer.Option("--api-key", help="The key for that server.")] = None
     learned: Annotated[
         bool, typer.Option("--learned", help="What servers were found to refuse, and until when that counts.")
-    ] = False,
+    ] = False
     forget: Annotated[
         bool,
         typer.Option("--forget", help="Forget that, of these providers or of all, and ask them again."),
-    ] = False,
-    config: Config = None,
-    trust: Trust = False,
-    json: AsJson = False,
-) -> None:
-    """The models there are: their context, what they can be shown, prices, keys, and what runs here."""
-    from dragoman.cli.commands.check_models import check_models
-    from dragoman.cli.commands.models import list_models
-
-    if learned or forget:
-        from dragoman.cli.commands.lessons import forget_lessons, show_lessons
-
-        (forget_lessons if forget else show_lessons)(providers or [], as_json=json)
-        return
-    settings = load_settings(config, None, trust=trust, asks=True)
-    if check or base_url is not None:
-        check_models(settings, names=providers or [], as_json=json, base_url=base_url, api_key=api_key)
-    else:
-        list_models(settings, names=providers or [], as_json=json)
+    ] = False
 
 
-@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman tools --check`")
-def tools(
-    *,
-    check: Annotated[bool, typer.Option("--check", help="Start the MCP servers and ask for theirs.")] = False,
-    store: Store = None,
-    workspace: Workspace = None,
-    config: Config = None,
-    trust: Trust = False,
-    json: AsJson = False,
-) -> None:
+@group.command("tools", "commands.tools:list_tools", "`dragoman tools --check`")
+class ToolsFlags(WorkspaceFlags, TrustFlags, JsonFlags):
     """The tools a model is offered here: what each may touch, and whether you would be asked first."""
-    from dragoman.cli.commands.tools import list_tools
 
-    flags = {"workspace": absolute(workspace)}
-    settings = load_settings(config, store, flags, trust=trust, asks=True)
-    list_tools(settings, check=check, as_json=json)
+    check: Annotated[bool, typer.Option("--check", help="Start the MCP servers and ask for theirs.")] = False
 
 
-@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman doctor --mend`")
-def doctor(
+@group.command("doctor", "commands.doctor:examine", "`dragoman doctor --mend`")
+class DoctorFlags(TrustFlags, JsonFlags):
+    """What works here, what is missing, and the command that mends it. Status 1 where something must be."""
+
     mend: Annotated[
         bool, typer.Option("--mend", help="Mend in the store what can be mended without losing anything.")
-    ] = False,
-    config: Config = None,
-    trust: Trust = False,
-    json: AsJson = False,
-) -> None:
-    """What works here, what is missing, and the command that mends it. Status 1 where something must be."""
-    from dragoman.cli.commands.doctor import examine
-
-    if not examine(config, trust=trust, mend=mend, as_json=json):
-        raise typer.Exit(1)
+    ] = False
 
 
-@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman trust project`")
-def trust(
+@group.command("trust", "commands.trust:decide_trust", "`dragoman trust project`")
+class FolderFlags(JsonFlags):
+    """Let a folder's settings, tools, MCP servers and skills act, after a look at what they would do."""
+
     folder: Annotated[
         Path | None, typer.Argument(help="The folder, if not the one whose dragoman.toml holds here.")
-    ] = None,
-    *,
-    list_all: Annotated[bool, typer.Option("--list", help="The folders you decided about.")] = False,
-    revoke: Annotated[
-        bool, typer.Option("--revoke", help="Trust it no longer: it is asked about again.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask at the terminal.")] = False,
-    json: AsJson = False,
-) -> None:
-    """Let a folder's settings, tools, MCP servers and skills act, after a look at what they would do."""
-    from dragoman.cli.commands.trust import list_trusted, revoke_trust, trust_folder
+    ] = None
+    list_all: Annotated[bool, typer.Option("--list", help="The folders you decided about.")] = False
+    revoke: Annotated[bool, typer.Option("--revoke", help="Trust it no longer: it is asked about again.")] = (
+        False
+    )
+    yes: Yes = False
 
-    if list_all:
-        list_trusted(as_json=json)
-    elif revoke:
-        revoke_trust(folder)
-    else:
-        trust_folder(folder, confirmed=yes)
+
+# ── dragoman config ───────────────────────────────────────────────────────────────────────────────
+
+
+@config.command("path", "commands.config:show_paths", "`dragoman config path`")
+class ConfigPathFlags(ConfigFlags, JsonFlags):
+    """Where settings are read from, and where conversations are kept."""
+
+
+@config.command("show", "commands.config:show_settings", "`dragoman config show --json`")
+class ConfigShowFlags(ConfigFlags, JsonFlags):
+    """Every setting that was made, with the file and line, the variable or the flag it comes from."""
+
+
+@config.command("check", "commands.config:check_settings", "`dragoman config check && dragoman serve`")
+class ConfigCheckFlags(TrustFlags):
+    """Whether the settings can be followed. The exit status is 2 where they cannot; each reason is a line."""
+
+
+@config.command("schema", "commands.config:print_schema", "`dragoman config schema > dragoman.schema.json`")
+class ConfigSchemaFlags(Flags):
+    """What `dragoman.toml` may say, as a JSON schema for editors."""
+
+
+# ── dragoman people ───────────────────────────────────────────────────────────────────────────────
+
+
+@people.command("add", "commands.people:add_person", "`dragoman people add anna`")
+class AddPersonFlags(StoreFlags):
+    """Let somebody in. Their key is printed once: only a hash of it is kept."""
+
+    name: Name
+
+
+@people.command("list", "commands.people:list_people", "`dragoman people list --json`")
+class ListPeopleFlags(StoreFlags, JsonFlags):
+    """Who has a key, and since when."""
+
+
+@people.command("remove", "commands.people:remove_person", "`dragoman people remove anna`")
+class RemovePersonFlags(StoreFlags):
+    """Their key is worth nothing any more. What they said stays."""
+
+    name: Name
+
+
+# ── dragoman store ────────────────────────────────────────────────────────────────────────────────
+
+
+@store.command(
+    "copy",
+    "commands.store:copy",
+    "`dragoman store copy ~/chat.db postgresql://dragoman@db.example/chat`; or, attachments: "
+    "`dragoman store copy ~/chat.db ~/chat.db --blobs-to s3://bucket/chat`",
+)
+class CopyFlags(ConfigFlags):
+    """Copy conversations, turns, questions, people and attachments, and compare every row.
+
+    Stop what uses the store first. A copy that broke off goes on where it was when it is run again. Where the
+    attachments are is known of the store that the settings name.
+    """
+
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A file, or postgresql://…")]
+    target: Annotated[str, typer.Argument(metavar="TO", help="The same; it is made if it is not there.")]
+    blobs_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE", help="Where its attachments are, if not beside or in it: s3://…, file:///…"
+        ),
+    ] = None
+    blobs_to: Annotated[
+        str | None, typer.Option(metavar="PLACE", help="Where the copy's attachments go.")
+    ] = None
+
+
+@store.command("migrate", "commands.store:migrate", "`dragoman store migrate --dry-run`")
+class MigrateFlags(ConfigFlags):
+    """Bring the tables of a store to this version, a step at a time. Of several at once, one does it.
+
+    Programs do it themselves when they start, unless the settings say `migrate = false`.
+    """
+
+    place: Annotated[
+        str | None,
+        typer.Argument(metavar="STORE", help="A file, or postgresql://…; else that of the settings."),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = (
+        False
+    )

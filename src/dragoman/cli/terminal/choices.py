@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from dragoman.cli.terminal.text import count
+from dragoman.cli.terminal.text import count, parse_json
 from dragoman.messages.questions import (
     Answer,
     Kind,
@@ -38,8 +38,8 @@ CONVERSATION = MenuItem("c", ("conversation",), "this conversation")
 HOUR = MenuItem("h", ("hour",), "an hour")
 ALWAYS = MenuItem("a", ("always",), "always")
 DENY = MenuItem("d", ("deny",), "deny (dh an hour, da always)")
-EDIT = MenuItem("e", ("edit",), "edit")
-PART = MenuItem("p", ("part", "hunks"), "part of it")
+EDIT = MenuItem("e", ("edit",), "edit [JSON]")
+PART = MenuItem("p", ("part", "hunks"), "part of it [1 3]")
 REJECT = MenuItem("n", ("no", "reject"), "reject [why]")
 STOP = MenuItem("s", ("stop",), "stop the calls [why]")
 RELEASE = MenuItem("r", ("release", "yes", "y"), "release")
@@ -57,9 +57,9 @@ _KEEPS_A_RULE = (CONVERSATION, HOUR, ALWAYS, DENY)
 _SCOPES: dict[str, Scope] = {"c": "conversation", "h": "hour", "a": "always"}
 _KEPT = re.compile(r"(d?)([cha]?) ?([0-9]*)")
 
-Choice: TypeAlias = Answer | Literal["edit", "part", "why", "more"]
-"""What was typed means: this; other arguments, or another result; a part of what would be written; a no whose
-reason was not given; or that everything is to be shown."""
+Choice: TypeAlias = Answer | tuple[int, ...] | Literal["edit", "part", "why", "more"]
+"""What was typed means: this; these hunks of the diff, counted from 0; other arguments, or another result; a
+part of what would be written; a no whose reason was not given; or that everything is to be shown."""
 
 
 class NotAChoice(ValueError):
@@ -72,12 +72,6 @@ def menu(question: Question) -> tuple[MenuItem, ...]:
     if question.kind == "approve" and not question.rules:
         return tuple(item for item in items if item not in _KEEPS_A_RULE)
     return items
-
-
-def refuse_hidden(hidden: int) -> None:
-    """NotAChoice where a part of what would be allowed or released was not shown yet (P14)."""
-    if hidden:
-        raise NotAChoice(f"{count(hidden, 'line')} not shown yet: type {MORE.key} to read everything first")
 
 
 def menu_lines(question: Question, hidden: int = 0) -> Iterator[str]:
@@ -100,8 +94,9 @@ def parse_choice(question: Question, line: str, hidden: int = 0) -> Choice:
     """`y`, `a2`, `dh`, `n because …`. NotAChoice where it is nothing of the kind, and for any yes as long as
     there are `hidden` lines."""
     choice = _parse(question, line)
-    if choice in ("edit", "part") or (isinstance(choice, Answer) and choice.verdict in ("allow", "release")):
-        refuse_hidden(hidden)
+    is_no = choice.verdict not in ("allow", "release") if isinstance(choice, Answer) else choice == "why"
+    if hidden and not is_no and choice != "more":  # (P14)
+        raise NotAChoice(f"{count(hidden, 'line')} not shown yet: type {MORE.key} to read everything first")
     return choice
 
 
@@ -120,9 +115,9 @@ def _parse(question: Question, line: str) -> Choice:
         case "c":
             return Answer("allow", scope="conversation")
         case "e":
-            return "edit"
+            return _parse_edit(question, why) if why else "edit"
         case "p":
-            return "part"
+            return _parse_hunks(why) if why else "part"
         case "n":
             return reject(why) if why else "why"
         case "s":
@@ -133,6 +128,25 @@ def _parse(question: Question, line: str) -> Choice:
             return withhold(why)
         case _:
             raise NotAChoice(f"type one of {', '.join(one.key for one in items)}")
+
+
+def _parse_edit(question: Question, text: str) -> Answer:
+    if question.kind == "review":
+        return release(text)
+    try:
+        arguments = parse_json(text)
+    except ValueError as error:
+        raise NotAChoice(f"that is no JSON: {error}") from None
+    if not isinstance(arguments, dict):
+        raise NotAChoice("arguments are an object: { … }")
+    return allow_once(arguments)
+
+
+def _parse_hunks(text: str) -> tuple[int, ...]:
+    numbers = text.replace(",", " ").split()
+    if not all(one.isdecimal() for one in numbers):
+        raise NotAChoice("p 1 3 makes the first and the third change, and no other")
+    return tuple(int(one) - 1 for one in numbers)
 
 
 def _kept(question: Question, line: str) -> Answer | None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from dragoman.cli.terminal.text import one_line
+from dragoman.messages import events as e
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.turn.api.turn_handle import TurnHandle
@@ -16,6 +17,27 @@ from dragoman.turn.api.turn_handle import TurnHandle
 POLL = 0.2  # seconds between looks at what another process may change
 # What asks a program to end, beside Ctrl-C. Windows has not all of them.
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class Tasks:
+    """Work that goes on beside what is followed: held, so that it is not lost before its end."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def start(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def wait(self) -> None:
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Nobody needs it any more."""
+        for task in self._tasks:
+            task.cancel()
+        await self.wait()
 
 
 class Interrupts:
@@ -29,7 +51,7 @@ class Interrupts:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         self._turn: TurnHandle | None = None
-        self._cancelling: set[asyncio.Task[bool]] = set()
+        self._cancelling = Tasks()
 
     def __enter__(self) -> Interrupts:
         for number in self._signals:
@@ -54,24 +76,16 @@ class Interrupts:
             if self._task is not None:
                 self._task.cancel()
             return
-        task = self._loop.create_task(self._turn.cancel("interrupted"))
-        self._cancelling.add(task)
-        task.add_done_callback(self._cancelling.discard)
+        self._cancelling.start(self._turn.cancel("interrupted"))
 
 
 @contextmanager
 def on_interrupt(act: Callable[[], Coroutine[Any, Any, object]]) -> Iterator[None]:
     """Ctrl-C does this, and the program goes on."""
     loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
-    acting: set[asyncio.Task[object]] = set()
-
-    def interrupt() -> None:
-        task = loop.create_task(act())
-        acting.add(task)
-        task.add_done_callback(acting.discard)
-
+    acting = Tasks()
     try:
-        loop.add_signal_handler(signal.SIGINT, interrupt)
+        loop.add_signal_handler(signal.SIGINT, lambda: acting.start(act()))
     except NotImplementedError:  # Windows: there Ctrl-C ends the program
         yield
         return
@@ -80,6 +94,33 @@ def on_interrupt(act: Callable[[], Coroutine[Any, Any, object]]) -> Iterator[Non
     finally:
         loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, before)
+
+
+class TurnQuestions(Tasks):
+    """Has the questions of one turn settled, one after another, while its events go on."""
+
+    def __init__(self, turn: TurnHandle, settle: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        super().__init__()
+        self._turn = turn
+        self._settle = settle
+        self._asking = asyncio.Lock()
+
+    def ask(self, question: str) -> None:
+        self.start(self._settle_next(question))
+
+    def decline(self, event: e.CallStart) -> None:
+        """Fail a call that a client is to run, as there is none."""
+        why = f"{event.tool} runs in a client, and there is none here"
+        self.start(self._turn.deliver(event.call, why, failed=True))
+
+    async def idle(self) -> None:
+        """Wait until no question stands at the prompt, where what is printed would look like its answer."""
+        async with self._asking:
+            pass
+
+    async def _settle_next(self, question: str) -> None:
+        async with self._asking:
+            await self._settle(question)
 
 
 async def prompt_until_settled(

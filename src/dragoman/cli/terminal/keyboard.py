@@ -1,7 +1,9 @@
-"""What a person types in a chat: messages with history and completion, single lines, and texts to edit."""
+"""What a person types: messages with history and completion, lines, texts, and keys while a turn runs."""
 
 from __future__ import annotations
 
+import asyncio
+import codecs
 import os
 import signal
 import sys
@@ -15,22 +17,111 @@ from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import Completer, WordCompleter
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.input.vt100_parser import Vt100Parser
+from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.styles import Style
 
 from dragoman.cli.terminal.follow import on_interrupt
-from dragoman.cli.terminal.typing import PASTES
-from dragoman.errors import DragomanError
+from dragoman.cli.terminal.forms import InputClosed, Interrupted
 
+PASTES = ("\x1b[?2004h", "\x1b[?2004l")  # a terminal marks what is pasted, and stops doing so
+_ALONE = 0.1  # seconds after which an Escape is a key, and not the beginning of one
 _AS_A_SHELL_HAS_IT = f"\x1b[?25h{PASTES[1]}"  # the cursor is seen, and what is pasted is not marked
+_AGAIN = 1.0  # seconds until a program in the background looks whether it is in front again
 
 
-class Interrupted(DragomanError):
-    """Ctrl-C where nothing was typed."""
+class TypedLine:
+    """Enter and Tab hand the line over; Escape empties it, or calls `stop` where it is empty."""
 
+    def __init__(
+        self, *, enter: Callable[[str], None], tab: Callable[[str], None], stop: Callable[[], None]
+    ) -> None:
+        self.text = ""
+        self._enter = enter
+        self._tab = tab
+        self._stop = stop
+        self._decoder = codecs.getincrementaldecoder("utf-8")("ignore")
+        self._parser = Vt100Parser(self._press)
+        self._later: asyncio.TimerHandle | None = None
+        self._listens = False
 
-class InputClosed(DragomanError):
-    """Ctrl-D: the person goes away."""
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """While the block runs. Where there is no terminal that can be read like this, nothing is read."""
+        if sys.platform == "win32" or not sys.stdin.isatty():
+            yield
+            return
+        self._listen(True)
+        try:
+            yield
+        finally:
+            self._listen(False)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """While a prompt reads the keys."""
+        listens = self._listens
+        if listens:
+            self._listen(False)
+        try:
+            yield
+        finally:
+            if listens:
+                self._listen(True)
+
+    def _listen(self, wanted: bool) -> None:
+        loop, terminal = asyncio.get_running_loop(), sys.stdin.fileno()
+        self._listens = wanted
+        print(PASTES[0 if wanted else 1], end="", file=sys.__stdout__, flush=True)
+        if wanted:
+            loop.add_reader(terminal, self._read)
+            return
+        loop.remove_reader(terminal)
+        if self._later is not None:
+            self._later.cancel()
+
+    def _read(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            data = os.read(sys.stdin.fileno(), 4096)
+        except OSError:
+            data = b""
+        if not data:  # the terminal has gone, and would be ready to be read for ever
+            loop.remove_reader(sys.stdin.fileno())
+            return
+        if self._later is not None:
+            self._later.cancel()
+        self._parser.feed(self._decoder.decode(data))
+        self._later = loop.call_later(_ALONE, self._parser.flush)
+
+    def _press(self, press: KeyPress) -> None:
+        match press.key:
+            case Keys.ControlM | Keys.ControlJ:
+                self._hand_over(self._enter)
+            case Keys.ControlI:
+                self._hand_over(self._tab)
+            case Keys.Backspace | Keys.ControlH:
+                self.text = self.text[:-1]
+            case Keys.ControlU:
+                self.text = ""
+            case Keys.ControlW:
+                self.text = self.text.rstrip().rpartition(" ")[0]
+            case Keys.Escape if self.text:
+                self.text = ""
+            case Keys.Escape:
+                self._stop()
+            case Keys.BracketedPaste:
+                self.text += press.data.replace("\r\n", "\n").replace("\r", "\n")
+            case str() as letter if not isinstance(press.key, Keys) and letter.isprintable():
+                self.text += letter
+            case _:
+                pass  # arrows and the like: a line that grows at its end is enough here
+
+    def _hand_over(self, to: Callable[[str], None]) -> None:
+        text, self.text = self.text.strip(), ""
+        if text:
+            to(text)
 
 
 @contextmanager
@@ -181,3 +272,36 @@ def _finish_with_ctrl_s() -> KeyBindings:
         event.current_buffer.validate_and_handle()
 
     return keys
+
+
+@contextmanager
+def on_enter(act: Callable[[], None]) -> Iterator[None]:
+    """As long as the block runs. Where there is no terminal, nothing is read."""
+    if sys.platform == "win32" or not sys.stdin.isatty():
+        yield
+        return
+    loop, terminal = asyncio.get_running_loop(), sys.stdin.fileno()
+    later: asyncio.TimerHandle | None = None
+
+    def read() -> None:
+        nonlocal later
+        try:
+            in_front = os.tcgetpgrp(terminal) == os.getpgrp()
+            pressed = in_front and os.read(terminal, 4096)
+        except OSError:
+            loop.remove_reader(terminal)  # the terminal has gone, and would be ready to be read for ever
+            return
+        if pressed:
+            act()
+            return
+        loop.remove_reader(terminal)
+        if not in_front:  # reading from the background would stop the program
+            later = loop.call_later(_AGAIN, loop.add_reader, terminal, read)
+
+    loop.add_reader(terminal, read)
+    try:
+        yield
+    finally:
+        loop.remove_reader(terminal)
+        if later is not None:
+            later.cancel()

@@ -1,4 +1,4 @@
-"""The live view of a turn in a chat: what is finished stands above, what is under way moves below it."""
+"""A turn on the screen: what is finished above, what is under way below it; and stored messages."""
 
 from __future__ import annotations
 
@@ -7,20 +7,81 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
-from rich.console import Console, Group, RenderableType
+from markdown_it import MarkdownIt
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
+from rich.markdown import Markdown
+from rich.segment import Segment
 from rich.spinner import Spinner
 from rich.text import Text
 
-from dragoman.cli.terminal.cards import call_card
-from dragoman.cli.terminal.markdown import Blocks, Tail, TerminalMarkdown
-from dragoman.cli.terminal.sources import item_line, source_lines
+from dragoman.cli.terminal.cards import call_card, describe_file, item_line, source_lines
 from dragoman.cli.terminal.text import format_json, one_line, plain
 from dragoman.messages import events as e
-from dragoman.messages.message import Citation
+from dragoman.messages.endings import ending_of
+from dragoman.messages.message import (
+    Citation,
+    Error,
+    File,
+    Message,
+    ProviderItem,
+    Reasoning,
+    Summary,
+    ToolCall,
+)
+from dragoman.messages.message import Text as TextPart
 
+# A terminal shows neither HTML nor images: they are text here, so that nothing a model says gets lost.
+_PARSER = MarkdownIt().enable(["strikethrough", "table"]).disable(["html_block", "html_inline", "image"])
 REFRESHED = 8  # times a second
+
+
+class Blocks:
+    """Cuts a growing text where a block of it can change no more."""
+
+    def __init__(self) -> None:
+        self.open = ""
+
+    def feed(self, piece: str) -> str:
+        """What is finished with this piece, if anything."""
+        self.open += piece
+        if "\n" not in piece:
+            return ""  # a block ends at the end of a line
+        tokens = _PARSER.parse(self.open)
+        starts = [token.map[0] for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
+        if len(starts) < 2:
+            return ""
+        lines = self.open.split("\n")
+        done, self.open = "\n".join(lines[: starts[-1]]), "\n".join(lines[starts[-1] :])
+        return done
+
+    def end(self) -> str:
+        rest, self.open = self.open, ""
+        return rest
+
+
+class TerminalMarkdown(Markdown):
+    """Markdown for a terminal: addresses are written out, and HTML is text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, code_theme="ansi_dark", hyperlinks=False)
+        self.parsed = _PARSER.parse(text)
+
+
+class Tail:
+    """The last lines of some Markdown, as many as fit: what is live must not be taller than the screen."""
+
+    def __init__(self, text: str, room: int) -> None:
+        self._text = text
+        self._room = room
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = console.render_lines(TerminalMarkdown(self._text), options, pad=False)
+        for line in lines[-self._room :]:
+            yield from line
+            yield Segment.line()
 
 
 @dataclass(slots=True)
@@ -276,3 +337,52 @@ def _describe_progress(value: object) -> str:
             return one_line(value, 100)
         case _:
             return one_line(format_json(value), 100)  # type: ignore[arg-type]  # JSON, as every progress is
+
+
+def print_messages(console: Console, messages: Sequence[Message], *, thoughts: bool = False) -> None:
+    for message, following in zip_longest(messages, messages[1:]):
+        if message.role == "user":
+            who = message.author or "you"
+            console.print(Text(f"{one_line(who)}: ", "bold cyan"), end="")
+            console.print(Text(plain(message.text).strip()))
+            for file in message.files:
+                console.print(Text(describe_file(file), "cyan"))
+        else:
+            _print_answer(console, message, thoughts)
+            if (ending := ending_of(message, following)) is not None:
+                console.print(Text(f"· {one_line(ending, 1000)}", "dim"))
+        console.print()
+
+
+def _print_answer(console: Console, message: Message, thoughts: bool) -> None:
+    for part in message.parts:
+        match part:
+            case TextPart(text=text) if text.strip() or part.citations:
+                if text.strip():
+                    source = plain(text)
+                    console.print(TerminalMarkdown(source) if console.is_terminal else Text(source.strip()))
+                for line in source_lines(part.citations):
+                    console.print(Text(line, "dim"))
+            case ProviderItem():
+                console.print(Text(item_line(part.kind, part.text), "dim"))
+            case Reasoning(text=text) if text.strip():
+                seconds = f" for {part.seconds:.1f} s" if part.seconds is not None else ""
+                shown = plain(text).strip() if thoughts else one_line(text.strip().partition("\n")[0], 100)
+                console.print(Text(f"∴ thought{seconds}: {shown}", "dim"))
+            case ToolCall():
+                console.print(_card_of(part))
+            case File():
+                console.print(Text(describe_file(part), "cyan"))
+            case Summary(text=text):
+                console.print(Text(f"· what came before, summed up: {plain(text)}", "dim"))
+            case Error(message=text):
+                console.print(Text(f"error: {one_line(text, 2000)}", "red"))
+            case _:
+                pass
+
+
+def _card_of(call: ToolCall) -> object:
+    lasted = call.ended - call.started if call.started is not None and call.ended is not None else None
+    return call_card(
+        call.tool, call.arguments, call.state, call.result, seconds=lasted, original=call.original
+    )

@@ -21,20 +21,21 @@ def as_markup(text: str) -> str:
     return escape(" ".join(plain(text).split()))
 
 
-def open_console(*, soft_wrap: bool = False) -> Console:
-    """For standard output: as wide as the terminal; what goes into a pipe is not folded as if it were one."""
-    return Console(highlight=False, soft_wrap=soft_wrap, width=None if sys.stdout.isatty() else _WIDE)
+def open_console(*, soft_wrap: bool = False, stderr: bool = False) -> Console:
+    """As wide as the terminal; what goes into a pipe is not folded as if it were one."""
+    width = None if (sys.stderr if stderr else sys.stdout).isatty() else _WIDE
+    return Console(highlight=False, soft_wrap=soft_wrap, stderr=stderr, width=width)
 
 
 def print_table(
     heads: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
-    widest: int | None = None,
+    folds: Collection[int] = (),
     spare: Collection[int] = (),
 ) -> None:
-    """`widest` is the column that takes what room is left; the others are never cut, and those that are
-    `spare` are left out at a narrow terminal. Nothing without rows."""
+    """The columns that take what room is left are those of `folds`, else the last; those that are `spare` are
+    left out at a narrow terminal. Nothing without rows."""
     if not rows:
         return
     if not sys.stdout.isatty():
@@ -43,11 +44,11 @@ def print_table(
         return
     console = Console(highlight=False)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    wide = len(heads) - 1 if widest is None else widest
+    wide = folds or (len(heads) - 1,)
     shown = [n for n in range(len(heads)) if n not in spare or console.width >= NARROW]
     for place in shown:
-        folds = place == wide
-        table.add_column(heads[place], no_wrap=not folds, overflow="fold" if folds else "ellipsis")
+        fold = place in wide
+        table.add_column(heads[place], no_wrap=not fold, overflow="fold" if fold else "ellipsis")
     for row in rows:
         table.add_row(*(Text(plain(row[place])) for place in shown))
     console.print(table)

@@ -1,9 +1,10 @@
-"""Text on its way to a terminal, a pipe or a file: escape sequences removed, shortened, written as JSON."""
+"""Text on its way to a terminal, a pipe or a file: made safe, shortened, as JSON; and errors in words."""
 
 from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any, TextIO
 
 from pydantic import JsonValue
 
-from dragoman.errors import BadRequest
+from dragoman.errors import BadRequest, ConfigError
+from dragoman.redaction import redact_text
 from dragoman.visible_text import visible
 
 _CONTROL = re.compile(  # control characters but tab and newline, and marks of writing direction
@@ -109,3 +111,18 @@ def write_file(file: Path, text: str) -> Path:
     except OSError as error:
         raise BadRequest(f"{target} cannot be written: {error.strerror}") from error
     return target
+
+
+def describe_error(error: Exception) -> str:
+    """On one line; for the database, with the likeliest cause."""
+    text = redact_text(" ".join(plain(str(error)).split()))
+    if isinstance(error, sqlite3.Error):
+        return f"the store cannot be written or read: {text}. Is the disk full?"
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{redact_text(plain(str(error.filename)))}: {error.strerror}"
+    return text
+
+
+def exit_status(error: Exception) -> int:
+    """2 for settings or flags that cannot be followed, else 1."""
+    return 2 if isinstance(error, ConfigError) else 1

@@ -1,4 +1,4 @@
-"""The files of a request as bodies carry them. Pure: `wire/attachments.py` reads the bytes."""
+"""The files of a request as bodies carry them. Pure: `wire/files/attachments.py` reads the bytes."""
 
 from __future__ import annotations
 

@@ -1,18 +1,19 @@
-"""`dragoman decode`: a provider's recorded stream, decoded as a turn would, as one JSON object.
-
-Ids, the finish reason and the token counts are the provider's own, so that they can be found in the stream.
-"""
+"""`dragoman decode` and `parse`: a recorded stream, or a reply as text, as a turn would read it."""
 
 from __future__ import annotations
 
 import sys
 from itertools import chain
+from pathlib import Path
 
 from pydantic import JsonValue
 
-from dragoman.cli.terminal.text import print_json
-from dragoman.errors import ProviderError
+from dragoman.cli.flags.inspection import DecodeFlags, ParseFlags
+from dragoman.cli.terminal.text import parse_json, print_json
+from dragoman.dialects.dialect import dialect, parse_report
+from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages import events as e
+from dragoman.messages.request import ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.wires import wire
 from dragoman.wire.endpoint import ENDPOINTS
@@ -21,8 +22,8 @@ from dragoman.wire.transport_errors import garbled, is_no_stream, no_event, no_s
 from dragoman.wire.wire import Decoder, Wire
 
 
-def decode(name: str) -> None:
-    protocol = wire(name)  # before anything is read: a wrong name is an error at once
+def decode(flags: DecodeFlags) -> None:
+    protocol = wire(flags.wire)  # before anything is read: a wrong name is an error at once
     print_json(report(protocol, sys.stdin.buffer.read()), indent=2)
 
 
@@ -102,3 +103,58 @@ def _report_error(error: ProviderError) -> dict[str, JsonValue]:
         "retryable": error.retryable,
         "hint": error.hint,
     }
+
+
+def parse(flags: ParseFlags) -> int:
+    """Print one report, or one for each line. 1 if a line was no JSON string."""
+    name = flags.dialect
+    dialect(name)  # before anything is read: a wrong name is an error at once
+    specs = _read_tools(flags.tools) if flags.tools is not None else None
+    if not flags.jsonl:
+        print_json(parse_report(name, sys.stdin.buffer.read().decode(errors="replace"), specs), indent=2)
+        return 0
+    status = 0
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        if not line.strip():
+            continue
+        reply = _parse_string(line)
+        if reply is None:
+            status = 1
+            error = f"line {number} is no JSON string"
+            print_json({"calls": [], "text": "", "errors": [error]})
+        else:
+            print_json(parse_report(name, reply, specs))
+    return status
+
+
+def _parse_string(line: bytes) -> str | None:
+    try:
+        value = parse_json(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, str) else None
+
+
+def _read_tools(file: Path) -> tuple[ToolSpec, ...]:
+    """Tools as providers are sent them: a list of objects, bare or wrapped as functions."""
+    try:
+        content = parse_json(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{file} is no JSON: {error}") from error
+    listed = content.get("tools") if isinstance(content, dict) else content
+    if not isinstance(listed, list):
+        raise ConfigError(f"{file} holds no list of tools")
+    return tuple(_parse_tool(file, place, one) for place, one in enumerate(listed, 1))
+
+
+def _parse_tool(file: Path, place: int, entry: JsonValue) -> ToolSpec:
+    tool = entry.get("function", entry) if isinstance(entry, dict) else None
+    name = tool.get("name") if isinstance(tool, dict) else None
+    if not isinstance(tool, dict) or not isinstance(name, str) or not name:
+        raise ConfigError(f"{file}: tool {place} has no name")
+    parameters = tool.get("parameters") or tool.get("input_schema") or {}
+    if not isinstance(parameters, dict):
+        raise ConfigError(f"{file}: the parameters of {name} are no JSON schema")
+    return ToolSpec(name, str(tool.get("description") or ""), parameters)

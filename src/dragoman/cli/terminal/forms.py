@@ -1,20 +1,39 @@
-"""A tool's question with a JSON schema, asked as a form: one line a field, each checked at once."""
+"""Forms at a terminal: a tool's question by its JSON schema, and the arguments of a call, field by field."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from pydantic import JsonValue, ValidationError
 
-from dragoman.cli.terminal.keyboard import Keyboard
-from dragoman.cli.terminal.text import one_line, parse_json
-from dragoman.errors import ConfigError
+from dragoman.background import in_thread
+from dragoman.cli.terminal.text import count, format_json, one_line, parse_json
+from dragoman.errors import ConfigError, DragomanError
+from dragoman.messages.message import Arguments
 from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.schema import problems
 
 _WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+_SHORT = 60  # characters of a text that is edited in a line
+
+
+class Interrupted(DragomanError):
+    """Ctrl-C where nothing was typed."""
+
+
+class InputClosed(DragomanError):
+    """Ctrl-D: the person goes away."""
+
+
+class Prompter(Protocol):
+    """Asks for a line, or for a text that is changed; raises the two above."""
+
+    async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = ()) -> str: ...
+
+    async def edit(self, text: str, what: str) -> str: ...
 
 
 class Declined(Exception):
@@ -30,7 +49,7 @@ def unless_declined(line: str) -> str:
 
 
 async def fill_form(
-    schema: Mapping[str, JsonValue], keyboard: Keyboard, notify: Callable[[str], None]
+    schema: Mapping[str, JsonValue], keyboard: Prompter, notify: Callable[[str], None]
 ) -> dict[str, JsonValue]:
     properties = schema.get("properties")
     fields = properties if isinstance(properties, dict) else {}
@@ -50,7 +69,7 @@ async def fill_form(
 
 
 async def _ask_field(
-    name: str, field: dict[str, JsonValue], needed: bool, keyboard: Keyboard, notify: Callable[[str], None]
+    name: str, field: dict[str, JsonValue], needed: bool, keyboard: Prompter, notify: Callable[[str], None]
 ) -> JsonValue:
     options = _options(field)
     if field.get("description"):
@@ -137,3 +156,88 @@ def _problem(schema: Mapping[str, JsonValue], values: dict[str, JsonValue]) -> s
     except ConfigError:
         return None  # the schema is none: whoever asked will say what is wrong
     return None
+
+
+async def edit_arguments(
+    arguments: Arguments,
+    schema: Mapping[str, JsonValue],
+    keyboard: Prompter,
+    print_line: Callable[[str], None],
+) -> Arguments:
+    """As the person wants them: they choose a field, change it, and say when they are done."""
+    properties = schema.get("properties")
+    fields: dict[str, Mapping[str, JsonValue]] = {
+        name: field if isinstance(field, dict) else {}
+        for name, field in (properties if isinstance(properties, dict) else {}).items()
+    }
+    fields |= {name: {} for name in arguments if name not in fields}
+    listed = schema.get("required")
+    required = listed if isinstance(listed, list) else []
+    edited, names = dict(arguments), list(fields)
+    while names:
+        for number, name in enumerate(names, 1):
+            print_line(f"  {number}  {one_line(name)}: {_summarize(edited, name)}")
+        chosen = await keyboard.line("which field (Enter: run it like this, Ctrl-C: back) ", words=names)
+        if not chosen:
+            break
+        picked = _pick(chosen, names)
+        if picked is None:
+            print_line(f"type a number from 1 to {len(names)}, or a name")
+            continue
+        try:
+            value = await _edit_field(picked, fields[picked], edited.get(picked), keyboard)
+        except ValueError as error:
+            print_line(f"{picked}: {error}")
+            continue
+        if value is None and picked not in required:
+            edited.pop(picked, None)
+        else:
+            edited[picked] = value if value is not None else ""
+    return edited
+
+
+def _pick(typed: str, names: list[str]) -> str | None:
+    if typed in names:
+        return typed
+    return names[int(typed) - 1] if typed.isdecimal() and 1 <= int(typed) <= len(names) else None
+
+
+async def _edit_field(
+    name: str, field: Mapping[str, JsonValue], value: JsonValue, keyboard: Prompter
+) -> JsonValue:
+    """None where nothing stands there any more."""
+    if isinstance(value, str) and ("\n" in value or len(value) > _SHORT):
+        return await _edit_text(name, value, keyboard)
+    shown = (
+        value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    )
+    line = await keyboard.line(f"{one_line(name)}: ", default=shown)
+    if not line:
+        return None
+    if isinstance(value, str) and not field.get("type"):
+        return line
+    return parse_field(field, line)
+
+
+async def _edit_text(name: str, text: str, keyboard: Prompter) -> str:
+    """In the person's editor, where they have named one; else here. ValueError where the editor fails."""
+    if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
+        import click
+
+        data = text.encode()  # as bytes: of a text, click ends the last line, and changes how lines end
+        try:
+            edited = await in_thread(lambda: click.edit(data, extension=".txt", require_save=False))
+        except click.ClickException as error:
+            raise ValueError(f"it stays as it was: {error.message}") from error
+        return edited.decode() if edited is not None else text
+    return await keyboard.edit(text, name)
+
+
+def _summarize(arguments: Arguments, name: str) -> str:
+    if name not in arguments:
+        return "(not given)"
+    value = arguments[name]
+    if isinstance(value, str) and ("\n" in value or len(value) > _SHORT):
+        lines = count(len(value.rstrip("\n").split("\n")), "line")
+        return f"{one_line(value, 40)} ({lines}, {count(len(value), 'character')})"
+    return one_line(value if isinstance(value, str) and value else format_json(value), 100)

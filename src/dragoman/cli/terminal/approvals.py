@@ -1,31 +1,67 @@
-"""How a question is asked in a chat: a card, a menu of keys, edits and forms, until it is settled."""
+"""Asks a person what a turn asks: a card, a menu of keys, edits, hunks and forms, until it is settled."""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.console import Console
 from rich.text import Text
 
-from dragoman.cli.chat.hunk_menu import pick_hunks
-from dragoman.cli.terminal.arguments import edit_arguments
-from dragoman.cli.terminal.cards import hidden_lines, question_card
+from dragoman.background import in_thread
+from dragoman.cli.terminal.cards import hidden_lines, question_card, render_diff
 from dragoman.cli.terminal.choices import NotAChoice, menu_lines, parse_choice
 from dragoman.cli.terminal.follow import prompt_until_settled
-from dragoman.cli.terminal.form import Declined, fill_form, unless_declined
-from dragoman.cli.terminal.keyboard import Interrupted, Keyboard
+from dragoman.cli.terminal.forms import (
+    Declined,
+    InputClosed,
+    Interrupted,
+    Prompter,
+    edit_arguments,
+    fill_form,
+    unless_declined,
+)
 from dragoman.cli.terminal.text import one_line, plain
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages.message import Arguments
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply
 from dragoman.runtime import Runtime
 from dragoman.visible_text import visible
+from dragoman.workspace.hunks import HunkChoices, shown_hunks
+
+_KEYS = "y make it · n leave it out · e edit it · a this and all after it · d none of the rest"
+
+
+class LineInput:
+    """Lines as the terminal itself edits them, with prompts on standard error: nothing is drawn."""
+
+    async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = ()) -> str:
+        """`InputClosed` where the person goes away (Ctrl-D). Enter takes what stands in brackets."""
+        print(f"{prompt}[{default}] " if default else prompt, end="", file=sys.stderr, flush=True)
+        return (await self._read()).strip() or default
+
+    async def edit(self, text: str, what: str) -> str:
+        print(f"the {what} as it shall be; a line with a dot alone ends it", file=sys.stderr, flush=True)
+        lines: list[str] = []
+        while (line := await self._read()).rstrip("\r\n") != ".":
+            lines.append(line)
+        return "".join(lines)
+
+    async def _read(self) -> str:
+        # The descriptor itself: a thread blocked on a buffered stream would hang the exit of the program.
+        line = await in_thread(lambda: os.read(sys.stdin.fileno(), 4096))
+        if not line:
+            print(file=sys.stderr)
+            raise InputClosed
+        return line.decode(errors="replace")
 
 
 class QuestionMenu:
     """Asks one question after the other. What a person leaves unanswered waits in the store."""
 
-    def __init__(self, runtime: Runtime, console: Console, keyboard: Keyboard) -> None:
+    def __init__(self, runtime: Runtime, console: Console, keyboard: Prompter) -> None:
         self._runtime = runtime
         self._console = console
         self._keyboard = keyboard
@@ -86,8 +122,8 @@ class QuestionMenu:
             return None
         if choice == "edit":
             return await self._edit(question)
-        if choice == "part":
-            return await self._part(question)
+        if choice == "part" or isinstance(choice, tuple):
+            return await self._part(question, choice)
         if choice == "why":
             return reject(await self._keyboard.line("why (Enter: no reason) ") or None)
         return choice
@@ -110,10 +146,13 @@ class QuestionMenu:
             self._draft = None
             return None
 
-    async def _part(self, question: Question) -> Answer | None:
+    async def _part(self, question: Question, numbers: Sequence[int] | str) -> Answer | None:
         """The same call with some of its changes. Ctrl-C goes back to the choice."""
         try:
-            chosen = await pick_hunks(question.diff, self._console, self._keyboard)
+            if isinstance(numbers, str):
+                chosen = await pick_hunks(question.diff, self._console, self._keyboard)
+            else:
+                chosen = dict.fromkeys(numbers)
             return allow_once(await self._runtime.commands.arguments_for_hunks(question.id, chosen))
         except BadRequest as error:
             self._notify(str(error), "red")
@@ -150,3 +189,30 @@ class QuestionMenu:
 
     def _notify(self, text: str, style: str = "dim") -> None:
         self._console.print(Text(f"· {plain(text)}", style))
+
+
+async def pick_hunks(diff: str, console: Console, keyboard: Prompter) -> HunkChoices:
+    """`Interrupted` where the person goes back to the question."""
+    hunks = shown_hunks(diff)
+    chosen: dict[int, str | None] = {}
+    for place, hunk in enumerate(hunks):
+        if place == 0 or hunks[place - 1].head != hunk.head:
+            console.print(render_diff(hunk.head))
+        console.print(render_diff(hunk.text))
+        console.print(Text(_KEYS, "yellow"))
+        match await _key(f"{place + 1} of {len(hunks)}: ", keyboard):
+            case "y":
+                chosen[place] = None
+            case "e":
+                chosen[place] = await keyboard.edit(hunk.new, "change")
+            case "a":
+                return {**chosen, **dict.fromkeys(range(place, len(hunks)))}
+            case "d":
+                return chosen
+    return chosen
+
+
+async def _key(prompt: str, keyboard: Prompter) -> str:
+    while (key := (await keyboard.line(prompt)).strip().lower()[:1]) not in ("y", "n", "e", "a", "d"):
+        pass
+    return key

@@ -1,0 +1,113 @@
+"""Makes a command of a class whose fields are its parameters. What it does is imported when it is called."""
+
+from collections.abc import Callable
+from importlib import import_module
+from inspect import Parameter, Signature, get_annotations, iscoroutine
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+import typer
+
+from dragoman.cli.flags.options import AsJson, Config, Log, LogLevel, Store, Trust, Workspace
+from dragoman.errors import ConfigError
+
+F = TypeVar("F", bound="Flags")
+_LAST = ("store", "workspace", "config", "trust", "json", "log", "log_level")  # in every help
+
+
+@dataclass_transform(kw_only_default=True)
+class Flags:
+    """The parameters of a command: a field each, annotated for typer, and the help as the docstring.
+
+    To a type checker these are dataclasses. They are made at every start, which for dataclasses takes 20 ms.
+    """
+
+    work: ClassVar[str]  # "module:function", below dragoman.cli
+
+    def __init__(self, **given: Any) -> None:
+        vars(self).update(given)
+
+
+class ConfigFlags(Flags):
+    config: Config = None
+
+
+class TrustFlags(ConfigFlags):
+    """Of a command that would act on what a folder brings: the person is asked whether they trust it."""
+
+    trust: Trust = False
+
+
+class StoreFlags(ConfigFlags):
+    store: Store = None
+
+
+class WorkspaceFlags(StoreFlags):
+    workspace: Workspace = None
+
+
+class JsonFlags(Flags):
+    json: AsJson = False
+
+
+class LogFlags(Flags):
+    log: Log = None
+    log_level: LogLevel = None
+
+    def start_logs(self) -> None:
+        """What is logged while the command runs, to standard error."""
+        from dragoman.telemetry.logs import configure_logs
+
+        match self.log:
+            case "text" | "json" | None as form:
+                configure_logs(form, self.log_level or ())
+            case other:
+                raise ConfigError(f"--log {other}: it is text or json")
+
+
+class CommandGroup:
+    """Commands that are described together: of one panel of `dragoman --help`, or after the same word."""
+
+    def __init__(self, panel: str | None = None, **about: Any) -> None:
+        self.app = typer.Typer(rich_markup_mode="markdown", **about)
+        self.panel = panel
+
+    def command(self, name: str, work: str, example: str) -> Callable[[type[F]], type[F]]:
+        """The class below is the command of this name. It calls `work` with its parameters, and ends with the
+        status that `work` returns, if any."""
+
+        def add(flags: type[F]) -> type[F]:
+            def call(**given: Any) -> None:
+                parameters = flags(**given)
+                if isinstance(parameters, LogFlags):
+                    parameters.start_logs()
+                module, _, function = flags.work.partition(":")
+                status = getattr(import_module(f"dragoman.cli.{module}"), function)(parameters)
+                if iscoroutine(status):
+                    status = import_module("asyncio").run(status)  # 30 ms, which `--help` need not pay
+                if status:
+                    raise typer.Exit(status)
+
+            flags.work = work
+            call.__doc__ = flags.__doc__
+            call.__signature__ = _signature(flags)  # type: ignore[attr-defined]  # which typer reads
+            self.app.command(name, rich_help_panel=self.panel, epilog=f"Example: {example}")(call)
+            return flags
+
+        return add
+
+
+def _signature(flags: type[Flags]) -> Signature:
+    fields: dict[str, Any] = {}
+    for one in reversed(flags.__mro__[:-2]):  # without Flags itself
+        fields |= get_annotations(one)
+    return Signature(
+        [
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=getattr(flags, name, Parameter.empty),
+                annotation=fields[name],
+            )
+            for name in sorted(fields, key=lambda one: _LAST.index(one) if one in _LAST else -1)
+        ]
+    )
