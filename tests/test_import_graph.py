@@ -20,7 +20,7 @@ SRC = Path(__file__).parents[1] / "src"
 LATE: dict[str, tuple[int, str]] = {
     "dragoman.cli": (68, "a command imports what it runs: all of them together take three seconds"),
     "dragoman.parameters": (3, "providers, if the caller brings no model; drivers that come with an extra"),
-    "dragoman.server.setup.logins": (3, "the MCP SDK takes 0.8 s"),
+    "dragoman.server.setup.mcp_sign_in": (3, "the MCP SDK takes 0.8 s"),
     "dragoman.store.postgres": (1, "procrastinate, which only the queue of turns needs"),
     "dragoman.telemetry.start": (1, "the OpenTelemetry SDK comes with an extra"),
     "dragoman.testing.pytest_plugin": (3, "every pytest run loads the plugin, few use it"),

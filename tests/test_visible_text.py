@@ -25,9 +25,9 @@ from dragoman.cli.terminal.prompts import question_text
 from dragoman.messages.causes import approval_text, untold
 from dragoman.messages.parts import Arguments, ToolResult
 from dragoman.messages.questions import Answer, Question
-from dragoman.server.mcp.questions import form_of
-from dragoman.server.protocols.ag_ui.events import AgentRun
-from dragoman.server.protocols.ai_sdk.data_chunks import question_chunk
+from dragoman.server.mcp.calls import form_of
+from dragoman.server.protocols.ag_ui.run_writer import AgentRun
+from dragoman.server.protocols.ai_sdk.ui_writer import question_chunk
 from dragoman.tools.builtin.apply_patch import apply_patch
 from dragoman.tools.builtin.shell import shell
 from dragoman.tools.builtin.write_file import write_file

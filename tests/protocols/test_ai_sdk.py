@@ -14,8 +14,7 @@ from dragoman import ToolContext, tool
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState
-from dragoman.server.protocols.ai_sdk.chunks import UIMessageStream
-from dragoman.server.protocols.ai_sdk.data_chunks import Chunk
+from dragoman.server.protocols.ai_sdk.ui_writer import Chunk, UIMessageStream
 from dragoman.wire.scripted import calls, fails, says, thinks
 from tests.protocols.published import read_by_client, run_client
 from tests.protocols.turns import snapshot_of, text_after, turns

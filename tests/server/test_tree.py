@@ -12,7 +12,7 @@ from dragoman import Runtime, ScriptedModel, tool
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Text
-from dragoman.server.tree import Trees, TreeSnapshot
+from dragoman.server.snapshots import Trees, TreeSnapshot
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
 

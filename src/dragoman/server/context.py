@@ -6,15 +6,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
-from fastapi import Depends, Header, Request
+from fastapi import APIRouter, Depends, Header, Request
 from starlette.exceptions import HTTPException
 
 from dragoman.conversation.tree import LOCAL, Conversation
-from dragoman.errors import NotFound, Unreadable
+from dragoman.errors import ConfigError, NotFound, Unreadable
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, ToolCall
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
+from dragoman.sentences import sentence
 from dragoman.server.auth import SIGN_IN_FIRST
 from dragoman.server.protocols.turn_readers import TurnReaders
 from dragoman.server.publisher import Publisher
@@ -23,6 +24,38 @@ from dragoman.server.shapes import Begun, CurrentModel
 from dragoman.store.store import Queued, SendKey, TurnRow
 from dragoman.store.transfer import may_see
 from dragoman.turn.send import send_key
+
+# By its name: with a model, FastAPI would build a validator of it for every route.
+_PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+_REFUSALS: dict[int | str, dict[str, object]] = {
+    status: {"description": meaning, "content": _PROBLEM}
+    for status, meaning in (
+        (400, "The body cannot be read"),
+        (401, "Nobody has signed in"),
+        (403, "Another page asked"),
+        (404, "There is no such thing, or it is somebody else's"),
+        (409, "Somebody was faster, or the turn is busy or over, or cannot go on here"),
+        (413, "Too much"),
+        (415, "No JSON"),
+        (421, "Not a name of this server"),
+        (422, "It cannot be done as asked, or cannot be read; `detail` says why"),
+        (503, "The store cannot be used now; `detail` says why, and `Retry-After` when to try again"),
+    )
+}
+
+
+LastEventId = Annotated[str | None, Header(max_length=500)]
+
+
+def stream_of(event: object) -> dict[int | str, dict[str, object]]:
+    """Describes a stream of such events; `app.py` writes that they are its items."""
+    return {200: {"model": event, "content": {"text/event-stream": {}}}}
+
+
+def api_router(tag: str, below: str = "") -> APIRouter:
+    """The routes of one noun."""
+    return APIRouter(prefix=f"/api{below}", tags=[tag], responses=_REFUSALS)
+
 
 Who: TypeAlias = Callable[[Request], Awaitable[str | None]]
 
@@ -137,6 +170,18 @@ async def person_of(request: Request) -> str:
 
 TheContext: TypeAlias = Annotated[Context, Depends(context_of)]
 Person: TypeAlias = Annotated[str, Depends(person_of)]
+
+
+async def _own_settings_of(context: TheContext, person: Person) -> OwnSettings:
+    """Only the admin sets the server up."""
+    if person != LOCAL:
+        raise HTTPException(403, sentence("setup.not_yours"))
+    if context.own_settings is None:
+        raise ConfigError(sentence("setup.embedded"))
+    return context.own_settings
+
+
+TheOwnSettings: TypeAlias = Annotated[OwnSettings, Depends(_own_settings_of)]
 
 
 async def _key_of(

@@ -1,9 +1,10 @@
-"""Calls that another program makes of our tools: each is a turn, asked about, stored and bounded."""
+"""Runs the calls that another program makes of our tools: each is a turn, asked about, stored and bounded."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import base64
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,14 +19,15 @@ from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import AlreadyAnswered, BadRequest, DragomanError, NotFound, TurnBusy, TurnEnded
 from dragoman.messages import events as e
 from dragoman.messages.call_events import call_end, question_in
+from dragoman.messages.causes import approval_text, cause
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, Text
-from dragoman.messages.questions import Answer, Question, Rule
+from dragoman.messages.parts import Arguments, CallState, File, Text
+from dragoman.messages.questions import NOBODY, Answer, Question, Rule, reject, reply, withhold
 from dragoman.runtime import Runtime
 from dragoman.server.mcp.caller import CALLER, call_text
-from dragoman.server.mcp.questions import answer_in, form_of, how_to_allow, no, refusal
-from dragoman.server.mcp.results import described, failure, result_of
+from dragoman.store.store import Store
+from dragoman.tools.answer_choices import choices_for
 from dragoman.tools.permissions import decide
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
@@ -315,3 +317,113 @@ class ToolCalls:
         except ValidationError:
             return await self._answer(question, no(question, "the client's answer is no filled form"))
         return await self._answer(question, answer_in(question, filled))
+
+
+# ── approval requests as forms ────────────────────────────────────────────────────────────────────
+
+
+_ANSWER = "answer"
+
+
+def form_of(question: Question) -> types.ElicitRequestFormParams:
+    """What the person is asked, and the answers there are."""
+    return types.ElicitRequestFormParams(message=approval_text(question), requested_schema=_schema(question))
+
+
+def answer_in(question: Question, filled: types.ElicitResult) -> Answer:
+    """What the person chose. Who closed the form has not said yes."""
+    content: dict[str, Any] = {**(filled.content or {})}
+    if filled.action != "accept":
+        return no(question, None if filled.action == "decline" else "the person closed the question")
+    choices = choices_for(question)
+    if not choices:
+        return reply(content if question.schema else content.get(_ANSWER))
+    chosen = content.get(_ANSWER)
+    found = next((one for one in choices.values() if one.name == chosen), None)
+    if found is None and question.free:
+        return reply(chosen)
+    return found.answer if found is not None else no(question, f"{chosen!r} was not one of the answers")
+
+
+def refusal(question: Question) -> Answer:
+    """Where nobody can be asked."""
+    return Answer("withhold" if question.kind == "review" else "reject", by=NOBODY)
+
+
+def how_to_allow(question: Question) -> str:
+    """A sentence: which rule would let the call run."""
+    if question.kind != "approve" or question.because != "rule" or not question.rules:
+        return f"This client cannot ask a person. It is {cause(question)}."
+    rules = ", ".join(f'"{_written(one.permission, one.pattern)}"' for one in question.rules)
+    return f"This client cannot ask a person. A rule in dragoman.toml would allow it: allow = [{rules}]"
+
+
+def no(question: Question, why: str | None) -> Answer:
+    """The call does not run; of a result, the model does not see it."""
+    return withhold(why) if question.kind == "review" else reject(why)
+
+
+def _written(permission: str, pattern: str) -> str:
+    escaped = pattern.replace("\\", "\\\\").replace('"', '\\"')
+    return permission if pattern == "*" else f"{permission}:{escaped}"
+
+
+def _schema(question: Question) -> dict[str, Any]:
+    if question.kind == "tool" and question.schema:
+        return dict(question.schema)
+    field: dict[str, Any] = {"type": "string", "title": "Answer"}
+    if choices := list(dict.fromkeys(choice.name for choice in choices_for(question).values())):
+        if question.free:  # forms have no word for choices beside which one may write
+            field["description"] = f"One of these, or your own words: {'; '.join(choices)}"
+        else:
+            field["enum"] = choices
+    return {"type": "object", "properties": {_ANSWER: field}, "required": [_ANSWER]}
+
+
+# ── tools and results ─────────────────────────────────────────────────────────────────────────────
+
+
+_LARGEST = 10 * 1024 * 1024  # bytes of an attachment that is sent along
+
+
+def described(name: str, tool: Tool) -> types.Tool:
+    """A tool as a client is shown it. What it says of itself binds nobody: rules decide, and people."""
+    spec = tool.spec(name)
+    hints = types.ToolAnnotations(
+        read_only_hint=tool.writes == "nothing", idempotent_hint=tool.replay == "safe"
+    )
+    return types.Tool(
+        name=name, description=spec.description, input_schema=dict(spec.parameters), annotations=hints
+    )
+
+
+async def result_of(call: e.CallEnd, store: Store, remarks: Sequence[str] = ()) -> types.CallToolResult:
+    """What came of a call. One that did not run, or failed, is an error that its caller can read, with our
+    `remarks` on it."""
+    result = call.result
+    text = "\n\n".join([result.text, *([result.note] if result.note else []), *remarks])
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
+    for file in result.attachments:
+        content.append(await _attachment(file, store))
+    completed = call.state is CallState.COMPLETED
+    value = result.value if completed and isinstance(result.value, dict) else None
+    return types.CallToolResult(content=content, structured_content=value, is_error=not completed)
+
+
+def failure(text: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
+
+
+async def _attachment(file: File, store: Store) -> types.ContentBlock:
+    name = file.name or file.media_type
+    if file.blob is None or (file.size or 0) > _LARGEST:
+        where = file.url or f"dragoman://blobs/{file.blob}"
+        return types.ResourceLink(type="resource_link", name=name, uri=where, mime_type=file.media_type)
+    data = base64.b64encode(await store.blob(file.blob)).decode()
+    if file.media_type.startswith("image/"):
+        return types.ImageContent(type="image", data=data, mime_type=file.media_type)
+    if file.media_type.startswith("audio/"):
+        return types.AudioContent(type="audio", data=data, mime_type=file.media_type)
+    uri = f"dragoman://blobs/{file.blob}"
+    contents = types.BlobResourceContents(uri=uri, blob=data, mime_type=file.media_type)
+    return types.EmbeddedResource(type="resource", resource=contents)

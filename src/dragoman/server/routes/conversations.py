@@ -1,4 +1,4 @@
-"""Routes to list, search, make, change, fork, export, import and delete conversations."""
+"""Routes to list, search, make, change, watch, fork, export, import and delete conversations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, cast
 from urllib.parse import quote
 
@@ -19,10 +19,9 @@ from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, NotFound, Unreadable
 from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
-from dragoman.server.api_router import api_router
-from dragoman.server.context import Context, Person, TheContext
-from dragoman.server.tree import TreeSnapshot
-from dragoman.server.views import summaries, summary
+from dragoman.server.context import Context, LastEventId, Person, TheContext, api_router, stream_of
+from dragoman.server.event_stream import EventStream, LiveEvent, Subject, follow
+from dragoman.server.snapshots import TreeSnapshot, summaries, summary
 from dragoman.store.store import Busy, Found
 from dragoman.turn.settings import known
 
@@ -252,3 +251,40 @@ def _parse_cursor(cursor: str) -> tuple[float, str] | None:
         return float(updated), id
     except (ValueError, binascii.Error) as error:
         raise BadRequest(_NO_CURSOR) from error
+
+
+# ── live streams ──────────────────────────────────────────────────────────────────────────────────
+
+
+live = api_router("live")
+After = Annotated[str, Query(max_length=500, description="the id of the last event that was seen")]
+
+
+@live.get("/events", response_class=Response, responses=stream_of(LiveEvent))
+async def events(
+    context: TheContext,
+    person: Person,
+    conversation: Annotated[str | None, Query()] = None,
+    after: After = "",
+    last_event_id: LastEventId = None,
+) -> Response:
+    """Changes of the list; with `conversation`, also everything that happens in it, a snapshot first."""
+    subjects = [await context.publisher.list_of(person)]
+    if conversation is not None:
+        await context.conversation(conversation, person)
+        subjects.append(context.publisher.conversation(conversation))
+    return _stream(context, subjects, last_event_id or after)
+
+
+@live.get("/conversations/{id}/events", response_class=Response, responses=stream_of(LiveEvent))
+async def conversation_events(
+    context: TheContext, person: Person, id: str, after: After = "", last_event_id: LastEventId = None
+) -> Response:
+    """Everything that happens in one conversation, a snapshot first."""
+    await context.conversation(id, person)
+    return _stream(context, [context.publisher.conversation(id)], last_event_id or after)
+
+
+def _stream(context: Context, subjects: Sequence[Subject], after: str) -> Response:
+    publisher = context.publisher
+    return EventStream(follow(subjects, publisher.pace, after), publisher.streams)

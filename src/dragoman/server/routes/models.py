@@ -19,8 +19,7 @@ from dragoman.providers.sign_in import reach
 from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
 from dragoman.server import shapes
-from dragoman.server.api_router import api_router
-from dragoman.server.context import Person, TheContext
+from dragoman.server.context import Person, TheContext, api_router
 from dragoman.wire.media_options import option_schemas
 
 router = api_router("models")

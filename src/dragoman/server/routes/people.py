@@ -15,9 +15,8 @@ from dragoman.messages.spending import Spending, dimensions, group
 from dragoman.plugins.limits import RoundLimit
 from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
-from dragoman.server.api_router import api_router
 from dragoman.server.auth import Auth
-from dragoman.server.context import Person, TheContext
+from dragoman.server.context import Person, TheContext, api_router
 from dragoman.server.links import LIFETIME
 from dragoman.server.routes.tools import agent_view
 from dragoman.turn.services import Services
@@ -94,7 +93,7 @@ async def remove_prompt(context: TheContext, person: Person, name: PromptName) -
     await context.runtime.store.remove_prompt(person, name)
 
 
-# ── signing in: where this server does that, and not the app it is mounted in ────────────────────
+# ── signing in: where this server does that, and not the app it is mounted in ─────────────────────
 
 sign_in = api_router("people")
 

@@ -1,25 +1,25 @@
-"""Routes to begin, watch, steer, continue and cancel turns."""
+"""Routes to begin, watch, steer, queue, repeat and cancel turns, and to see and finish their calls."""
 
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 from fastapi import Query
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
-from dragoman.errors import DragomanError, TurnEnded, Unreadable
+from dragoman.errors import BadRequest, DragomanError, NotFound, TurnBusy, TurnEnded, Unreadable
+from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.usage import Usage
+from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
-from dragoman.server.api_router import api_router
-from dragoman.server.context import Context, Key, Person, TheContext
-from dragoman.server.routes.events import LastEventId, stream_of
-from dragoman.server.stream import OVER, EventStream, follow_turn
-from dragoman.server.stream_events import TurnEvent
-from dragoman.server.views import queued_turns, state_of
+from dragoman.server.context import Context, Key, LastEventId, Person, TheContext, api_router, stream_of
+from dragoman.server.event_stream import OVER, EventStream, TurnEvent, follow_turn
+from dragoman.server.snapshots import queue_of, queued_turns, state_of
 from dragoman.store.store import TurnRow
 from dragoman.turn.context_use import ContextUse
-from dragoman.turn.facts import FACT, Fact
+from dragoman.turn.facts import FACT, CallChange, Fact
 from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import replay
 from dragoman.turn.result import result_of
@@ -182,3 +182,142 @@ async def _facts(context: Context, turn: str) -> list[Fact]:
         return await context.runtime.turn(turn).facts()
     except ValueError as error:  # of a newer version, or damaged: in either case not ours to read
         raise Unreadable("turn", turn, "one of its facts is not known here") from error
+
+
+# ── new versions of messages and answers ──────────────────────────────────────────────────────────
+
+
+@router.post("/messages/{id}/edit", status_code=202)
+async def edit(
+    context: TheContext, person: Person, id: str, body: bodies.Edit, key: Key = None
+) -> shapes.Begun:
+    """A new version of what a person said, and its answer. The old one stays."""
+    old = await context.message(id, person)
+    await context.check_files(body.content(), person)
+    if (before := await context.begun_with(key, person)) is not None:
+        return before
+    options, back = body.turn_options(), context.runtime.way_back
+    async with back.reverted(back.revert_message(id, files_only=True) if body.revert_files else None):
+        turn = await context.runtime.commands.edit(id, body.content(), options=options, key=key)
+    context.publisher.changed(old.conversation)
+    return await context.begun(turn)
+
+
+@router.post("/messages/{id}/rerun", status_code=202, name="rerun")
+async def rerun_answer(
+    context: TheContext,
+    person: Person,
+    id: str,
+    body: bodies.Rerun = bodies.Rerun(),  # noqa: B008 - nobody changes it
+    key: Key = None,
+) -> shapes.Begun:
+    """A new version of an answer."""
+    old = await context.message(id, person)
+    if (before := await context.begun_with(key, person)) is not None:
+        return before
+    options, back = body.turn_options(), context.runtime.way_back
+    async with back.reverted(back.revert_answers(id) if body.revert_files else None):
+        turn = await context.runtime.commands.rerun(id, options=options, beside=body.beside, key=key)
+    context.publisher.changed(old.conversation)
+    return await context.begun(turn)
+
+
+# ── calls ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@router.get("/calls/{id}")
+async def call(context: TheContext, person: Person, id: str) -> ToolCall:
+    return await context.call(id, person)
+
+
+@router.get("/calls/{id}/output", response_class=PlainTextResponse)
+async def output(context: TheContext, person: Person, id: str) -> str:
+    """The whole of what a call gave, where the model was shown only its head and tail."""
+    found = await context.call(id, person)
+    if found.result is None or found.state is CallState.WITHHELD:
+        raise NotFound("output of call", id)
+    if found.result.blob is None:
+        return found.result.text
+    return (await context.runtime.store.blob(found.result.blob)).decode()
+
+
+@router.post("/calls/{id}/rerun", status_code=202, name="rerun")
+async def rerun_call(
+    context: TheContext,
+    person: Person,
+    id: str,
+    body: bodies.RerunCall = bodies.RerunCall(),  # noqa: B008 - nobody changes it
+) -> shapes.Begun:
+    """A new version of the answer that holds this call, which goes on from there."""
+    await context.call(id, person)
+    change = CallChange(id, body.arguments, body.result)
+    back = context.runtime.way_back
+    async with back.reverted(back.revert_call(id, files_only=True) if body.revert_files else None):
+        turn = await context.runtime.commands.rerun_call(change, options=body.turn_options())
+    context.publisher.changed((await context.runtime.store.turn(turn)).conversation)
+    return await context.begun(turn)
+
+
+@router.post("/calls/{id}/result", status_code=202)
+async def deliver(context: TheContext, person: Person, id: str, body: bodies.Result) -> shapes.Done:
+    """The result of a call that the client ran. The first one counts."""
+    await context.call(id, person)
+    if not body.model_fields_set & {"text", "value"}:
+        raise BadRequest(sentence("result.neither"))
+    text = body.text if body.text is not None else canonical(body.value)
+    await context.runtime.commands.deliver(id, ToolResult(text, value=body.value), failed=body.failed)
+    return shapes.Done()
+
+
+# ── what waits ────────────────────────────────────────────────────────────────────────────────────
+
+
+@router.get("/conversations/{id}/queue")
+async def queue(context: TheContext, person: Person, id: str) -> shapes.QueueView:
+    """What waits for the turn before it, the first first; and what will steer a turn that runs."""
+    await context.check_owner(id, person)
+    return await _queue(context, id)
+
+
+@router.put("/conversations/{id}/queue")
+async def reorder(context: TheContext, person: Person, id: str, body: bodies.QueueOrder) -> shapes.QueueView:
+    """The turns that are named come first, in this order. What has begun meanwhile is passed over."""
+    await context.check_owner(id, person)
+    await context.runtime.store.reorder_queue(id, body.turns)
+    context.publisher.queue_changed(id)
+    return await _queue(context, id)
+
+
+@router.patch("/turns/{id}")
+async def change_queued(
+    context: TheContext, person: Person, id: str, body: bodies.MessageBody
+) -> shapes.QueuedTurn:
+    """Another message for a turn that is queued. 409 where it has begun."""
+    waiting = await context.queued(id, person)
+    if waiting is None:
+        await context.turn(id, person)
+    await context.check_files(body.content(), person)
+    await context.runtime.commands.change_queued(id, body.content())
+    changed = await context.queued(id, person)
+    if changed is None:
+        raise TurnBusy(id)
+    context.publisher.queue_changed(changed.conversation)
+    (queued,) = await queued_turns(context.runtime, [changed])
+    return queued
+
+
+@router.delete("/turns/{id}/steering/{message}", status_code=204)
+async def withdraw(context: TheContext, person: Person, id: str, message: int) -> None:
+    """Call off what was to steer a turn, by its `id` in the queue. 404 where it has been taken already."""
+    row = await context.turn(id, person)
+    live = context.runtime.bus.here(id)
+    if live is None and row.live and not await context.runtime.store.is_abandoned(id):
+        raise TurnBusy(id)  # another process runs it, and has read the message
+    with nullcontext() if live is None else live.signals.without_steering(message):
+        if not await context.runtime.store.withdraw_steering(id, message):
+            raise NotFound("steering message", str(message))
+    context.publisher.queue_changed(row.conversation)
+
+
+async def _queue(context: Context, id: str) -> shapes.QueueView:
+    return await queue_of(context.runtime, id, await context.runtime.store.live_turns(id))

@@ -1,26 +1,30 @@
-"""Shows what the folders around the server bring, whether they are trusted, and what changed since."""
+"""Route to see what the folders around the server bring, whether they are trusted, and what changed since."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
 
 from dragoman.config.sources import trust_answers
 from dragoman.config.trust.contents import FolderContents, inspect_project
 from dragoman.config.trust.summary import summarise
+from dragoman.server.context import TheOwnSettings, api_router
 from dragoman.server.setup.own_settings import OwnSettings
-from dragoman.server.setup.shapes import FolderTrust
+from dragoman.server.setup.setup_models import FolderTrust, FolderTrustList
+
+router = api_router("setup", "/setup")
 
 
-def list_trust(own: OwnSettings) -> list[FolderTrust]:
+@router.get("/trust")
+async def trust(own: TheOwnSettings) -> FolderTrustList:
+    """The folders that bring settings, tools or programs: trusted or not, and what changed since."""
+    return FolderTrustList(await asyncio.to_thread(_folders, own))
+
+
+def _folders(own: OwnSettings) -> list[FolderTrust]:
     """As the folders are now, which may be other than when the server started."""
-    return [_view(contents) for contents in _folders(own)]
-
-
-def _folders(own: OwnSettings) -> Iterator[FolderContents]:
     sources = own.settings.sources
     known = {one.contents.folder for one in sources.left_out}
-    for folder in sorted({*sources.folders, *known}):
-        yield inspect_project(folder)
+    return [_view(inspect_project(folder)) for folder in sorted({*sources.folders, *known})]
 
 
 def _view(contents: FolderContents) -> FolderTrust:

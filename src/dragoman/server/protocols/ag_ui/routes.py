@@ -17,11 +17,18 @@ from dragoman.messages.call_events import question_to_read
 from dragoman.messages.events import TurnEnd
 from dragoman.messages.parts import Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
-from dragoman.server.api_router import api_router
-from dragoman.server.context import Context, Key, Person, TheContext
-from dragoman.server.protocols.ag_ui.bodies import AgentMessage, AgentPart, ResumeEntry, RunAgentInput
-from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
-from dragoman.server.protocols.ag_ui.state import UPDATE_STATE, check_state, state_in
+from dragoman.server.context import Context, Key, Person, TheContext, api_router
+from dragoman.server.event_stream import EventStream
+from dragoman.server.protocols.ag_ui.run_input import (
+    UPDATE_STATE,
+    AgentMessage,
+    AgentPart,
+    ResumeEntry,
+    RunAgentInput,
+    check_state,
+    state_in,
+)
+from dragoman.server.protocols.ag_ui.run_writer import AgentRun, RunEvent
 from dragoman.server.protocols.threads import (
     Said,
     attach,
@@ -31,7 +38,6 @@ from dragoman.server.protocols.threads import (
     say,
     write,
 )
-from dragoman.server.stream import EventStream
 from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.handles import TurnHandle

@@ -18,11 +18,10 @@ from dragoman.messages.call_events import question_to_read
 from dragoman.messages.parts import Part, Text, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
-from dragoman.server.api_router import api_router
-from dragoman.server.context import Context, Key, Person, TheContext
-from dragoman.server.protocols.ai_sdk.bodies import UIChatBody, UIMessage
-from dragoman.server.protocols.ai_sdk.chunks import UIMessageStream
-from dragoman.server.protocols.ai_sdk.data_chunks import Chunk
+from dragoman.server.context import Context, Key, Person, TheContext, api_router
+from dragoman.server.event_stream import EventStream
+from dragoman.server.protocols.ai_sdk.ui_input import UIChatBody, UIMessage
+from dragoman.server.protocols.ai_sdk.ui_writer import Chunk, UIMessageStream
 from dragoman.server.protocols.threads import (
     LONGEST_NAME,
     Said,
@@ -35,7 +34,6 @@ from dragoman.server.protocols.threads import (
     turn_of,
     write,
 )
-from dragoman.server.stream import EventStream
 from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.facts import options_in
 from dragoman.turn.live.log import Snapshot

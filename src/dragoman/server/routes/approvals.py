@@ -11,8 +11,7 @@ from pydantic import StringConstraints
 from dragoman.errors import NotFound
 from dragoman.messages.questions import Answer, Grant, Question, Rule, Verdict
 from dragoman.server import bodies, shapes
-from dragoman.server.api_router import api_router
-from dragoman.server.context import Person, TheContext
+from dragoman.server.context import Person, TheContext, api_router
 from dragoman.tools.authorize import decide_with_grants
 from dragoman.tools.permissions import parse_rule, rules_in_words
 from dragoman.turn.past_calls import CoveredCalls, calls_covered_by

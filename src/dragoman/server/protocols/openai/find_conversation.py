@@ -8,9 +8,9 @@ from typing import NamedTuple
 from dragoman.errors import DragomanError
 from dragoman.messages.message import Message, Role
 from dragoman.messages.parts import canonical
-from dragoman.server.protocols.openai.attachments import Attached
-from dragoman.server.protocols.openai.brought import (
+from dragoman.server.protocols.openai.request_input import (
     AssistantEntry,
+    Attached,
     BroughtCall,
     CallOutput,
     Content,

@@ -1,4 +1,4 @@
-"""MCP servers, as whoever runs the server sets them up: nothing is started that they have not just seen."""
+"""MCP servers, as the admin sets them up: nothing is started that they have not just seen."""
 
 from __future__ import annotations
 
@@ -7,14 +7,26 @@ import shutil
 from dataclasses import replace
 from typing import Any
 
+from fastapi import Request
+
 from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.messages.questions import Rule
 from dragoman.redaction import redact_text
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
-from dragoman.server.setup.bodies import ConfirmedServer, NewServer
+from dragoman.server.context import TheContext, TheOwnSettings, api_router
+from dragoman.server.page import CALLBACK
 from dragoman.server.setup.own_settings import OwnSettings
-from dragoman.server.setup.shapes import ServerLogin, ServerPlan, ServerSetup, ServerSetupList, ServerTool
+from dragoman.server.setup.setup_models import (
+    ConfirmedServer,
+    NewServer,
+    Returned,
+    ServerLogin,
+    ServerPlan,
+    ServerSetup,
+    ServerSetupList,
+    ServerTool,
+)
 from dragoman.stored_keys import store_key
 from dragoman.tools.mcp.references import looks_secret, secret_name
 from dragoman.tools.mcp.removal import forget_server
@@ -22,21 +34,27 @@ from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import concerns
 
+router = api_router("setup", "/setup")
+
 OFF, PENDING = "off", "pending"  # states of a server that no source stands for
 _OAUTH = "auth", "oauth"  # the setting of a server that one signs in to
 
 
-async def list_servers(runtime: Runtime, own: OwnSettings) -> ServerSetupList:
-    sources = _sources(runtime)
+@router.get("/servers")
+async def servers(context: TheContext, own: TheOwnSettings) -> ServerSetupList:
+    """Each MCP server with its state, why it is not there, the end of its log, and its tools."""
+    sources = _sources(context.runtime)
     known = await asyncio.to_thread(own.servers)
-    servers = {**known, **{name: source.server for name, source in sources.items()}}
+    found = {**known, **{name: source.server for name, source in sources.items()}}
     written = await asyncio.to_thread(own.tables, "mcp")
-    views = [_view(own, name, server, sources.get(name), name in written) for name, server in servers.items()]
+    views = [_view(own, name, server, sources.get(name), name in written) for name, server in found.items()]
     return ServerSetupList(own.short(own.file), own.is_shared, views)
 
 
-async def plan_server(runtime: Runtime, own: OwnSettings, body: NewServer) -> ServerPlan:
-    server, secrets = _planned(runtime, own, body)
+@router.post("/servers/plan")
+async def plan_server(context: TheContext, own: TheOwnSettings, body: NewServer) -> ServerPlan:
+    """Exactly what adding this server would run and write. Nothing is done yet."""
+    server, secrets = _planned(context.runtime, own, body)
     argv = [server.command, *server.args] if server.command is not None else []
     return ServerPlan(
         body.name,
@@ -48,13 +66,16 @@ async def plan_server(runtime: Runtime, own: OwnSettings, body: NewServer) -> Se
         server.headers,
         list(secrets),
         own.short(own.file),
-        await _rules(runtime, body.name),
+        await _rules(context.runtime, body.name),
         own.confirmations.issue(_value(body)),
         body.oauth,
     )
 
 
-async def add_server(runtime: Runtime, own: OwnSettings, body: ConfirmedServer) -> ServerSetup:
+@router.post("/servers", status_code=201)
+async def new_server(context: TheContext, own: TheOwnSettings, body: ConfirmedServer) -> ServerSetup:
+    """What was planned and confirmed: it is written to the settings and started at once."""
+    runtime = context.runtime
     if not own.confirmations.use(body.confirm, _value(body)):
         raise BadRequest(sentence("server.unconfirmed"))
     server, secrets = _planned(runtime, own, body)
@@ -70,15 +91,21 @@ async def add_server(runtime: Runtime, own: OwnSettings, body: ConfirmedServer) 
     return _view(own, body.name, server, source, written=True)
 
 
-async def restart_server(runtime: Runtime, own: OwnSettings, name: str) -> ServerSetup:
-    source = _source(runtime, name)
+@router.post("/servers/{name}/restart")
+async def restart_server(context: TheContext, own: TheOwnSettings, name: str) -> ServerSetup:
+    """Ends it if it runs, and starts it at once."""
+    source = _source(context.runtime, name)
     await source.restart()
     return _view(own, name, source.server, source, name in await asyncio.to_thread(own.tables, "mcp"))
 
 
-async def sign_in(runtime: Runtime, own: OwnSettings, name: str, redirect: str) -> ServerLogin:
-    """Begin a sign-in at a server, from which the browser comes back to `redirect`."""
-    source = _source(runtime, name)
+@router.post("/servers/{name}/login")
+async def sign_in(request: Request, context: TheContext, own: TheOwnSettings, name: str) -> ServerLogin:
+    """Begins a sign-in at a server that wants one: where that is done, and until when it is waited for.
+
+    The browser comes back to `/callback` of the address by which this server was asked.
+    """
+    source = _source(context.runtime, name)
     is_said = source.server.auth is not None
     can_be_said = is_said or await asyncio.to_thread(own.may_set_key, "mcp", name, *_OAUTH)
     if not _signs_in(source.server, can_be_said):
@@ -90,10 +117,26 @@ async def sign_in(runtime: Runtime, own: OwnSettings, name: str, redirect: str) 
         if not is_said:
             await asyncio.to_thread(own.set_key, "mcp", name, *_OAUTH)
 
-    return await own.logins.begin(name, source.server, redirect, connect_anew, runtime.background)
+    redirect = f"{request.base_url}{CALLBACK.lstrip('/')}"
+    return await own.logins.begin(name, source.server, redirect, connect_anew, context.runtime.background)
 
 
-async def remove_server(runtime: Runtime, own: OwnSettings, name: str) -> None:
+@router.delete("/servers/{name}/login", status_code=204)
+async def call_sign_in_off(own: TheOwnSettings, name: str) -> None:
+    """Nobody waits for it any more; what the browser may still come back with is not taken."""
+    await own.logins.call_off(name)
+
+
+@router.post("/logins")
+async def finish_sign_in(own: TheOwnSettings, body: Returned) -> ServerLogin:
+    """What the browser came back with, brought by the page: the sign-in goes on to its end."""
+    return await own.logins.finish(body)
+
+
+@router.delete("/servers/{name}", status_code=204)
+async def drop_server(context: TheContext, own: TheOwnSettings, name: str) -> None:
+    """Ends it, and takes it out of the settings, with the secrets that were stored for it."""
+    runtime = context.runtime
     await own.logins.call_off(name)  # first: it would store a login for a server that is gone
     await asyncio.to_thread(_take_out, own, name)
     if (source := _sources(runtime).get(name)) is not None:

@@ -1,20 +1,61 @@
-"""The route that Prometheus reads: the numbers of this process, for whoever runs the server."""
+"""Routes for whoever watches over a server: whether it is alive, whether it can serve, and its metrics."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import Literal, TypeAlias
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from dragoman.conversation.tree import LOCAL
-from dragoman.errors import StoreUnavailable
+from dragoman.errors import DragomanError, StoreUnavailable
 from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
 from dragoman.telemetry.observer import Telemetry
 from dragoman.telemetry.registry import CONTENT_TYPE, Registry, prometheus_text
 from dragoman.wire.network import is_loopback
+
+PATHS = ("/healthz", "/readyz")
+_METHODS = ["GET", "HEAD"]  # many who watch over servers want no body
+router = APIRouter(tags=["health"], include_in_schema=False)
+_log = logging.getLogger("dragoman.server")
+_FRESH = 1.0  # seconds for which an answer of the store is good: strangers may ask as often as they like
+_LONGEST = 5.0  # seconds that it may take
+
+
+@router.api_route("/healthz", methods=_METHODS)
+async def alive() -> Response:
+    """The process runs, and its event loop turns."""
+    return JSONResponse({"status": "alive"})
+
+
+@router.api_route("/readyz", methods=_METHODS)
+async def ready(request: Request) -> Response:
+    """The store can be read. 503 where it cannot; the reason is in the log."""
+    state = request.app.state
+    looked: asyncio.Future[Response] | None = getattr(state, "readiness", None)
+    now = asyncio.get_running_loop().time()
+    if looked is None or now - state.readiness_at > _FRESH:
+        state.readiness_at = now
+        looked = state.readiness = asyncio.ensure_future(_look(request))
+    return await asyncio.shield(looked)
+
+
+async def _look(request: Request) -> Response:
+    try:
+        async with asyncio.timeout(_LONGEST):
+            await request.app.state.context.runtime.store.conversations(limit=1)
+    except (DragomanError, TimeoutError) as error:
+        _log.warning("not ready: %s", str(error) or "the store does not answer")
+        return JSONResponse({"status": "the store cannot be read"}, 503)
+    return JSONResponse({"status": "ready"})
+
+
+# ── metrics for Prometheus ────────────────────────────────────────────────────────────────────────
+
 
 Reach: TypeAlias = Literal["owner", "loopback", "off"]
 """Who may read them: whoever runs the server, with its key; every program of this machine, too; nobody."""

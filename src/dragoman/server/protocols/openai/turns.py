@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
+from starlette.requests import Request
 
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import AlreadyAnswered, DragomanError, NotFound, TurnEnded
@@ -16,9 +19,10 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Text
 from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.server.context import Context
-from dragoman.server.protocols.openai.attempts import answer_begins_behind
-from dragoman.server.protocols.openai.bodies import AnswerOptions, tool_specs
-from dragoman.server.protocols.openai.brought import (
+from dragoman.server.protocols.openai.errors import ApiRefusal
+from dragoman.server.protocols.openai.find_conversation import MARK, find_parent
+from dragoman.server.protocols.openai.request_input import (
+    AnswerOptions,
     AssistantEntry,
     Brought,
     Entry,
@@ -28,12 +32,11 @@ from dragoman.server.protocols.openai.brought import (
     missing_output,
     parts_of,
     result_of,
+    tool_specs,
 )
-from dragoman.server.protocols.openai.errors import ApiRefusal
-from dragoman.server.protocols.openai.history import MARK, find_parent
-from dragoman.store.store import SendKey
+from dragoman.store.store import SendKey, Store
 from dragoman.turn.facts import CallChange, TurnOptions, options_in
-from dragoman.turn.send import turn_options
+from dragoman.turn.send import send_key, turn_options
 
 _CAME_TO_NOTHING = ("cancelled", "error")  # turns whose answer is made anew for who asks again
 
@@ -278,3 +281,77 @@ async def _maker(context: Context, person: str, call: str) -> Message | None:
         return None
     messages, _ = await store.messages(row.conversation)
     return next((one for one in messages if any(made.id == call for made in one.calls)), None)
+
+
+# ── requests that a client sends again ──────────────────────────────────────────────────────────────────────
+
+
+_COUNTED = 3600.0  # seconds; the SDKs wait ten minutes for an answer, unless they are told otherwise
+_UNCOUNTED = 60.0  # of clients that do not say whether they ask again
+
+
+async def attempt_of(request: Request, now: float, conversation: str | None = None) -> SendKey:
+    """What the turn of a request is known by: the caller's idempotency key, else a hash of the request. One
+    that an SDK counts as a retry joins the turn of the first; one that it counts as the first joins none that
+    was begun before it came."""
+    sent = f"{request.url.path} {conversation or ''} ".encode() + await request.body()
+    if (named := request.headers.get("idempotency-key")) is not None:
+        return send_key(named, sent, now)
+    counted = request.headers.get("x-stainless-retry-count")
+    window = 0.0 if counted == "0" else _UNCOUNTED if counted is None else _COUNTED
+    sum = hashlib.sha256(sent).hexdigest()
+    return SendKey(f"request {sum}", sum, now - window)
+
+
+def is_retry(request: Request) -> bool:
+    """Whether an SDK says so."""
+    return request.headers.get("x-stainless-retry-count", "0") != "0"
+
+
+async def answer_begins_behind(store: Store, turn: str) -> str | None:
+    """The message behind which the answer of a turn begins. A turn that answers what the caller brought
+    begins with copies of the replies that were made before."""
+    row = await store.turn(turn)
+    messages, _ = await store.messages(row.conversation)
+    before = next(message.turn for message in messages if message.id == row.message)
+    return _last_copy_of(messages, turn, before)
+
+
+def _last_copy_of(messages: Sequence[Message], turn: str, before: str | None) -> str | None:
+    replies = [message for message in messages if message.role == "assistant"]
+    own = [reply.id for reply in replies if reply.turn == turn]
+    copied = sum(reply.turn == before for reply in replies) if before != turn else 0
+    return own[copied - 1] if 0 < copied <= len(own) else None
+
+
+# ── ids: which turn an object is, and where in it ───────────────────────────────────────────────────────────
+
+
+_RESPONSE = re.compile(r"resp_([0-9a-z]{1,40})(?:_([0-9a-z]{1,40}))?")
+
+
+def suffix_of(place: ReplyPlace) -> str:
+    turn = place.turn.removeprefix("turn_")
+    return f"{turn}_{place.after.removeprefix('msg_')}" if place.after else turn
+
+
+def response_id(place: ReplyPlace) -> str:
+    return f"resp_{suffix_of(place)}"
+
+
+def parse_response_id(id: str) -> tuple[str, str | None]:
+    """The turn, and the message of it behind which the response begins."""
+    found = _RESPONSE.fullmatch(id)
+    if found is None:
+        raise NotFound("response", id)
+    turn, after = found.groups()
+    return f"turn_{turn}", f"msg_{after}" if after else None
+
+
+def headers_of(place: ReplyPlace) -> dict[str, str]:
+    """Where it can be seen and answered, for who wants to know."""
+    return {
+        "x-request-id": place.turn,
+        "x-dragoman-turn": place.turn,
+        "x-dragoman-conversation": place.conversation,
+    }

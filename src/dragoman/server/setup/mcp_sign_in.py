@@ -1,7 +1,7 @@
-"""Sign-ins at MCP servers (OAuth) that are made in the page: begun, waited for, finished, called off.
+"""Sign-ins at MCP servers (OAuth) that are made in the web UI: begun, waited for, finished, called off.
 
-The browser that signs in comes back to the page, and the page brings what it came back with: so only whoever
-runs the server ends a sign-in, and only one that was begun here. Tokens never leave this process.
+The browser that signs in comes back to the page, and the page brings what it came back with: so only the
+admin ends a sign-in, and only one that was begun here. Tokens never leave this process.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from dragoman.background import Background
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
-from dragoman.server.setup.bodies import Returned
-from dragoman.server.setup.shapes import LoginState, ServerLogin
+from dragoman.server.setup.setup_models import LoginState, Returned, ServerLogin
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.thread import in_thread

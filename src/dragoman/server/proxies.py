@@ -1,4 +1,4 @@
-"""Whose address a request comes from: the peer's, or what a proxy says that the settings name."""
+"""Finds the address a request comes from, and its path: the peer's, or what a trusted proxy says."""
 
 from __future__ import annotations
 
@@ -11,8 +11,20 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from dragoman.errors import ConfigError
-from dragoman.server.below import put_below
 from dragoman.web_address import parse_path
+
+
+def put_below(scope: Scope, root: str) -> None:
+    """Some proxies take the path off before they pass a request on, others do not."""
+    path = str(scope["path"])
+    if path == root:
+        scope["path"] = f"{root}/"
+    elif not path.startswith(f"{root}/"):
+        scope["path"] = root + path
+        if "raw_path" in scope:
+            scope["raw_path"] = root.encode() + scope["raw_path"]
+    scope["root_path"] = root
+
 
 log = logging.getLogger("dragoman.server")
 

@@ -1,4 +1,4 @@
-"""A turn as the chunks of a UI message: what `useChat` of the AI SDK (5, 6 and 7) folds into one message.
+"""Writes a turn as the chunks that `useChat` of the AI SDK (5, 6 and 7) folds into one UI message.
 
 The message of a turn has the turn's id. Tools that came with the request are static parts, run by the page
 that sent them; all others are dynamic ones, since no page knows them beforehand.
@@ -7,10 +7,13 @@ that sent them; all others are dynamic ones, since no page knows them beforehand
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict
+from typing import TypeAlias
 
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
+from dragoman.messages.causes import approval_text
 from dragoman.messages.message import Message
 from dragoman.messages.parts import (
     CallState,
@@ -24,16 +27,54 @@ from dragoman.messages.parts import (
     ToolResult,
 )
 from dragoman.messages.questions import Question
-from dragoman.server.protocols.ai_sdk.bodies import UIMessage, UIPart
-from dragoman.server.protocols.ai_sdk.data_chunks import (
-    Chunk,
-    data_chunk,
-    file_chunk,
-    question_chunk,
-    usage_data,
-)
+from dragoman.messages.usage import Usage
+from dragoman.server.protocols.ai_sdk.ui_input import UIMessage, UIPart
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.machine import State
+
+Chunk: TypeAlias = dict[str, JsonValue]
+
+
+def file_chunk(file: File) -> Chunk:
+    """By its address here: `useChat` takes any."""
+    url = file.url or f"/api/files/{file.blob}?type={file.media_type}"
+    return {"type": "file", "url": url, "mediaType": file.media_type}
+
+
+def question_chunk(id: str, asked: Question | e.CallAsked) -> Chunk:
+    """Everything that a person is to know who answers it, wherever; `shown` is all of it in one text, with
+    nothing invisible in it."""
+    about: Chunk = {
+        "id": id,
+        "call": asked.call,
+        "kind": asked.kind,
+        "tool": asked.tool,
+        "arguments": asked.arguments,
+        "text": asked.text,
+        "because": asked.because,
+        "choices": [*asked.choices],
+        "free": asked.free,
+        "schema": asked.schema,
+        "diff": asked.diff,
+        "told": [*asked.told],
+        "shown": approval_text(asked),
+    }
+    return data_chunk("question", about, id=id)
+
+
+def data_chunk(name: str, data: JsonValue, *, id: str | None = None, transient: bool = False) -> Chunk:
+    """What the protocol has no word for."""
+    chunk: Chunk = {"type": f"data-{name}", "data": data}
+    if id is not None:
+        chunk["id"] = id
+    if transient:
+        chunk["transient"] = True
+    return chunk
+
+
+def usage_data(usage: Usage) -> JsonValue:
+    return {key: value for key, value in asdict(usage).items() if value is not None}
+
 
 APPROVALS = frozenset({"approve", "run", "loop", "interrupted"})  # questions that a yes or no answers
 _FINISH = {

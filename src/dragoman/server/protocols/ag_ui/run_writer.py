@@ -1,4 +1,4 @@
-"""A turn as the events of an AG-UI run. A turn that waits ends its run; the next one brings what it needs."""
+"""Writes a turn as the events of an AG-UI run. A turn that waits ends its run; the next one resumes it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from dragoman.messages.parts import (
 )
 from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
-from dragoman.server.protocols.ag_ui.history import thread_messages
-from dragoman.server.protocols.ag_ui.state import UPDATE_STATE, changes_in, difference, merged
+from dragoman.server.protocols.ag_ui.run_input import UPDATE_STATE, changes_in, difference, merged
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.machine import State
 
@@ -391,3 +390,28 @@ def _usage(usage: Usage, model: str) -> JsonValue:
         "cachedInputTokens": usage.cached,
         "cacheWriteInputTokens": usage.cache_written,
     }
+
+
+def thread_messages(message: Message) -> Iterator[JsonValue]:
+    """A stored message, with the results of its calls behind it."""
+    if message.role == "user":
+        yield {"id": message.id, "role": "user", "content": message.text}
+        return
+    calls: JsonValue = [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.tool, "arguments": canonical(call.arguments)},
+        }
+        for call in message.calls
+    ]
+    made: dict[str, JsonValue] = {"toolCalls": calls} if calls else {}
+    yield {"id": message.id, "role": "assistant", "content": message.text, **made}
+    for call in message.calls:
+        if call.result is not None:
+            yield {
+                "id": f"{call.id}-result",
+                "role": "tool",
+                "toolCallId": call.id,
+                "content": call.result.text,
+            }

@@ -1,18 +1,236 @@
-"""What both APIs take: content parts, functions, options, and how each is refused where it is not offered."""
+"""What both APIs of OpenAI take: content, files, functions and options; and what a request brings of them."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from dragoman.messages.data_urls import is_media_type, parse_data_url
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import Message, Role
+from dragoman.messages.parts import Arguments, CallState, File, Part, Text, ToolCall, ToolResult
 from dragoman.messages.request import OutputSpec, ToolSpec
-from dragoman.server.protocols.openai.attachments import attached_sound, attached_url
-from dragoman.server.protocols.openai.brought import Content
+from dragoman.server.context import Context
 from dragoman.server.protocols.openai.errors import ApiRefusal, not_offered
+from dragoman.server.protocols.threads import store_file
 from dragoman.turn.client_tools import MOST
 from dragoman.turn.output import spec_of_schema
+from dragoman.wire.arguments import parse_arguments
+
+_SOUNDS = {"mp3": "audio/mpeg", "wav": "audio/wav"}
+
+
+@dataclass(slots=True, frozen=True)
+class Attached:
+    """A file that came with a request, before it is stored. `hash` is the name it will have."""
+
+    media_type: str
+    data: bytes
+    name: str | None
+    hash: str
+
+    async def stored(self, context: Context, person: str) -> File:
+        return await store_file(context, person, self.data, self.media_type, self.name)
+
+
+def attached_url(url: str, param: str, limit: int, name: str | None = None) -> Attached:
+    """The file in a data URL. Addresses of the web are not fetched from here."""
+    found = parse_data_url(url)
+    if found is None or not found.base64 or not is_media_type(found.media_type):
+        what = "files come as data URLs (data:image/png;base64,…): no address is fetched from here"
+        raise ApiRefusal(what, param, code="invalid_value")
+    return _attached(found.media_type, url[found.begins :], param, limit, name)
+
+
+def attached_sound(data: str, format: str, param: str, limit: int) -> Attached:
+    if format not in _SOUNDS:
+        raise ApiRefusal(f"sound comes as {' or '.join(_SOUNDS)}", param, code="invalid_value")
+    return _attached(_SOUNDS[format], data, param, limit, None)
+
+
+def _attached(media_type: str, text: str, param: str, limit: int, name: str | None) -> Attached:
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ApiRefusal(f"this is no base64: {error}", param, code="invalid_base64") from error
+    if not data:
+        raise ApiRefusal("the file is empty", param, code="invalid_value")
+    if len(data) > limit:
+        raise ApiRefusal(
+            f"a file has at most {limit} bytes here", param, status=413, code="request_too_large"
+        )
+    return Attached(media_type, data, name, hashlib.sha256(data).hexdigest())
+
+
+# ── what a request brings ───────────────────────────────────────────────────────────────────────────────────
+
+
+Content: TypeAlias = tuple[str | Attached, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class UserEntry:
+    content: Content
+
+
+@dataclass(slots=True, frozen=True)
+class BroughtCall:
+    id: str
+    tool: str
+    arguments: str
+
+
+@dataclass(slots=True, frozen=True)
+class AssistantEntry:
+    texts: tuple[str, ...] = ()
+    calls: tuple[BroughtCall, ...] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class CallOutput:
+    """What came of a call, by the id that the call had."""
+
+    call: str
+    content: Content
+
+
+Entry: TypeAlias = UserEntry | AssistantEntry | CallOutput
+
+
+@dataclass(slots=True)
+class Brought:
+    """In the order in which it came, with neighbours of one speaker as one."""
+
+    system: list[str] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+
+    def add(self, entry: Entry) -> None:
+        match (self.entries[-1] if self.entries else None, entry):
+            case (UserEntry(content=before), UserEntry(content=now)):
+                self.entries[-1] = UserEntry((*before, *now))
+            case (AssistantEntry(texts=texts, calls=calls), AssistantEntry()):
+                self.entries[-1] = AssistantEntry((*texts, *entry.texts), (*calls, *entry.calls))
+            case _:
+                self.entries.append(entry)
+
+    @property
+    def prompt(self) -> str | None:
+        return "\n\n".join(text for text in self.system if text.strip()) or None
+
+    @property
+    def earlier(self) -> list[Entry]:
+        """Up to the last thing that an assistant said."""
+        return self.entries[: len(self.entries) - len(self._now())]
+
+    @property
+    def outputs(self) -> list[CallOutput]:
+        return [entry for entry in self._now() if isinstance(entry, CallOutput)]
+
+    @property
+    def sent(self) -> Content:
+        """What the person says now."""
+        contents = (entry.content for entry in self._now() if isinstance(entry, UserEntry))
+        return tuple(piece for content in contents for piece in content)
+
+    def _now(self) -> list[Entry]:
+        last = max(
+            (at for at, entry in enumerate(self.entries) if isinstance(entry, AssistantEntry)), default=-1
+        )
+        return self.entries[last + 1 :]
+
+
+def calls_with_outputs(entries: Iterable[Entry]) -> list[tuple[BroughtCall, CallOutput]]:
+    """Each call, in order, with what came of it. Programs that count their calls anew have an id more than
+    once: an output is of the first call before it that has none. ApiRefusal where a call has none at all."""
+    made: list[BroughtCall] = []
+    waiting: dict[str, deque[int]] = {}
+    outputs: dict[int, CallOutput] = {}
+    for entry in entries:
+        match entry:
+            case AssistantEntry(calls=calls):
+                for call in calls:
+                    waiting.setdefault(call.id, deque()).append(len(made))
+                    made.append(call)
+            case CallOutput(call=id) if waiting.get(id):
+                outputs[waiting[id].popleft()] = entry
+            case _:
+                pass
+    for at, call in enumerate(made):
+        if at not in outputs:
+            raise missing_output(call.id)
+    return [(call, outputs[at]) for at, call in enumerate(made)]
+
+
+def missing_output(call: str) -> ApiRefusal:
+    return ApiRefusal(f"no tool output found for function call {call}", code="missing_tool_output")
+
+
+async def parts_of(content: Content, context: Context, person: str) -> list[Text | File]:
+    """As messages hold it; its files are stored."""
+    return [
+        Text(piece) if isinstance(piece, str) else await piece.stored(context, person) for piece in content
+    ]
+
+
+async def result_of(output: CallOutput, context: Context, person: str) -> ToolResult:
+    parts = await parts_of(output.content, context, person)
+    text = "".join(part.text for part in parts if isinstance(part, Text))
+    return ToolResult(text, attachments=tuple(part for part in parts if isinstance(part, File)))
+
+
+async def messages_of(
+    entries: Sequence[Entry], conversation: str, context: Context, person: str
+) -> list[Message]:
+    """A history as it is stored, below one another."""
+    now = context.runtime.services.clock()
+    made = iter(calls_with_outputs(entries))
+    messages: list[Message] = []
+    turn = new_id("turn")
+    for entry in entries:
+        parts: Iterable[Part]
+        role: Role
+        match entry:
+            case UserEntry(content=content):
+                parts, role, turn = await parts_of(content, context, person), "user", new_id("turn")
+            case AssistantEntry(texts=texts, calls=calls):
+                settled = [await _settled(*next(made), context, person) for _ in calls]
+                parts, role = [*map(Text, filter(None, texts)), *settled], "assistant"
+            case _:
+                continue
+        parent = messages[-1].id if messages else None
+        message = Message(new_id("msg"), conversation, parent, role, tuple(parts), turn=turn, created=now)
+        if message.parts:
+            messages.append(message if role == "user" else replace(message, finish="stop"))
+    return messages
+
+
+def arguments_of(call: BroughtCall) -> Arguments | None:
+    """None where they cannot be read."""
+    return parse_arguments(call.arguments or "{}")
+
+
+async def _settled(call: BroughtCall, output: CallOutput, context: Context, person: str) -> ToolCall:
+    arguments = arguments_of(call)
+    return ToolCall(
+        new_id("call"),
+        call.tool,
+        arguments or {},
+        raw=call.arguments if arguments is None else None,
+        state=CallState.COMPLETED,
+        result=await result_of(output, context, person),
+        provider_id=call.id,
+    )
+
+
+# ── the fields of a body ────────────────────────────────────────────────────────────────────────────────────
+
 
 MANY = 10_000  # messages or parts of one request
 

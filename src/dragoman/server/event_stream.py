@@ -1,4 +1,4 @@
-"""Live streams as Server-Sent Events: of feeds, from a snapshot or a cursor on, and of one turn."""
+"""Sends live streams as Server-Sent Events: of feeds, from a snapshot or a cursor on, and of one turn."""
 
 from __future__ import annotations
 
@@ -7,16 +7,78 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args
 
+from pydantic import Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+from typing_extensions import TypeAliasType
 
 from dragoman.errors import DragomanError, NotFound
-from dragoman.messages.events import EVENT, TurnEnd
+from dragoman.messages.events import EVENT, CallAsked, Event, TurnEnd
+from dragoman.messages.questions import Question
 from dragoman.server.connections import Peer, connection_of, session_in
-from dragoman.server.feed import Feed, cursor, parse_cursor
-from dragoman.server.pace import FeedReader, Pace
+from dragoman.server.feeds import Feed, FeedReader, Pace, cursor, parse_cursor
+from dragoman.server.shapes import ConversationSummary, QueueView, TreeView
 from dragoman.turn.handles import TurnHandle
+
+
+@dataclass(slots=True, kw_only=True)
+class ConversationChanged(ConversationSummary):
+    """A line of the person's list is new, or not what it was."""
+
+    type: Literal["conversation.changed"] = "conversation.changed"
+
+
+@dataclass(slots=True, kw_only=True)
+class ConversationDeleted:
+    id: str
+    type: Literal["conversation.deleted"] = "conversation.deleted"
+
+
+@dataclass(slots=True, kw_only=True)
+class QueueChanged(QueueView):
+    """What is queued in a conversation, or is to steer a turn there, is not what it was."""
+
+    type: Literal["queue.changed"] = "queue.changed"
+
+
+@dataclass(slots=True, kw_only=True)
+class ListReset:
+    """Changes of the list were missed: it is to be read again."""
+
+    type: Literal["list.reset"] = "list.reset"
+
+
+@dataclass(slots=True, kw_only=True)
+class QuestionAsked(CallAsked):
+    """In a conversation's stream the question comes whole, as `/questions/ID` has it."""
+
+    whole: Question | None = None
+
+
+class _NamesItsTurn:
+    """For the description alone: a conversation's stream adds `turn` to the event (`publisher.py`)."""
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        turn = {"type": "object", "properties": {"turn": {"type": "string"}}, "required": ["turn"]}
+        return {"allOf": [handler(core), turn]}
+
+
+_IN_STREAM: Any = Union[tuple(QuestionAsked if event is CallAsked else event for event in get_args(Event))]  # noqa: UP007 - of a tuple
+
+TurnEvent = TypeAliasType("TurnEvent", Annotated[Event, Field(discriminator="type")])
+LiveEvent = TypeAliasType(
+    "LiveEvent",
+    Annotated[_IN_STREAM, Field(discriminator="type"), _NamesItsTurn()]
+    | TreeView
+    | QueueChanged
+    | ConversationChanged
+    | ConversationDeleted
+    | ListReset,
+)
+
 
 ALIVE = 15.0  # seconds of silence after which a comment says that we are still here
 STUCK = 60.0  # seconds a client may take to read what it was sent
