@@ -191,7 +191,7 @@ def test_whatever_happens_in_a_turn_every_version_reads_its_stream() -> None:
     @settings(max_examples=examples(30, 150), deadline=None, suppress_health_check=list(HealthCheck))
     def tell(events: list[e.Event], approvals: bool) -> None:
         stream = UIMessageStream("turn_1", "conv_1", brought=(), approvals=approvals)
-        chunks = [stream.begin(), *(chunk for event in events for chunk in stream.chunks(event))]
+        chunks = [stream.begin(), *(chunk for event in events for chunk in stream.events(event))]
         texts = "".join(event.text for event in events if isinstance(event, e.TextDelta))
         told.append((approvals, chunks, texts))
 
@@ -214,7 +214,7 @@ def test_whenever_a_page_is_loaded_again_every_version_reads_the_rest() -> None:
         brought = {"add"} if theirs else ()
         stream = UIMessageStream("turn_1", "conv_1", brought=brought, approvals=approvals)
         chunks = [stream.begin(), *stream.replay(snapshot_of(events[:cut]))]
-        chunks += [chunk for event in events[cut:] for chunk in stream.chunks(event)]
+        chunks += [chunk for event in events[cut:] for chunk in stream.events(event)]
         told.append((approvals, chunks, text_after(events, cut)))
 
     tell()

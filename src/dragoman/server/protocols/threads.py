@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -16,12 +16,15 @@ from pydantic import JsonValue
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, DragomanError, NotFound, Unreadable
 from dragoman.messages.boundary import check_json
+from dragoman.messages.call_events import question_to_read
 from dragoman.messages.data_urls import data_in, is_media_type, parse_data_url
 from dragoman.messages.events import Event, MessageAdded
 from dragoman.messages.ids import derived_id, new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, Reasoning, Text
 from dragoman.server.context import Context
+from dragoman.server.event_stream import EventStream
+from dragoman.server.protocols.event_reader import TurnWriter
 from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.facts import TurnOptions
 from dragoman.turn.handles import TurnHandle
@@ -217,6 +220,48 @@ def _lacking(said: Message, known: Message) -> Message:
             case _ if part != before:
                 parts.append(part)
     return replace(said, parts=tuple(parts))
+
+
+def respond(
+    context: Context,
+    turn: str,
+    writer: TurnWriter,
+    lacking: Iterable[dict[str, JsonValue]] = (),
+    known: Snapshot | None = None,
+    *,
+    end: bytes = b"",
+) -> EventStream:
+    """What the client lacks of what is known, then the rest: until the turn ends, or waits for the client."""
+    chunks = write(context, turn, _follow(context, turn, writer, lacking, known), end)
+    return EventStream(chunks, context.publisher.streams)
+
+
+async def _follow(
+    context: Context,
+    turn: str,
+    writer: TurnWriter,
+    lacking: Iterable[dict[str, JsonValue]],
+    known: Snapshot | None,
+) -> AsyncIterator[dict[str, JsonValue]]:
+    handle = context.runtime.turn(turn)
+    yield writer.begin()
+    for told in lacking:
+        yield told
+    waits = writer.waits  # nothing new was brought
+    if not waits:
+        await writer.act(handle)
+        async for event in handle.events() if known is None else events_after(handle, known):
+            for told in writer.events(event):
+                yield told
+            if (question := question_to_read(event)) is not None:
+                for told in writer.ask_within(await context.runtime.store.question(question)):
+                    yield told
+            await writer.act(handle)
+            if waits := writer.waits:
+                break
+    if waits:
+        for told in writer.pause():
+            yield told
 
 
 async def write(

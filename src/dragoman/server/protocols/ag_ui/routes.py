@@ -6,15 +6,14 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import dropwhile, takewhile
-from typing import Literal
+from itertools import chain, dropwhile, takewhile
 
 from pydantic import JsonValue
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnEnded
-from dragoman.messages.call_events import question_to_read
 from dragoman.messages.events import TurnEnd
+from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
 from dragoman.server.context import Context, Key, Person, TheContext, api_router
@@ -33,15 +32,13 @@ from dragoman.server.protocols.threads import (
     Said,
     attach,
     conversation_of,
-    events_after,
+    respond,
     said_lately,
     say,
     write,
 )
 from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.facts import TurnOptions, options_in
-from dragoman.turn.handles import TurnHandle
-from dragoman.turn.live.log import Snapshot
 
 router = api_router("AG-UI")
 
@@ -72,10 +69,7 @@ async def _run(
 ) -> Response:
     check_state(body.state)
     if (begun := await context.turn_begun_with(key, person)) is not None:
-        await context.runtime.driver.adopt(begun)
-        return _respond(
-            context, context.runtime.turn(begun), await _projection(context, body, begun), after=None
-        )
+        return await _from_the_start(context, body, begun)
     conversation = await conversation_of(context, person, body.thread, PROTOCOL)
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
     if conversation is not None and (known := await _known_run(context, person, body, conversation)):
@@ -83,9 +77,7 @@ async def _run(
     if live and (turn := await _waiting_turn(context, person, body, live)) is not None:
         return await _go_on(context, person, body, turn)
     if live and _last_said(body.messages) == await _question_of(context, live[-1]):
-        await context.runtime.driver.adopt(live[-1].id)
-        projection = await _projection(context, body, live[-1].id)
-        return _respond(context, context.runtime.turn(live[-1].id), projection, after=None)
+        return await _from_the_start(context, body, live[-1].id)
     if body.resume:
         raise BadRequest("nothing waits in this thread: what is resumed is over")
     if (lost := next(_results(body), None)) is not None:
@@ -96,19 +88,31 @@ async def _run(
     row = await _start(context, person, body, agent, state, key=key)
     context.readers.began(row.id)
     projection = await _projection(context, body, row.id)
-    return _respond(context, context.runtime.turn(row.id), projection, after=0)
+    return respond(context, row.id, projection, projection.show_thread())
+
+
+async def _from_the_start(
+    context: Context, body: RunAgentInput, turn: str, history: Sequence[Message] = ()
+) -> Response:
+    """A turn whole, behind what was said before it."""
+    await context.runtime.driver.adopt(turn)  # 409 where it cannot go on here
+    projection = await _projection(context, body, turn)
+    projection.history = history
+    snapshot = await context.runtime.turn(turn).snapshot()
+    lacking = chain(projection.show_thread(), projection.replay(snapshot))
+    return respond(context, turn, projection, lacking, snapshot)
 
 
 async def _go_on(context: Context, person: str, body: RunAgentInput, id: str) -> Response:
     """With a turn that waits for what is brought."""
-    turn = context.runtime.turn(id)
-    projection, snapshot = await _projection(context, body, id), await turn.snapshot()
+    projection = await _projection(context, body, id)
+    snapshot = await context.runtime.turn(id).snapshot()
     for _ in projection.replay(snapshot):
         pass  # the client has these events
     projection.state = body.state or projection.state  # it may have changed it since
     await _bring(context, person, body, projection, id)
     await context.runtime.driver.adopt(id)  # 409 where it cannot go on here
-    return _respond(context, turn, projection, after=snapshot)
+    return respond(context, id, projection, known=snapshot)
 
 
 async def _projection(context: Context, body: RunAgentInput, turn: str | None) -> AgentRun:
@@ -129,15 +133,18 @@ async def _show(
     written; else how the turn ended that is `known` to have answered."""
     path = await (await context.runtime.conversation(conversation)).messages()
     if live:
-        projection = await _projection(context, body, live[-1].id)
-        projection.history = [one for one in path if one.turn != live[-1].id or one.id == live[-1].message]
-        await context.runtime.driver.adopt(live[-1].id)
-        return _respond(context, context.runtime.turn(live[-1].id), projection, after=None)
+        before = [one for one in path if one.turn != live[-1].id or one.id == live[-1].message]
+        return await _from_the_start(context, body, live[-1].id, before)
     projection = await _projection(context, body, None)
     projection.history, projection.state = path, await state_in(context, conversation)
     end = [event async for event in context.runtime.turn(known).events()][-1] if known is not None else None
     projection.end = end if isinstance(end, TurnEnd) else None
-    return _respond(context, None, projection, after=None)
+    return EventStream(write(context, "", _shown(projection)), context.publisher.streams)
+
+
+async def _shown(projection: AgentRun) -> AsyncIterator[RunEvent]:
+    for told in (projection.begin(), *projection.show_thread(), *projection.finish()):
+        yield told
 
 
 async def _question_of(context: Context, turn: TurnRow) -> str:
@@ -239,7 +246,7 @@ async def _bring(context: Context, person: str, body: RunAgentInput, projection:
         given = replace(_answer(asked, entry), by=context.user(person))
         with suppress(AlreadyAnswered, TurnEnded):
             await context.runtime.answer(asked.id, given)
-        projection.was_brought(asked.id)
+        projection.reader.was_brought(asked.id)
     results = [*_results(body)]
     if not results and (beside := [*_results(body, beside=True)]):
         results = beside
@@ -252,7 +259,7 @@ async def _bring(context: Context, person: str, body: RunAgentInput, projection:
                 failed = message.error is not None
                 result = ToolResult(message.error if message.error is not None else message.text)
                 await context.runtime.commands.deliver(message.call, result, failed=failed)
-        projection.was_brought(message.call)
+        projection.reader.was_brought(message.call)
 
 
 def _results(body: RunAgentInput, *, beside: bool = False) -> Iterator[AgentMessage]:
@@ -275,66 +282,3 @@ def _answer(asked: Question, entry: ResumeEntry) -> Answer:
         return reply(entry.payload) if entry.status == "resolved" else reject(why)
     edited = payload.get("arguments")
     return allow_once(edited if isinstance(edited, dict) else None) if yes else reject(why)
-
-
-# ── the stream ────────────────────────────────────────────────────────────────────────────────────
-
-
-def _respond(
-    context: Context, turn: TurnHandle | None, projection: AgentRun, *, after: Snapshot | Literal[0] | None
-) -> Response:
-    if turn is None:
-        chunks = write(context, "", _shown(projection))
-    else:
-        chunks = write(context, turn.id, _events(context, turn, projection, after))
-    return EventStream(chunks, context.publisher.streams)
-
-
-async def _shown(projection: AgentRun) -> AsyncIterator[RunEvent]:
-    for told in (projection.begin(), *projection.show_thread(), *projection.finish()):
-        yield told
-
-
-async def _events(
-    context: Context, turn: TurnHandle, projection: AgentRun, after: Snapshot | Literal[0] | None
-) -> AsyncIterator[RunEvent]:
-    """Until the turn ends, or waits for somebody; where no place is named, from its beginning."""
-    yield projection.begin()
-    if not after:  # else the client has them
-        for told in projection.show_thread():
-            yield told
-    if after is None:
-        after = await turn.snapshot()
-        for told in projection.replay(after):
-            yield told
-    if projection.waits:
-        for told in projection.pause():
-            yield told
-        return
-    await _update_state(turn, projection)
-    async for told in _rest(context, turn, projection, after):
-        yield told
-
-
-async def _rest(
-    context: Context, turn: TurnHandle, projection: AgentRun, after: Snapshot | Literal[0]
-) -> AsyncIterator[RunEvent]:
-    async for event in events_after(turn, after) if after else turn.events():
-        for told in projection.events(event):
-            yield told
-        if (question := question_to_read(event)) is not None:
-            for told in projection.ask_within(await context.runtime.store.question(question)):
-                yield told
-        await _update_state(turn, projection)
-        if projection.waits:
-            for told in projection.pause():
-                yield told
-            return
-
-
-async def _update_state(turn: TurnHandle, projection: AgentRun) -> None:
-    """The results of calls that change the state: who reads the run has the new one by its events."""
-    while projection.updates:
-        call, _ = projection.updates.popitem()
-        with suppress(AlreadyAnswered, NotFound):  # another reader of the same turn was faster
-            await turn.deliver(call, "The state is changed.")

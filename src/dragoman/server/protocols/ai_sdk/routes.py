@@ -6,7 +6,7 @@ stays open meanwhile, and questions are answered at `/questions/ID/answer`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,12 +14,10 @@ from functools import partial
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy, TurnEnded
-from dragoman.messages.call_events import question_to_read
 from dragoman.messages.parts import Part, Text, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
 from dragoman.server.context import Context, Key, Person, TheContext, api_router
-from dragoman.server.event_stream import EventStream
 from dragoman.server.protocols.ai_sdk.ui_input import UIChatBody, UIMessage
 from dragoman.server.protocols.ai_sdk.ui_writer import Chunk, UIMessageStream
 from dragoman.server.protocols.threads import (
@@ -27,12 +25,11 @@ from dragoman.server.protocols.threads import (
     Said,
     attach,
     conversation_of,
-    events_after,
     find_asked,
+    respond,
     say,
     stop_what_was_left,
     turn_of,
-    write,
 )
 from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.facts import options_in
@@ -107,7 +104,7 @@ async def _chat(
         return await _tell(context, again, approvals=approvals)
     stream = await _stream(context, row, approvals=approvals)
     context.readers.began(row.id)
-    return _respond(context, row, _follow(context, row, stream))
+    return _respond(context, row, stream)
 
 
 async def _go_on(context: Context, person: str, answer: UIMessage, *, approvals: bool) -> Response:
@@ -118,14 +115,15 @@ async def _go_on(context: Context, person: str, answer: UIMessage, *, approvals:
     lacking = [*stream.catch_up(snapshot, answer)]
     await _bring(context, person, answer, stream)
     await context.runtime.driver.adopt(row.id)  # 409 where it cannot go on here
-    return _respond(context, row, _follow(context, row, stream, lacking, snapshot))
+    return _respond(context, row, stream, lacking, snapshot)
 
 
 async def _tell(context: Context, row: TurnRow, *, approvals: bool) -> Response:
     """A turn from its beginning."""
     await context.runtime.driver.adopt(row.id)  # 409 where it cannot go on here
     stream = await _stream(context, row, approvals=approvals)
-    return _respond(context, row, _from_the_start(context, row, stream))
+    snapshot = await context.runtime.turn(row.id).snapshot()
+    return _respond(context, row, stream, stream.replay(snapshot), snapshot)
 
 
 async def _stream(
@@ -264,7 +262,7 @@ async def _join(context: Context, person: str, said: _SaidNow, *, approvals: boo
     lacking = [*stream.go_on_behind(snapshot, place, said.text)]
     await _bring(context, person, said.answer, stream)
     await context.runtime.driver.adopt(row.id)
-    return _respond(context, row, _follow(context, row, stream, lacking, snapshot))
+    return _respond(context, row, stream, lacking, snapshot)
 
 
 def _brings(answer: UIMessage, snapshot: Snapshot) -> bool:
@@ -286,12 +284,12 @@ async def _bring(context: Context, person: str, message: UIMessage, stream: UIMe
             approval = part.approval
             if part.state == "approval-responded" and approval is not None and approval.approved is not None:
                 await context.question(approval.id, person)
-                stream.was_brought(approval.id)
+                stream.reader.was_brought(approval.id)
                 given = allow_once() if approval.approved else reject(approval.reason)
                 await context.runtime.answer(approval.id, replace(given, by=context.user(person)))
             elif part.state in ("output-available", "output-error"):
                 call = await context.call(part.call, person)
-                stream.was_brought(call.id)
+                stream.reader.was_brought(call.id)
                 if call.state.settled:
                     continue
                 failed = part.state == "output-error"
@@ -304,50 +302,14 @@ async def _bring(context: Context, person: str, message: UIMessage, stream: UIMe
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _respond(context: Context, turn: TurnRow, chunks: AsyncIterator[Chunk]) -> Response:
-    response = EventStream(write(context, turn.id, chunks, _DONE), context.publisher.streams)
-    response.headers[_HEADER] = "v1"
-    response.headers[_STREAM_ID] = turn.conversation
-    return response
-
-
-async def _from_the_start(context: Context, row: TurnRow, stream: UIMessageStream) -> AsyncIterator[Chunk]:
-    """All that was said in it, then the rest."""
-    snapshot = await context.runtime.turn(row.id).snapshot()
-    async for chunk in _follow(context, row, stream, stream.replay(snapshot), snapshot):
-        yield chunk
-
-
-async def _follow(
+def _respond(
     context: Context,
-    row: TurnRow,
+    turn: TurnRow,
     stream: UIMessageStream,
     lacking: Iterable[Chunk] = (),
     known: Snapshot | None = None,
-) -> AsyncIterator[Chunk]:
-    """What the client lacks of what is known, then the rest: until the turn ends, or waits for it."""
-    yield stream.begin()
-    for chunk in lacking:
-        yield chunk
-    if stream.waits_for_client:  # nothing new was brought
-        for chunk in stream.pause():
-            yield chunk
-        return
-    async for chunk in _rest(context, row, stream, known):
-        yield chunk
-
-
-async def _rest(
-    context: Context, row: TurnRow, stream: UIMessageStream, known: Snapshot | None
-) -> AsyncIterator[Chunk]:
-    turn = context.runtime.turn(row.id)
-    async for event in turn.events() if known is None else events_after(turn, known):
-        for chunk in stream.chunks(event):
-            yield chunk
-        if (question := question_to_read(event)) is not None:
-            for chunk in stream.ask_within(await context.runtime.store.question(question)):
-                yield chunk
-        if stream.waits_for_client:
-            for chunk in stream.pause():
-                yield chunk
-            return
+) -> Response:
+    response = respond(context, turn.id, stream, lacking, known, end=_DONE)
+    response.headers[_HEADER] = "v1"
+    response.headers[_STREAM_ID] = turn.conversation
+    return response
