@@ -17,6 +17,7 @@ from dragoman.messages.usage import Usage
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.event_stream import EventStream
 from dragoman.server.problems import without_paths
+from dragoman.server.protocols.event_reader import CallForClient, PartDelta
 from dragoman.server.protocols.openai.errors import (
     NEVER_AGAIN,
     ApiRefusal,
@@ -27,13 +28,11 @@ from dragoman.server.protocols.openai.errors import (
 from dragoman.server.protocols.openai.reply import (
     STOPPED,
     WELCOME,
-    CallHanded,
-    PartDelta,
-    PartOpened,
+    OutputOpened,
     Piece,
     ReplyOver,
     ReplyReader,
-    TextsWereThoughts,
+    TextBecameReasoning,
     cancel,
     cancelled_if_left,
     frame,
@@ -218,16 +217,16 @@ class ChatCompletion:
 
     def chunks(self, piece: Piece) -> Iterator[dict[str, Any]]:
         match piece:
-            case PartOpened(kind="text", message=message, continues=continues):
+            case OutputOpened(kind="text", message=message, continues=continues):
                 if message != self._message:
                     self._message, self._begins = message, len(self._texts)
                 if self._texts and not continues:
                     yield self._text(BREAK)
             case PartDelta(kind="text", text=text):
                 yield self._text(text)
-            case TextsWereThoughts(message=message) if message == self._message:
+            case TextBecameReasoning(message=message) if message == self._message:
                 del self._texts[self._begins :]
-            case CallHanded():
+            case CallForClient():
                 call = _call_object(piece)
                 yield self._chunk({"tool_calls": [{"index": len(self._calls), **call}]})
                 self._calls.append(call)
@@ -271,7 +270,7 @@ class ChatCompletion:
         return chunk | {"usage": None} if self.with_usage else chunk
 
 
-def _call_object(handed: CallHanded) -> dict[str, Any]:
+def _call_object(handed: CallForClient) -> dict[str, Any]:
     arguments = json.dumps(handed.arguments, ensure_ascii=False)
     function = {"name": handed.tool, "arguments": arguments}
     return {"id": handed.call, "type": "function", "function": function}

@@ -20,16 +20,25 @@ from dragoman.errors import DragomanError
 from dragoman.messages import events as e
 from dragoman.messages.endings import FAILED, INCOMPLETE, REFUSED, notice_of
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, Citation, Error, Reasoning, Text, ToolCall
+from dragoman.messages.parts import Arguments, Citation, Error
 from dragoman.messages.usage import Usage
 from dragoman.runtime import Runtime
 from dragoman.server.context import Context
+from dragoman.server.protocols.event_reader import (
+    CallForClient,
+    CallOpened,
+    EventReader,
+    Kind,
+    PartClosed,
+    PartDelta,
+    PartOpened,
+    Value,
+)
 from dragoman.server.protocols.openai.errors import NEVER_AGAIN
 from dragoman.server.protocols.openai.turns import ReplyPlace
 from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.output import Unfit, read_answer
 
-Kind: TypeAlias = Literal["text", "reasoning"]
 Outcome: TypeAlias = Literal["completed", "tool_calls", "error", "cancelled"]
 
 STOPPED = "stopped"  # the kind of error where the server stops, and the turn goes on when it is back
@@ -37,7 +46,7 @@ BROKEN = "the reply broke off and is written again: ask for it anew"
 
 
 @dataclass(slots=True, frozen=True)
-class PartOpened:
+class OutputOpened:
     """`continues`: it goes on with the text before it, without a break."""
 
     kind: Kind
@@ -46,31 +55,16 @@ class PartOpened:
 
 
 @dataclass(slots=True, frozen=True)
-class PartDelta:
-    kind: Kind
-    text: str
-
-
-@dataclass(slots=True, frozen=True)
-class PartClosed:
+class OutputClosed:
     kind: Kind
     citations: tuple[Citation, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
-class TextsWereThoughts:
+class TextBecameReasoning:
     """All texts of a message so far turned out to be thoughts. Who has shown them cannot take them back."""
 
     message: str
-
-
-@dataclass(slots=True, frozen=True)
-class CallHanded:
-    """The caller is to run it."""
-
-    call: str
-    tool: str
-    arguments: Arguments
 
 
 @dataclass(slots=True, frozen=True)
@@ -82,7 +76,7 @@ class ReplyOver:
     kind: str = "error"  # of error
 
 
-Piece: TypeAlias = PartOpened | PartDelta | PartClosed | TextsWereThoughts | CallHanded | ReplyOver
+Piece: TypeAlias = OutputOpened | PartDelta | OutputClosed | TextBecameReasoning | CallForClient | ReplyOver
 
 
 @dataclass(slots=True)
@@ -98,7 +92,6 @@ class ReplyReader:
     _passed: bool = False  # that message was seen
     _begun: bool = False
     _message: str = ""
-    _open: Kind | None = None
     _known: set[str] = field(default_factory=set)  # messages that were begun
     _whole: set[str] = field(default_factory=set)  # those that came at once
     _shown: set[str] = field(default_factory=set)  # those of which something was shown
@@ -106,23 +99,23 @@ class ReplyReader:
     _finish: str = ""
     _calls: dict[str, bool] = field(default_factory=dict)  # of this message: whether they are dealt with
     _handed: set[str] = field(default_factory=set)
-    _cited: tuple[Citation, ...] = ()  # of the text that is open
+    _cited: list[Citation] | None = None  # of the text that is open
     _kind: str = "error"
+    _reader: EventReader = field(default_factory=EventReader)
 
     def feed(self, event: e.Event) -> Iterator[Piece]:
         if self.over:
             return
         match event:
-            case e.StepStart(message=message):
-                yield from self._begin(message)
             case e.MessageAdded(message=whole):
                 yield from self._add(whole)
             case e.ErrorRaised(kind=kind):
                 self._kind = kind
-            case e.TurnEnd():
-                yield from self._end(event)
-            case _ if self._belongs:
-                yield from self._take(event)
+            case e.CallStart() | e.CallEnd() if self._belongs:
+                yield from self._move(event)
+            case _:
+                for value in self._reader.read(event):
+                    yield from self._take(value)
 
     @property
     def _belongs(self) -> bool:
@@ -146,7 +139,6 @@ class ReplyReader:
     def _begin(self, message: str) -> Iterator[Piece]:
         if not self._enter(message):
             return
-        yield from self._close()
         if message in self._whole:  # it was read from the store in the moment it came
             return
         if message in self._shown:
@@ -160,22 +152,10 @@ class ReplyReader:
         if not self._enter(message.id) or message.id in self._known or message.role == "user":
             return
         yield from self._begin(message.id)
+        for value in self._reader.tell([message], added=True):
+            yield from self._write(value)
         self._whole.add(message.id)
-        for part in message.parts:
-            match part:
-                case Text(text=text) if text:
-                    yield from self._write("text", text)
-                    self._cited = part.citations
-                    yield from self._close()
-                case Reasoning(text=text) if text:
-                    yield from self._write("reasoning", text)
-                    yield from self._close()
-                case ToolCall():
-                    self._calls[part.id] = part.state.settled
-                case Error(kind=kind):
-                    self._kind = kind
-                case _:
-                    pass
+        self._calls = {call.id: call.state.settled for call in message.calls}
         for call in message.calls:  # they were started when the reply was whole
             if call.started is not None and call.tool in self.tools:
                 yield from self._hand(call.id, call.tool, call.arguments)
@@ -184,60 +164,50 @@ class ReplyReader:
 
     # ── what a message is made of ─────────────────────────────────────────────────────────────────
 
-    def _take(self, event: e.Event) -> Iterator[Piece]:
-        match event:
-            case e.TextDelta() | e.TextEnd() | e.ReasoningDelta() | e.CallInputStart() | e.MessageEnd() if (
-                self._message in self._whole
-            ):
-                pass
-            case e.TextDelta(text=text) if text:
-                yield from self._write("text", text)
-            case e.ReasoningDelta(text=text) if text:
-                yield from self._write("reasoning", text)
-            case e.TextEnd(was_reasoning=True):
-                yield from self._close()
-                self._thought.add(self._message)
-                yield TextsWereThoughts(self._message)
-            case e.TextEnd() | e.ReasoningEnd():
-                yield from self._close()
-            case e.TextCited(citations=citations) if self._open == "text":
-                self._cited += tuple(citations)
-            case e.CallInputStart(call=call):
-                self._calls[call] = False
-            case e.CallStart(call=call, tool=tool, client=client):
-                if client and tool in self.tools:
-                    yield from self._hand(call, tool, event.arguments)
-                else:
-                    self._calls[call] = False
-                yield from self._look()
-            case e.CallEnd(call=call):
-                self._calls[call] = True
-                yield from self._look()
-            case e.MessageEnd(finish=finish, usage=usage):
-                yield from self._close()
-                self._end_message(finish, usage)
-            case _:
-                pass
+    def _take(self, value: Value) -> Iterator[Piece]:
+        match value:
+            case e.StepStart(message=message):
+                yield from self._begin(message)
+            case e.TurnEnd():
+                yield from self._end(value)
+            case _ if self._belongs and self._message not in self._whole:
+                yield from self._write(value)
 
-    def _write(self, kind: Kind, text: str) -> Iterator[Piece]:
-        if kind == "text" and self.typed:
-            return
-        if self._open != kind:
-            yield from self._close()
-            said = self._shown - self._thought
-            same = self._message in said or not said
-            self._open = kind
-            yield PartOpened(kind, self._message, same or self._finish in INCOMPLETE)
+    def _write(self, value: Value) -> Iterator[Piece]:
+        match value:
+            case PartOpened(kind="text") | PartDelta(kind="text") | PartClosed(kind="text") if self.typed:
+                pass
+            case PartOpened(kind=kind):
+                yield self._open(kind)
+            case PartDelta():
+                yield value
+            case PartClosed(kind=kind):
+                citations, self._cited = self._cited or (), None
+                yield OutputClosed(kind, tuple(citations))
+            case e.TextCited(citations=sources) if self._cited is not None:
+                self._cited += sources
+            case e.TextEnd(was_reasoning=True):
+                self._thought.add(self._message)
+                yield TextBecameReasoning(self._message)
+            case CallOpened(call=call):
+                self._calls[call] = False
+            case e.MessageEnd(finish=finish, usage=usage):
+                self._end_message(finish, usage)
+            case Error(kind=failed):
+                self._kind = failed
+
+    def _open(self, kind: Kind) -> OutputOpened:
+        said = self._shown - self._thought
+        same = self._message in said or not said
         if kind == "text":
+            self._cited = []
             self._shown.add(self._message)
             self._thought.discard(self._message)
-        yield PartDelta(kind, text)
+        return OutputOpened(kind, self._message, same or self._finish in INCOMPLETE)
 
     def _close(self) -> Iterator[Piece]:
-        if self._open is not None:
-            kind, self._open = self._open, None
-            citations, self._cited = self._cited, ()
-            yield PartClosed(kind, citations)
+        for value in self._reader.close():
+            yield from self._take(value)
 
     def _end_message(self, finish: str, usage: Usage) -> None:
         self._finish = finish
@@ -245,12 +215,19 @@ class ReplyReader:
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────
 
+    def _move(self, event: e.CallStart | e.CallEnd) -> Iterator[Piece]:
+        if isinstance(event, e.CallStart) and event.client and event.tool in self.tools:
+            yield from self._hand(event.call, event.tool, event.arguments)
+        else:
+            self._calls[event.call] = isinstance(event, e.CallEnd)
+        yield from self._look()
+
     def _hand(self, call: str, tool: str, arguments: Arguments) -> Iterator[Piece]:
         self._calls[call] = True
         if call not in self._handed:  # a new owner of the turn starts it again
             self._handed.add(call)
             yield from self._close()
-            yield CallHanded(call, tool, arguments)
+            yield CallForClient(call, tool, arguments)
 
     def _look(self) -> Iterator[Piece]:
         """Whether all that is left to do is the caller's."""
@@ -260,7 +237,6 @@ class ReplyReader:
     # ── the end ───────────────────────────────────────────────────────────────────────────────────
 
     def _end(self, end: e.TurnEnd) -> Iterator[Piece]:
-        yield from self._close()
         finish = end.finish or self._finish or "stop"
         match end.state:
             case "completed" if finish in FAILED:
@@ -281,10 +257,10 @@ class ReplyReader:
                 text = json.dumps(read_answer(text, wrapped=False), ensure_ascii=False)
             except Unfit:
                 pass  # it has passed no check, then, and is shown as it is
-        self.typed = False
         if text:
-            yield from self._write("text", text)
-            yield from self._close()
+            yield self._open("text")
+            yield PartDelta("text", text)
+            yield OutputClosed("text")
 
     def _finish_with(self, outcome: Outcome, finish: str = "stop", error: str = "") -> Iterator[Piece]:
         self.over = True

@@ -16,15 +16,14 @@ from dragoman.messages.request import OutputSpec
 from dragoman.messages.usage import Usage
 from dragoman.server.context import Context
 from dragoman.server.problems import without_paths
+from dragoman.server.protocols.event_reader import CallForClient, PartDelta
 from dragoman.server.protocols.openai.find_conversation import MARK
 from dragoman.server.protocols.openai.reply import (
-    CallHanded,
-    PartClosed,
-    PartDelta,
-    PartOpened,
+    OutputClosed,
+    OutputOpened,
     Piece,
     ReplyOver,
-    TextsWereThoughts,
+    TextBecameReasoning,
     messages_of_turn,
     options_of,
     pieces_of,
@@ -54,11 +53,11 @@ class ResponseObject:
 
     def events(self, piece: Piece) -> Iterator[dict[str, Any]]:
         match piece:
-            case PartOpened(kind="text", message=message):
+            case OutputOpened(kind="text", message=message):
                 yield from self._open(_message(self._id("msg", message), "in_progress"))
                 part = {"type": "output_text", "text": "", "annotations": []}
                 yield self._part("response.content_part.added", content_index=0, part=part)
-            case PartOpened(message=message):
+            case OutputOpened(message=message):
                 yield from self._open(_reasoning(self._id("rs", message), "in_progress"))
                 part = {"type": "summary_text", "text": ""}
                 yield self._part("response.reasoning_summary_part.added", summary_index=0, part=part)
@@ -68,13 +67,13 @@ class ResponseObject:
             case PartDelta(text=text):
                 self._text.append(text)
                 yield self._part("response.reasoning_summary_text.delta", summary_index=0, delta=text)
-            case PartClosed(kind="text", citations=citations):
+            case OutputClosed(kind="text", citations=citations):
                 yield from self._close_text("".join(self._text), citations)
-            case PartClosed():
+            case OutputClosed():
                 yield from self._close_reasoning("".join(self._text))
-            case TextsWereThoughts(message=message):
+            case TextBecameReasoning(message=message):
                 self._make_thoughts(f"msg_{_suffix(message)}_")
-            case CallHanded():
+            case CallForClient():
                 yield from self._hand(piece)
             case ReplyOver():
                 self.over = piece
@@ -139,7 +138,7 @@ class ResponseObject:
                 text = item["content"][0]["text"]
                 self.output[at] = _reasoning(f"rs{item['id'].removeprefix('msg')}", "completed", text)
 
-    def _hand(self, handed: CallHanded) -> Iterator[dict[str, Any]]:
+    def _hand(self, handed: CallForClient) -> Iterator[dict[str, Any]]:
         arguments = json.dumps(handed.arguments, ensure_ascii=False)
         item = {
             "type": "function_call",
