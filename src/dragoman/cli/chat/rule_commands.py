@@ -6,7 +6,7 @@ from rich.text import Text
 
 from dragoman.cli.chat.session import Session
 from dragoman.cli.terminal.text import plain
-from dragoman.config.idle_rules import near_permissions
+from dragoman.config.rule_checks import near_permissions
 from dragoman.errors import BadRequest
 from dragoman.messages.ids import new_id
 from dragoman.messages.questions import Action, Grant

@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from dragoman.background import Background
@@ -23,9 +23,6 @@ from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.thread import in_thread
 from dragoman.web_address import web_address
-
-if TYPE_CHECKING:  # the SDK takes most of a second to load
-    from mcp.shared.auth import AuthorizationCodeResult
 
 LIFETIME = 600.0  # seconds a person has to sign in
 _AT_ONCE = 5.0  # seconds a request waits for what comes next
@@ -91,7 +88,7 @@ class _Login:
         self._url = ""
         self._error = ""
         self._key = b""  # what the address asks the browser to bring back
-        self._answer: asyncio.Future[AuthorizationCodeResult] = loop.create_future()
+        self._answer: asyncio.Future[Returned] = loop.create_future()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -121,20 +118,13 @@ class _Login:
         return self._state == "waiting" and secrets.compare_digest(key.encode("utf-8", "replace"), self._key)
 
     def take(self, returned: Returned) -> None:
-        from mcp.shared.auth import AuthorizationCodeResult
-
-        from dragoman.tools.mcp.errors import LoginNeeded
-
+        self._state = "finishing"
         if returned.code is None:
             refused = returned.error == "access_denied"
             why = returned.error_description or ("" if refused else returned.error or "there was no code")
             self._state = "refused" if refused else "failed"
             self._error = redact_text(why[:_LONGEST])
-            self._answer.set_exception(LoginNeeded(why))
-        else:
-            self._state = "finishing"
-            result = AuthorizationCodeResult(code=returned.code, state=returned.state, iss=returned.iss)
-            self._answer.set_result(result)
+        self._answer.set_result(returned)
 
     async def _run(self, on_done: OnDone) -> None:
         try:
@@ -154,13 +144,20 @@ class _Login:
 
     async def _sign_in(self) -> None:
         """By a connection of its own, as a person would try it: the one that turns use never waits."""
-        from dragoman.tools.mcp.login import login_at, save_issuer
-        from dragoman.tools.mcp.tokens import NewTokens, TokenStore
+        from mcp.shared.auth import AuthorizationCodeResult
+
+        from dragoman.tools.mcp import errors, login, tokens
+
+        async def answer() -> AuthorizationCodeResult:
+            returned = await self._answer
+            if returned.code is None:
+                raise errors.LoginNeeded(self._error)
+            return AuthorizationCodeResult(code=returned.code, state=returned.state, iss=returned.iss)
 
         url = self._server.url
         assert url is not None
-        tokens = await in_thread(lambda: NewTokens(TokenStore(url), self.redirect))
-        provider = login_at(self.redirect, self._server, tokens, show=self._show, answer=self._wait)
+        new = await in_thread(lambda: tokens.NewTokens(tokens.TokenStore(url), self.redirect))
+        provider = login.login_at(self.redirect, self._server, new, show=self._show, answer=answer)
         patience = self._server.start_timeout
         trial = McpSource(self._name, self._server, patience=patience, authorize=lambda _: provider)
         try:
@@ -170,10 +167,10 @@ class _Login:
             await trial.close()
 
         def keep() -> None:
-            save_issuer(provider, tokens)
-            tokens.keep()
+            login.save_issuer(provider, new)
+            new.keep()
 
-        if tokens.login().tokens is not None:
+        if new.login().tokens is not None:
             await in_thread(keep)
             self._end("done" if works else "failed", trial.error)
         elif works:
@@ -198,6 +195,3 @@ class _Login:
         self._state = "waiting"
         if not self.shown.done():
             self.shown.set_result(None)
-
-    async def _wait(self) -> AuthorizationCodeResult:
-        return await self._answer

@@ -18,9 +18,9 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from dragoman.config.build import servers_of, store_of
-from dragoman.config.catalog import catalog_from
 from dragoman.config.edits import parse_text, read_text, with_key, with_table, without_table, write_text
 from dragoman.config.settings import Settings, user_file, user_folder
+from dragoman.config.sources import catalog_from
 from dragoman.config.trust.contents import hash_of
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog

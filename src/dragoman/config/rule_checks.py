@@ -1,15 +1,19 @@
-"""Rules that concern no tool: a denial or review that is misspelled is an error, everything else is told."""
+"""Checks the rules of settings: those that concern no tool, and denials that were added since the start."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
 
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Rule
 from dragoman.runtime import Runtime
 from dragoman.tools.builtin import BUILTIN
-from dragoman.tools.permissions import concerns, is_known_later
+from dragoman.tools.permissions import concerns, is_known_later, parse_rule
 from dragoman.tools.review import concerns_tool
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group
@@ -101,3 +105,52 @@ def find_idle_rules(runtime: Runtime) -> Iterator[str]:
         for name in agent.tools or ():
             if name not in names and not name.startswith(servers):
                 yield f"agent {agent.name}: there is no group or tool {name!r}"
+
+
+# ── denials that are added while turns run ────────────────────────────────────────────────────────
+
+
+_log = logging.getLogger("dragoman.config")
+
+
+class LaterDenials:
+    """The denials of these files that were not in them at first (P13). Everything else in them waits for the
+    next start. While a file cannot be read, what it denied last applies."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._seen = {file: _state(file) for file in files}
+        self._first = {file: _denials(file, ()) for file in files}
+        self._now = dict(self._first)
+
+    def __call__(self, agents: Sequence[str]) -> list[Rule]:
+        """For everybody, and for these agents."""
+        for file, before in self._seen.items():
+            if (state := _state(file)) != before:
+                self._seen[file] = state
+                self._now[file] = _denials(file, self._now[file])
+        return [
+            rule
+            for file, denials in self._now.items()
+            for agent, rule in denials
+            if (agent, rule) not in self._first[file] and agent in ("", *agents)
+        ]
+
+
+def _state(file: Path) -> tuple[int, ...]:
+    try:
+        found = file.stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _denials(file: Path, before: Sequence[tuple[str, Rule]]) -> Sequence[tuple[str, Rule]]:
+    """With the agent that each is for; "" is everybody."""
+    try:
+        tables: dict[str, Any] = tomllib.loads(file.read_bytes().decode("utf-8-sig"))
+        agents = tables.get("agents", {}).items()
+        named = [("", tables.get("deny", [])), *((name, one.get("deny", [])) for name, one in agents)]
+        return [(name, parse_rule(text, "deny", str(file))) for name, texts in named for text in texts]
+    except (OSError, ValueError, AttributeError, TypeError, ConfigError) as error:
+        _log.warning("%s cannot be read now: its last denials apply (%s)", file, error)
+        return before
