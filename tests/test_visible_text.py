@@ -25,7 +25,7 @@ from dragoman.cli.terminal.prompts import question_text
 from dragoman.messages.causes import approval_text, untold
 from dragoman.messages.parts import Arguments, ToolResult
 from dragoman.messages.questions import Answer, Question
-from dragoman.server.mcp.calls import form_of
+from dragoman.server.mcp.tool_calls import form_of
 from dragoman.server.protocols.ag_ui.run_writer import AgentRun
 from dragoman.server.protocols.ai_sdk.ui_writer import question_chunk
 from dragoman.tools.builtin.apply_patch import apply_patch

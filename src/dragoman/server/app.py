@@ -35,7 +35,7 @@ from dragoman.server.routes import (
     tools,
     turns,
 )
-from dragoman.server.setup import agents, mcp_servers, providers, skills, trust
+from dragoman.server.setup import agents, mcp_servers, providers, skills
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel, Problem
 from dragoman.trace_context import HEADER, parse_header, within
@@ -69,7 +69,6 @@ _API = [
         mcp_servers.router,
         agents.router,
         skills.router,
-        trust.router,
         ai_sdk.router,
         ag_ui.router,
     )
@@ -188,6 +187,19 @@ def everybody_is_local() -> Who:
     return who
 
 
+class IncomingTrace:
+    """Takes up the trace of the caller: turns that a request begins hang below its span. Around the API,
+    inside the middleware."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        theirs = parse_header(Headers(scope=scope).get(HEADER)) if scope["type"] == "http" else None
+        with within(theirs):
+            await self._app(scope, receive, send)
+
+
 # ── the OpenAPI description ───────────────────────────────────────────────────────────────────────
 
 
@@ -277,15 +289,3 @@ def _used(part: object, components: dict[str, Any], seen: frozenset[str] = froze
         case list():
             for inner in part:
                 yield from _used(inner, components, seen)
-
-
-class IncomingTrace:
-    """Around the API, inside whatever lets people in."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        theirs = parse_header(Headers(scope=scope).get(HEADER)) if scope["type"] == "http" else None
-        with within(theirs):
-            await self._app(scope, receive, send)

@@ -23,6 +23,22 @@ from dragoman.server.feeds import Feed, FeedReader, Pace, cursor, parse_cursor
 from dragoman.server.shapes import ConversationSummary, QueueView, TreeView
 from dragoman.turn.handles import TurnHandle
 
+ALIVE = 15.0  # seconds of silence after which a comment says that we are still here
+STUCK = 60.0  # seconds a client may take to read what it was sent
+_LOOK = 1.0  # seconds between looks at the open streams
+_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+_WELCOME = b": welcome\n\n"
+_STILL_HERE = b": still here\n\n"
+OVER = "over"  # the number of the end of a turn whose numbers nobody remembers
+LIST_RESET = '{"type":"list.reset"}'
+
+log = logging.getLogger("dragoman.server")
+
+Chunks = AsyncGenerator[bytes, None]
+
+
+# ── the events ────────────────────────────────────────────────────────────────────────────────────
+
 
 @dataclass(slots=True, kw_only=True)
 class ConversationChanged(ConversationSummary):
@@ -78,20 +94,6 @@ LiveEvent = TypeAliasType(
     | ConversationDeleted
     | ListReset,
 )
-
-
-ALIVE = 15.0  # seconds of silence after which a comment says that we are still here
-STUCK = 60.0  # seconds a client may take to read what it was sent
-_LOOK = 1.0  # seconds between looks at the open streams
-_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
-_WELCOME = b": welcome\n\n"
-_STILL_HERE = b": still here\n\n"
-OVER = "over"  # the number of the end of a turn whose numbers nobody remembers
-LIST_RESET = '{"type":"list.reset"}'
-
-log = logging.getLogger("dragoman.server")
-
-Chunks = AsyncGenerator[bytes, None]
 
 
 # ── what is sent ──────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from dragoman.sentences import sentence
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
 from dragoman.server.connections import SESSION, recognise
 from dragoman.server.problems import problem, problem_of
-from dragoman.server.protocols.openai.errors import error_response, response_to
+from dragoman.server.protocols.openai.api_errors import error_response, response_to
 from dragoman.server.proxies import Proxies, put_below
 from dragoman.server.routes.monitoring import PATHS
 

@@ -26,7 +26,7 @@ from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
 from dragoman.server.connections import session_in
 from dragoman.server.mcp import resources
-from dragoman.server.mcp.calls import TASKS, Caller, ToolCalls, Unfinished, form_of
+from dragoman.server.mcp.tool_calls import TASKS, Caller, ToolCalls, Unfinished, form_of
 from dragoman.server.middleware import Middleware, person_in
 from dragoman.server.proxies import Proxies
 from dragoman.store.store import TurnRow
@@ -169,7 +169,11 @@ class TaskAnswers(TaskParams):
 
 
 class CallTasks:
-    """The methods of the extension."""
+    """The methods of the extension.
+
+    A call is a turn, so a task is its turn, by the same id: it is stored before the client hears of it, goes
+    on when the client or this program is gone, and waits for an answer as long as that takes.
+    """
 
     def __init__(self, runtime: Runtime, calls: ToolCalls, caller_of: CallerOf) -> None:
         self._runtime = runtime

@@ -44,24 +44,22 @@ class Said:
     parts: Callable[[], Awaitable[tuple[Part, ...]]]  # files in it are stored when they are wanted
 
 
-async def conversation_of(context: Context, person: str, name: str, protocol: str) -> str | None:
+async def conversation_of(context: Context, name: str, protocol: str) -> str | None:
     """The conversation that a client means by this name: one of ours, or the one that was begun under it.
     None where there is none yet."""
     if not name or len(name) > LONGEST_NAME:
         raise BadRequest(f"the name of a conversation has 1 to {LONGEST_NAME} characters")
-    for id in (name, derived_id("conv", protocol, person, name)):
+    for id in (name, derived_id("conv", protocol, context.person, name)):
         try:
-            return (await context.conversation(id, person)).id
+            return (await context.conversation(id)).id
         except NotFound:
             continue
     return None
 
 
-async def begin_conversation(
-    context: Context, person: str, name: str, protocol: str, history: Sequence[Said]
-) -> str:
+async def begin_conversation(context: Context, name: str, protocol: str, history: Sequence[Said]) -> str:
     """A conversation under a name of the client's, with what it says was said before."""
-    id = derived_id("conv", protocol, person, name)
+    id = derived_id("conv", protocol, context.person, name)
     now = context.runtime.services.clock()
     messages: list[Message] = []
     for said in history:
@@ -75,21 +73,20 @@ async def begin_conversation(
     conversation = Conversation(
         id,
         leaf=messages[-1].id if messages else None,
-        user=context.user(person),
+        user=context.user,
         created=now,
         updated=now,
     )
     try:
         await context.runtime.store.add_conversation(conversation, messages)
     except Exception:  # somebody was faster: then it is there
-        if await conversation_of(context, person, name, protocol) is None:
+        if await conversation_of(context, name, protocol) is None:
             raise
     return id
 
 
 async def say(
     context: Context,
-    person: str,
     name: str,
     protocol: str,
     *,
@@ -103,9 +100,9 @@ async def say(
     before it. Where nothing stands before it, it takes the place of the first one there was. By its `mark` a
     client that sends it again is known."""
     metadata: dict[str, JsonValue] = {protocol: mark}
-    conversation = await conversation_of(context, person, name, protocol)
+    conversation = await conversation_of(context, name, protocol)
     if conversation is None:
-        conversation = await begin_conversation(context, person, name, protocol, before)
+        conversation = await begin_conversation(context, name, protocol, before)
         try:
             return await _send(
                 context, conversation, content, None, options=options, metadata=metadata, key=key
@@ -119,15 +116,15 @@ async def say(
         turn = await context.runtime.commands.edit(old, content, options=options, metadata=metadata, key=key)
         context.publisher.changed(conversation)
         return await context.runtime.store.turn(turn)
-    parent = await _last_known(context, person, conversation, before)
+    parent = await _last_known(context, conversation, before)
     return await _send(context, conversation, content, parent, options=options, metadata=metadata, key=key)
 
 
 async def find_asked(
-    context: Context, person: str, conversation: str, before: Sequence[Said], content: Sequence[Part]
+    context: Context, conversation: str, before: Sequence[Said], content: Sequence[Part]
 ) -> list[tuple[TurnRow, Message]]:
     """Of the last turns those that answer just this, behind the same answer, and what they answer."""
-    parent = await _last_known(context, person, conversation, before)
+    parent = await _last_known(context, conversation, before)
     text = "".join(part.text for part in content if isinstance(part, Text))
     return [
         (turn, message)
@@ -174,22 +171,22 @@ async def _send(
     return await context.runtime.store.turn(turn)
 
 
-async def _last_known(context: Context, person: str, conversation: str, before: Sequence[Said]) -> str | None:
+async def _last_known(context: Context, conversation: str, before: Sequence[Said]) -> str | None:
     """The last message of the latest answer that is ours, by the id of its turn or of one of its messages."""
     for said in reversed([said for said in before if said.role == "assistant"]):
         with suppress(NotFound):
-            turn = await turn_of(context, person, said.id)
+            turn = await turn_of(context, said.id)
             if turn.conversation == conversation:
                 messages = (await context.runtime.turn(turn.id).snapshot()).messages
                 return messages[-1].id if messages else turn.message
     return None
 
 
-async def turn_of(context: Context, person: str, id: str) -> TurnRow:
+async def turn_of(context: Context, id: str) -> TurnRow:
     """By its own id, or that of one of its messages."""
     with suppress(NotFound):
-        return await context.turn(id, person)
-    return await context.turn((await context.message(id, person)).turn or "", person)
+        return await context.turn(id)
+    return await context.turn((await context.message(id)).turn or "")
 
 
 async def _first_message(context: Context, conversation: str) -> str | None:
@@ -275,7 +272,7 @@ async def write(
             yield end
 
 
-async def attach(context: Context, person: str, url: str, media_type: str, name: str | None = None) -> File:
+async def attach(context: Context, url: str, media_type: str, name: str | None = None) -> File:
     """A file by its address: its bytes in a `data:` address, or one of ours. BadRequest for all others: what
     is on the web would be fetched by whoever serves the model, perhaps in this network, and nobody has judged
     it."""
@@ -284,20 +281,20 @@ async def attach(context: Context, person: str, url: str, media_type: str, name:
             data = data_in(url) or b""
         except ValueError as error:
             raise BadRequest("a file of the message cannot be read: its data are no base64") from error
-        return await store_file(context, person, data, media_type or inside.media_type or "text/plain", name)
+        return await store_file(context, data, media_type or inside.media_type or "text/plain", name)
     try:
         address = urlsplit(url)
     except ValueError as error:
         raise BadRequest(f"a file of the message has no address: {error}") from error
     if (ours := _OURS.fullmatch(address.path)) is not None and address.scheme in ("", "http", "https"):
-        await context.check_blob(ours[1], person)
+        await context.check_blob(ours[1])
         return File(_checked_type(media_type), blob=ours[1], name=name)
     raise BadRequest(
         "a file of a message is a data: address, or one of this server: no other address is fetched from here"
     )
 
 
-async def store_file(context: Context, person: str, data: bytes, media_type: str, name: str | None) -> File:
+async def store_file(context: Context, data: bytes, media_type: str, name: str | None) -> File:
     if not data:
         raise BadRequest("a file of the message is empty")
     if len(data) > context.upload_limit:
@@ -305,7 +302,7 @@ async def store_file(context: Context, person: str, data: bytes, media_type: str
     media_type = _checked_type(media_type)
     store = context.runtime.store
     blob = await store.put_blob(data)
-    await store.add_upload(blob, person, context.runtime.services.clock())
+    await store.add_upload(blob, context.person, context.runtime.services.clock())
     return File(media_type, blob=blob, name=name, size=len(data))
 
 

@@ -19,7 +19,7 @@ from dragoman.messages.parts import File
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
-from dragoman.server.context import Context, Person, TheContext, api_router
+from dragoman.server.context import Context, TheContext, api_router
 from dragoman.turn.way_back import Reverted, WorkspaceDiff
 
 router = api_router("files")
@@ -41,18 +41,14 @@ Name = Annotated[str | None, Query(max_length=255, examples=["picture.png"])]
     openapi_extra={"requestBody": {"required": True, "content": {"application/octet-stream": {}}}},
 )
 async def upload(
-    context: TheContext,
-    person: Person,
-    request: Request,
-    type: MediaType = "application/octet-stream",
-    name: Name = None,
+    context: TheContext, request: Request, type: MediaType = "application/octet-stream", name: Name = None
 ) -> File:
     """The bytes are the body. What comes back is a part to send with a message."""
     blob, size = await context.runtime.store.put_blob_pieces(request.stream())
     if not size:
         # of several files, somebody wants to know which
         raise BadRequest(sentence("file.named_empty", name=name) if name else sentence("file.empty"))
-    await context.runtime.store.add_upload(blob, person, time.time())
+    await context.runtime.store.add_upload(blob, context.person, time.time())
     return File(type, blob=blob, name=name, size=size)
 
 
@@ -61,7 +57,6 @@ async def upload(
 )
 async def download(  # noqa: PLR0917 - FastAPI calls it by name
     context: TheContext,
-    person: Person,
     blob: str,
     type: MediaType = "application/octet-stream",
     name: Name = None,
@@ -71,7 +66,7 @@ async def download(  # noqa: PLR0917 - FastAPI calls it by name
     """Pictures, sound and film are shown; everything else is saved, never opened as a page of ours."""
     if not re.fullmatch(r"[0-9a-f]{64}", blob):
         raise NotFound("file", blob)
-    await context.check_blob(blob, person)
+    await context.check_blob(blob)
     store = context.runtime.store
     size = await store.blob_size(blob)
     shown = not download and _SHOWN.fullmatch(type) is not None
@@ -130,9 +125,9 @@ _ENDLESS = 0xFFFFFFFF  # the length of what is not over
     response_class=Response,
     responses={200: {"content": {"audio/*": {}}, "description": "the sound, until it is over"}},
 )
-async def sound(context: TheContext, person: Person, id: str) -> Response:
+async def sound(context: TheContext, id: str) -> Response:
     """What a turn speaks, from its first piece on: for an `<audio>` element. 404 where it makes no sound."""
-    await context.turn(id, person)
+    await context.turn(id)
     pieces = spoken(context.runtime, id)
     first = await anext(pieces, None)
     if first is None:
@@ -192,69 +187,63 @@ _REDO = bodies.Redo()
 
 
 @router.get("/turns/{id}/diff")
-async def diff_of_turn(context: TheContext, person: Person, id: str) -> shapes.DiffView:
+async def diff_of_turn(context: TheContext, id: str) -> shapes.DiffView:
     """What its calls did to the files so far, and what of that could not be recorded."""
-    await context.turn(id, person)
+    await context.turn(id)
     return _view(await context.runtime.way_back.diff_turn(id))
 
 
 @router.get("/messages/{id}/diff")
-async def diff_of_message(context: TheContext, person: Person, id: str) -> shapes.DiffView:
+async def diff_of_message(context: TheContext, id: str) -> shapes.DiffView:
     """What the calls of a reply did to the files: one step of its turn."""
-    await context.message(id, person)
+    await context.message(id)
     return _view(await context.runtime.way_back.diff_message(id))
 
 
 @router.get("/calls/{id}/diff")
-async def diff_of_call(context: TheContext, person: Person, id: str) -> shapes.DiffView:
+async def diff_of_call(context: TheContext, id: str) -> shapes.DiffView:
     """What a call did to the files, with those that ran at the same time."""
-    await context.call(id, person)
+    await context.call(id)
     return _view(await context.runtime.way_back.diff_call(id))
 
 
 @router.get("/conversations/{id}/diff")
-async def diff_of_conversation(context: TheContext, person: Person, id: str) -> shapes.DiffView:
+async def diff_of_conversation(context: TheContext, id: str) -> shapes.DiffView:
     """What all its turns did to the files, less what was taken back."""
-    await context.check_owner(id, person)
+    await context.check_owner(id)
     return _view(await context.runtime.way_back.diff_conversation(id))
 
 
 @router.post("/turns/{id}/revert")
-async def revert_turn(
-    context: TheContext, person: Person, id: str, body: bodies.Revert = _REVERT
-) -> shapes.RevertView:
+async def revert_turn(context: TheContext, id: str, body: bodies.Revert = _REVERT) -> shapes.RevertView:
     """Go back to before this turn: what it and those after it did to the files is taken back, whole or not at
     all, and the conversation goes back before its message, which stays as a branch. 409 where one of them
     still runs, and, with `conflicts`, where somebody changed one of the files since."""
-    await context.turn(id, person)
+    await context.turn(id)
     back = context.runtime.way_back
     return _done(context, await back.revert_turn(id, files_only=body.files_only, force=body.force))
 
 
 @router.post("/messages/{id}/revert")
-async def revert_message(
-    context: TheContext, person: Person, id: str, body: bodies.Revert = _REVERT
-) -> shapes.RevertView:
+async def revert_message(context: TheContext, id: str, body: bodies.Revert = _REVERT) -> shapes.RevertView:
     """The same to before a message: a person's, or a reply."""
-    await context.message(id, person)
+    await context.message(id)
     back = context.runtime.way_back
     return _done(context, await back.revert_message(id, files_only=body.files_only, force=body.force))
 
 
 @router.post("/calls/{id}/revert")
-async def revert_call(
-    context: TheContext, person: Person, id: str, body: bodies.Revert = _REVERT
-) -> shapes.RevertView:
+async def revert_call(context: TheContext, id: str, body: bodies.Revert = _REVERT) -> shapes.RevertView:
     """The same to before a call; the conversation goes back before the reply that holds it."""
-    await context.call(id, person)
+    await context.call(id)
     back = context.runtime.way_back
     return _done(context, await back.revert_call(id, files_only=body.files_only, force=body.force))
 
 
 @router.post("/conversations/{id}/redo")
-async def redo(context: TheContext, person: Person, id: str, body: bodies.Redo = _REDO) -> shapes.RevertView:
+async def redo(context: TheContext, id: str, body: bodies.Redo = _REDO) -> shapes.RevertView:
     """Take the last revert of a conversation back."""
-    await context.check_owner(id, person)
+    await context.check_owner(id)
     return _done(context, await context.runtime.way_back.redo(id, force=body.force))
 
 

@@ -1,4 +1,4 @@
-"""Routes for whoever watches over a server: whether it is alive, whether it can serve, and its metrics."""
+"""Routes to monitor a server: whether it is alive and can serve, without a sign-in, and its metrics."""
 
 from __future__ import annotations
 

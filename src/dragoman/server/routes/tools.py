@@ -14,7 +14,7 @@ from dragoman.messages.questions import Rule
 from dragoman.redaction import redact_text
 from dragoman.server import shapes
 from dragoman.server.bodies import PromptArguments
-from dragoman.server.context import Context, Person, TheContext, api_router
+from dragoman.server.context import Context, TheContext, api_router
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import concerns
 from dragoman.tools.review import review_of
@@ -28,12 +28,10 @@ router = api_router("tools")
 
 
 @router.get("/tools")
-async def tools(
-    context: TheContext, person: Person, conversation: Annotated[str | None, Query()] = None
-) -> shapes.GroupList:
+async def tools(context: TheContext, conversation: Annotated[str | None, Query()] = None) -> shapes.GroupList:
     """All groups with their tools. With a conversation, `on` says what its model, switches and agent leave
     on."""
-    settings = (await context.conversation(conversation, person)).settings if conversation else {}
+    settings = (await context.conversation(conversation)).settings if conversation else {}
     services = context.runtime.services
     await services.toolbox.ready()
     chosen = settings.get("agent")
@@ -59,7 +57,7 @@ async def tools(
 
 
 @router.get("/agents")
-async def agents(context: TheContext, person: Person) -> shapes.AgentList:
+async def agents(context: TheContext) -> shapes.AgentList:
     return shapes.AgentList([agent_view(agent) for agent in context.runtime.services.agents.values()])
 
 
@@ -127,16 +125,14 @@ _PATIENCE = 10.0  # seconds for a server to say what it has: one that is late is
 
 
 @prompt_routes.get("/server-prompts")
-async def server_prompts(context: TheContext, person: Person) -> ServerPromptList:
+async def server_prompts(context: TheContext) -> ServerPromptList:
     """Of all servers that are there; each is started if need be."""
     found = await asyncio.gather(*(_prompts_of(source) for source in _sources(context).values()))
     return ServerPromptList([prompt for prompts in found for prompt in prompts])
 
 
 @prompt_routes.post("/server-prompts/{server}/{name:path}")
-async def fill_prompt(
-    context: TheContext, person: Person, server: str, name: str, body: PromptArguments
-) -> FilledPrompt:
+async def fill_prompt(context: TheContext, server: str, name: str, body: PromptArguments) -> FilledPrompt:
     """Its text with these arguments. Nothing is sent: a person reads it first."""
     source = _sources(context).get(server)
     if source is None:

@@ -1,4 +1,4 @@
-"""Agents that are written in the page: into the person's own settings, and there at once."""
+"""Routes for agents, which are written into the admin's own settings, and for the trust in folders."""
 
 from __future__ import annotations
 
@@ -10,12 +10,21 @@ from functools import partial
 from typing import Any
 
 from dragoman.config.build import agent_of, check_model
+from dragoman.config.sources import trust_answers
+from dragoman.config.trust.contents import FolderContents, inspect_project
+from dragoman.config.trust.summary import summarise
 from dragoman.errors import ConfigError, NotFound
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
 from dragoman.server.context import TheContext, TheOwnSettings, api_router
 from dragoman.server.setup.own_settings import OwnSettings
-from dragoman.server.setup.setup_models import AgentBody, AgentSetup, AgentSetupList
+from dragoman.server.setup.setup_models import (
+    AgentBody,
+    AgentSetup,
+    AgentSetupList,
+    FolderTrust,
+    FolderTrustList,
+)
 from dragoman.turn.agent import Agent
 from dragoman.turn.handoff import turns_of_agent
 
@@ -109,3 +118,30 @@ def _view(own: OwnSettings, agent: Agent) -> AgentSetup:
         own.origin(f"agents.{agent.name}"),
         own.has("agents", agent.name),
     )
+
+
+# ── folders ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@router.get("/trust")
+async def trust(own: TheOwnSettings) -> FolderTrustList:
+    """The folders that bring settings, tools or programs: trusted or not, and what changed since."""
+    return FolderTrustList(await asyncio.to_thread(_folders, own))
+
+
+def _folders(own: OwnSettings) -> list[FolderTrust]:
+    """As the folders are now, which may be other than when the server started."""
+    sources = own.settings.sources
+    known = {one.contents.folder for one in sources.left_out}
+    return [_folder_view(inspect_project(folder)) for folder in sorted({*sources.folders, *known})]
+
+
+def _folder_view(contents: FolderContents) -> FolderTrust:
+    answer = trust_answers().find(contents.folder)
+    changes = answer.changes(contents) if answer is not None and answer.trusted else []
+    view = FolderTrust(str(contents.folder), "not_trusted", summarise(contents), changes)
+    if contents.unsafe is not None:
+        view.state, view.reason = "unsafe", contents.unsafe
+    elif answer is not None and answer.trusted:
+        view.state = "trusted" if answer.covers(contents) else "changed"
+    return view

@@ -16,7 +16,7 @@ from dragoman.messages.events import TurnEnd
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
-from dragoman.server.context import Context, Key, Person, TheContext, api_router
+from dragoman.server.context import Context, Key, TheContext, api_router
 from dragoman.server.event_stream import EventStream
 from dragoman.server.protocols.ag_ui.run_input import (
     UPDATE_STATE,
@@ -49,33 +49,29 @@ _STREAM: dict[int | str, dict[str, object]] = {
 
 
 @router.post("/ag-ui", response_class=Response, responses=_STREAM)
-async def run(context: TheContext, person: Person, body: RunAgentInput, key: Key = None) -> Response:
+async def run(context: TheContext, body: RunAgentInput, key: Key = None) -> Response:
     """Something new, what a run waited for, or a run that is under way, once more."""
-    async with context.readers.one_by_one(person, body.thread):
-        return await _run(context, person, body, None, key)
+    async with context.readers.one_by_one(context.person, body.thread):
+        return await _run(context, body, None, key)
 
 
 @router.post("/ag-ui/{agent}", response_class=Response, responses=_STREAM)
-async def run_agent(
-    context: TheContext, person: Person, agent: str, body: RunAgentInput, key: Key = None
-) -> Response:
+async def run_agent(context: TheContext, agent: str, body: RunAgentInput, key: Key = None) -> Response:
     """The same of an agent of this name."""
-    async with context.readers.one_by_one(person, body.thread):
-        return await _run(context, person, body, agent, key)
+    async with context.readers.one_by_one(context.person, body.thread):
+        return await _run(context, body, agent, key)
 
 
-async def _run(
-    context: Context, person: str, body: RunAgentInput, agent: str | None, key: SendKey | None
-) -> Response:
+async def _run(context: Context, body: RunAgentInput, agent: str | None, key: SendKey | None) -> Response:
     check_state(body.state)
-    if (begun := await context.turn_begun_with(key, person)) is not None:
+    if (begun := await context.turn_begun_with(key)) is not None:
         return await _from_the_start(context, body, begun)
-    conversation = await conversation_of(context, person, body.thread, PROTOCOL)
+    conversation = await conversation_of(context, body.thread, PROTOCOL)
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
-    if conversation is not None and (known := await _known_run(context, person, body, conversation)):
+    if conversation is not None and (known := await _known_run(context, body, conversation)):
         return await _show(context, body, conversation, live, known)
-    if live and (turn := await _waiting_turn(context, person, body, live)) is not None:
-        return await _go_on(context, person, body, turn)
+    if live and (turn := await _waiting_turn(context, body, live)) is not None:
+        return await _go_on(context, body, turn)
     if live and _last_said(body.messages) == await _question_of(context, live[-1]):
         return await _from_the_start(context, body, live[-1].id)
     if body.resume:
@@ -85,7 +81,7 @@ async def _run(
     if conversation is not None and _last_said(body.messages) is None:
         return await _show(context, body, conversation, live)
     state = body.state or await state_in(context, conversation)
-    row = await _start(context, person, body, agent, state, key=key)
+    row = await _start(context, body, agent, state, key=key)
     context.readers.began(row.id)
     projection = await _projection(context, body, row.id)
     return respond(context, row.id, projection, projection.show_thread())
@@ -103,14 +99,14 @@ async def _from_the_start(
     return respond(context, turn, projection, lacking, snapshot)
 
 
-async def _go_on(context: Context, person: str, body: RunAgentInput, id: str) -> Response:
+async def _go_on(context: Context, body: RunAgentInput, id: str) -> Response:
     """With a turn that waits for what is brought."""
     projection = await _projection(context, body, id)
     snapshot = await context.runtime.turn(id).snapshot()
     for _ in projection.replay(snapshot):
         pass  # the client has these events
     projection.state = body.state or projection.state  # it may have changed it since
-    await _bring(context, person, body, projection, id)
+    await _bring(context, body, projection, id)
     await context.runtime.driver.adopt(id)  # 409 where it cannot go on here
     return respond(context, id, projection, known=snapshot)
 
@@ -156,26 +152,19 @@ def _last_said(messages: Sequence[AgentMessage]) -> str | None:
 
 
 async def _start(
-    context: Context,
-    person: str,
-    body: RunAgentInput,
-    agent: str | None,
-    state: JsonValue,
-    *,
-    key: SendKey | None,
+    context: Context, body: RunAgentInput, agent: str | None, state: JsonValue, *, key: SendKey | None
 ) -> TurnRow:
     dialogue = [one for one in body.messages if one.role in ("user", "assistant")]
     place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
     if place is None:
         raise BadRequest("there is no message of a person to answer")
     before = [
-        Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, person, one))
+        Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, one))
         for one in dialogue[:place]
     ]
-    content, options = await _content(context, person, dialogue[place]), body.turn_options(agent, state)
+    content, options = await _content(context, dialogue[place]), body.turn_options(agent, state)
     return await say(
         context,
-        person,
         body.thread,
         PROTOCOL,
         before=before,
@@ -186,29 +175,29 @@ async def _start(
     )
 
 
-async def _content(context: Context, person: str, message: AgentMessage) -> tuple[Part, ...]:
-    return tuple([await _part(context, person, part) for part in message.parts])
+async def _content(context: Context, message: AgentMessage) -> tuple[Part, ...]:
+    return tuple([await _part(context, part) for part in message.parts])
 
 
-async def _part(context: Context, person: str, part: AgentPart) -> Part:
+async def _part(context: Context, part: AgentPart) -> Part:
     if part.source is None:
         return Text(part.text)
     source = part.source
     data = f"data:{source.media_type};base64,{source.value}"
-    return await attach(context, person, data if source.type == "data" else source.value, source.media_type)
+    return await attach(context, data if source.type == "data" else source.value, source.media_type)
 
 
 # ── what a run waited for ─────────────────────────────────────────────────────────────────────────
 
 
-async def _known_run(context: Context, person: str, body: RunAgentInput, conversation: str) -> str | None:
+async def _known_run(context: Context, body: RunAgentInput, conversation: str) -> str | None:
     """The turn of a run that was asked for already, or for which all that is brought is settled: elsewhere,
     or by a request whose response was lost."""
     if not body.resume and not any(_results(body)):
         return await _asked_already(context, body, conversation)
     try:
-        asked = [await context.question(entry.interrupt, person) for entry in body.resume]
-        calls = [await context.call(message.call, person) for message in _results(body)]
+        asked = [await context.question(entry.interrupt) for entry in body.resume]
+        calls = [await context.call(message.call) for message in _results(body)]
     except NotFound:
         return None
     if any(one.open for one in asked) or any(not call.state.settled for call in calls):
@@ -224,37 +213,35 @@ async def _asked_already(context: Context, body: RunAgentInput, conversation: st
     return None
 
 
-async def _waiting_turn(
-    context: Context, person: str, body: RunAgentInput, live: Sequence[TurnRow]
-) -> str | None:
+async def _waiting_turn(context: Context, body: RunAgentInput, live: Sequence[TurnRow]) -> str | None:
     """The turn that waits for what is brought, alone or beside something new; else the last one."""
     results = [*_results(body)]
-    found = {(await context.question(entry.interrupt, person)).turn for entry in body.resume}
+    found = {(await context.question(entry.interrupt)).turn for entry in body.resume}
     for message in results or _results(body, beside=True):
         with suppress(NotFound):
-            call = await context.call(message.call, person)
+            call = await context.call(message.call)
             if results or not call.state.settled:
                 found.add((await context.runtime.store.turn_of_call(call.id)).id)
     waiting = [row.id for row in live if row.id in found]
     return waiting[-1] if waiting else live[-1].id if body.resume else None
 
 
-async def _bring(context: Context, person: str, body: RunAgentInput, projection: AgentRun, turn: str) -> None:
+async def _bring(context: Context, body: RunAgentInput, projection: AgentRun, turn: str) -> None:
     """Answers to interrupts, results of calls, and what is said beside them. What is settled already, is."""
     for entry in body.resume:
-        asked = await context.question(entry.interrupt, person)
-        given = replace(_answer(asked, entry), by=context.user(person))
+        asked = await context.question(entry.interrupt)
+        given = replace(_answer(asked, entry), by=context.user)
         with suppress(AlreadyAnswered, TurnEnded):
             await context.runtime.answer(asked.id, given)
         projection.reader.was_brought(asked.id)
     results = [*_results(body)]
     if not results and (beside := [*_results(body, beside=True)]):
         results = beside
-        said = await _content(context, person, body.messages[-1])
+        said = await _content(context, body.messages[-1])
         await context.runtime.commands.steer(turn, said, metadata={PROTOCOL: body.run})
     for message in results:
         with suppress(AlreadyAnswered, NotFound, TurnEnded):
-            call = await context.call(message.call, person)
+            call = await context.call(message.call)
             if not call.state.settled:
                 failed = message.error is not None
                 result = ToolResult(message.error if message.error is not None else message.text)

@@ -14,16 +14,26 @@ from starlette.responses import Response
 
 from dragoman.messages.endings import REFUSED
 from dragoman.messages.usage import Usage
-from dragoman.server.context import Context, Person, TheContext
+from dragoman.server.context import Context, TheContext
 from dragoman.server.event_stream import EventStream
 from dragoman.server.problems import without_paths
 from dragoman.server.protocols.event_reader import CallForClient, PartDelta
-from dragoman.server.protocols.openai.errors import (
+from dragoman.server.protocols.openai.api_errors import (
     NEVER_AGAIN,
     ApiRefusal,
     OpenAIRoute,
     error_body,
     json_response,
+)
+from dragoman.server.protocols.openai.begin_turn import (
+    ReplyPlace,
+    ReplyRequest,
+    attempt_of,
+    begin,
+    headers_of,
+    is_retry,
+    options_for,
+    suffix_of,
 )
 from dragoman.server.protocols.openai.reply import (
     STOPPED,
@@ -56,16 +66,6 @@ from dragoman.server.protocols.openai.request_input import (
     read_content,
     refuse,
     text_alone,
-)
-from dragoman.server.protocols.openai.turns import (
-    ReplyPlace,
-    ReplyRequest,
-    attempt_of,
-    begin,
-    headers_of,
-    is_retry,
-    options_for,
-    suffix_of,
 )
 
 
@@ -319,7 +319,6 @@ _DONE = b"data: [DONE]\n\n"
 @router.post("/chat/completions")
 async def create_completion(
     context: TheContext,
-    person: Person,
     request: Request,
     body: ChatBody,
     x_dragoman_conversation: Annotated[str | None, Header(max_length=100)] = None,
@@ -331,13 +330,13 @@ async def create_completion(
     metadata = body.metadata or {}
     conversation = x_dragoman_conversation or metadata.get("conversation")
     if conversation is not None:
-        await context.check_owner(conversation, person)
+        await context.check_owner(conversation)
     to_store: dict[str, JsonValue] = {"metadata": {**metadata}}
     key = await attempt_of(request, context.runtime.services.clock(), conversation)
     wanted = ReplyRequest(
         brought, options, conversation, metadata=to_store, key=key, retried=is_retry(request)
     )
-    place = await begin(context, person, wanted)
+    place = await begin(context, wanted)
     row = await context.runtime.store.turn(place.turn)
     reader = await reader_of(context.runtime, place)
     with_usage = bool(body.stream and body.stream_options and body.stream_options.include_usage)

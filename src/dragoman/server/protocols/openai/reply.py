@@ -34,8 +34,8 @@ from dragoman.server.protocols.event_reader import (
     PartOpened,
     Value,
 )
-from dragoman.server.protocols.openai.errors import NEVER_AGAIN
-from dragoman.server.protocols.openai.turns import ReplyPlace
+from dragoman.server.protocols.openai.api_errors import NEVER_AGAIN
+from dragoman.server.protocols.openai.begin_turn import ReplyPlace
 from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.output import Unfit, read_answer
 

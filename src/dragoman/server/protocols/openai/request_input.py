@@ -18,7 +18,7 @@ from dragoman.messages.message import Message, Role
 from dragoman.messages.parts import Arguments, CallState, File, Part, Text, ToolCall, ToolResult
 from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.server.context import Context
-from dragoman.server.protocols.openai.errors import ApiRefusal, not_offered
+from dragoman.server.protocols.openai.api_errors import ApiRefusal, not_offered
 from dragoman.server.protocols.threads import store_file
 from dragoman.turn.client_tools import MOST
 from dragoman.turn.output import spec_of_schema
@@ -36,8 +36,8 @@ class Attached:
     name: str | None
     hash: str
 
-    async def stored(self, context: Context, person: str) -> File:
-        return await store_file(context, person, self.data, self.media_type, self.name)
+    async def stored(self, context: Context) -> File:
+        return await store_file(context, self.data, self.media_type, self.name)
 
 
 def attached_url(url: str, param: str, limit: int, name: str | None = None) -> Attached:
@@ -172,22 +172,18 @@ def missing_output(call: str) -> ApiRefusal:
     return ApiRefusal(f"no tool output found for function call {call}", code="missing_tool_output")
 
 
-async def parts_of(content: Content, context: Context, person: str) -> list[Text | File]:
+async def parts_of(content: Content, context: Context) -> list[Text | File]:
     """As messages hold it; its files are stored."""
-    return [
-        Text(piece) if isinstance(piece, str) else await piece.stored(context, person) for piece in content
-    ]
+    return [Text(piece) if isinstance(piece, str) else await piece.stored(context) for piece in content]
 
 
-async def result_of(output: CallOutput, context: Context, person: str) -> ToolResult:
-    parts = await parts_of(output.content, context, person)
+async def result_of(output: CallOutput, context: Context) -> ToolResult:
+    parts = await parts_of(output.content, context)
     text = "".join(part.text for part in parts if isinstance(part, Text))
     return ToolResult(text, attachments=tuple(part for part in parts if isinstance(part, File)))
 
 
-async def messages_of(
-    entries: Sequence[Entry], conversation: str, context: Context, person: str
-) -> list[Message]:
+async def messages_of(entries: Sequence[Entry], conversation: str, context: Context) -> list[Message]:
     """A history as it is stored, below one another."""
     now = context.runtime.services.clock()
     made = iter(calls_with_outputs(entries))
@@ -198,9 +194,9 @@ async def messages_of(
         role: Role
         match entry:
             case UserEntry(content=content):
-                parts, role, turn = await parts_of(content, context, person), "user", new_id("turn")
+                parts, role, turn = await parts_of(content, context), "user", new_id("turn")
             case AssistantEntry(texts=texts, calls=calls):
-                settled = [await _settled(*next(made), context, person) for _ in calls]
+                settled = [await _settled(*next(made), context) for _ in calls]
                 parts, role = [*map(Text, filter(None, texts)), *settled], "assistant"
             case _:
                 continue
@@ -216,7 +212,7 @@ def arguments_of(call: BroughtCall) -> Arguments | None:
     return parse_arguments(call.arguments or "{}")
 
 
-async def _settled(call: BroughtCall, output: CallOutput, context: Context, person: str) -> ToolCall:
+async def _settled(call: BroughtCall, output: CallOutput, context: Context) -> ToolCall:
     arguments = arguments_of(call)
     return ToolCall(
         new_id("call"),
@@ -224,7 +220,7 @@ async def _settled(call: BroughtCall, output: CallOutput, context: Context, pers
         arguments or {},
         raw=call.arguments if arguments is None else None,
         state=CallState.COMPLETED,
-        result=await result_of(output, context, person),
+        result=await result_of(output, context),
         provider_id=call.id,
     )
 

@@ -17,6 +17,7 @@ from dragoman.messages.usage import Usage
 from dragoman.server.context import Context
 from dragoman.server.problems import without_paths
 from dragoman.server.protocols.event_reader import CallForClient, PartDelta
+from dragoman.server.protocols.openai.begin_turn import ReplyPlace, parse_response_id, response_id
 from dragoman.server.protocols.openai.find_conversation import MARK
 from dragoman.server.protocols.openai.reply import (
     OutputClosed,
@@ -30,7 +31,6 @@ from dragoman.server.protocols.openai.reply import (
     reader_of,
 )
 from dragoman.server.protocols.openai.request_input import missing_output
-from dragoman.server.protocols.openai.turns import ReplyPlace, parse_response_id, response_id
 from dragoman.turn.facts import TurnOptions
 
 _CODES = {"rate_limit": "rate_limit_exceeded", **dict.fromkeys(REFUSED, "invalid_prompt")}
@@ -228,11 +228,11 @@ def _suffix(id: str) -> str:
 # ── read from the store ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def find_place(context: Context, person: str, id: str) -> ReplyPlace:
+async def find_place(context: Context, id: str) -> ReplyPlace:
     """Where a response is, if it is this person's."""
     turn, after = parse_response_id(id)
     try:
-        row = await context.turn(turn, person)
+        row = await context.turn(turn)
     except NotFound:
         raise NotFound("response", id) from None
     place = ReplyPlace(turn, row.conversation, after)

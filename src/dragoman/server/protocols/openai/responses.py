@@ -14,14 +14,23 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dragoman.server.context import Context, Person, TheContext
+from dragoman.server.context import Context, TheContext
 from dragoman.server.event_stream import EventStream
-from dragoman.server.protocols.openai.errors import (
+from dragoman.server.protocols.openai.api_errors import (
     NEVER_AGAIN,
     ApiRefusal,
     OpenAIRoute,
     error_response,
     json_response,
+)
+from dragoman.server.protocols.openai.begin_turn import (
+    ReplyPlace,
+    ReplyRequest,
+    attempt_of,
+    begin,
+    headers_of,
+    is_retry,
+    options_for,
 )
 from dragoman.server.protocols.openai.reply import (
     STOPPED,
@@ -60,15 +69,6 @@ from dragoman.server.protocols.openai.response_object import (
     new_object,
     parent_of,
     read_object,
-)
-from dragoman.server.protocols.openai.turns import (
-    ReplyPlace,
-    ReplyRequest,
-    attempt_of,
-    begin,
-    headers_of,
-    is_retry,
-    options_for,
 )
 from dragoman.store.store import SendKey
 
@@ -213,13 +213,11 @@ _PATIENCE = 10.0  # seconds for a turn to end once it is cancelled
 
 
 @router.post("/responses")
-async def create_response(
-    context: TheContext, person: Person, request: Request, body: ResponseBody
-) -> Response:
+async def create_response(context: TheContext, request: Request, body: ResponseBody) -> Response:
     """Who hangs up cancels the turn, unless it was to run in the background."""
     key = await attempt_of(request, context.runtime.services.clock())
-    wanted = replace(await _wanted(context, person, body, key), retried=is_retry(request))
-    place = await begin(context, person, wanted)
+    wanted = replace(await _wanted(context, body, key), retried=is_retry(request))
+    place = await begin(context, wanted)
     found = await new_object(context, place)
     if body.background and not body.stream:
         return json_response((await read_object(context, place)).whole(), headers=headers_of(place))
@@ -233,7 +231,7 @@ async def create_response(
     return json_response(found.whole(), headers=headers_of(place))
 
 
-async def _wanted(context: Context, person: str, body: ResponseBody, key: SendKey) -> ReplyRequest:
+async def _wanted(context: Context, body: ResponseBody, key: SendKey) -> ReplyRequest:
     asked = body.request_options()
     output = body.text.format.spec("text.format") if body.text and body.text.format else None
     brought = body.brought(context.upload_limit)
@@ -246,9 +244,9 @@ async def _wanted(context: Context, person: str, body: ResponseBody, key: SendKe
     }
     conversation, parent = body.conversation_id, None
     if conversation is not None:
-        await context.check_owner(conversation, person)
+        await context.check_owner(conversation)
     if body.previous_response_id is not None:
-        previous = await find_place(context, person, body.previous_response_id)
+        previous = await find_place(context, body.previous_response_id)
         conversation = previous.conversation
         parent = await parent_of(context, previous) if not brought.outputs else None
     return ReplyRequest(brought, options, conversation, parent, metadata, key)
@@ -257,13 +255,12 @@ async def _wanted(context: Context, person: str, body: ResponseBody, key: SendKe
 @router.get("/responses/{id}")
 async def read_response(
     context: TheContext,
-    person: Person,
     id: str,
     stream: bool = False,
     starting_after: Annotated[int | None, Query(ge=0, le=10**15)] = None,
 ) -> Response:
     """As it is now; or, streamed, from its beginning or after an event on. Who hangs up cancels nothing."""
-    place = await find_place(context, person, id)
+    place = await find_place(context, id)
     if not stream:
         return json_response((await read_object(context, place)).whole(), headers=headers_of(place))
     reader = await reader_of(context.runtime, place)
@@ -274,8 +271,8 @@ async def read_response(
 
 
 @router.post("/responses/{id}/cancel")
-async def cancel_response(context: TheContext, person: Person, id: str) -> Response:
-    place = await find_place(context, person, id)
+async def cancel_response(context: TheContext, id: str) -> Response:
+    place = await find_place(context, id)
     await cancel(context, place, "cancelled by the caller")
     with suppress(TimeoutError):
         async with asyncio.timeout(_PATIENCE):
@@ -284,24 +281,24 @@ async def cancel_response(context: TheContext, person: Person, id: str) -> Respo
 
 
 @router.delete("/responses/{id}")
-async def delete_response(context: TheContext, person: Person, id: str) -> Response:
+async def delete_response(context: TheContext, id: str) -> Response:
     """With its conversation, if there is nothing else in it."""
-    place = await find_place(context, person, id)
+    place = await find_place(context, id)
     if len(await context.runtime.store.turns(place.conversation)) > 1:
         what = f"the response is part of conversation {place.conversation}, which can only be deleted whole"
         return error_response(409, what, code="response_in_conversation", headers=NEVER_AGAIN)
     inner = await context.runtime.store.within(place.conversation)
     await context.runtime.delete(place.conversation)
     for each in inner:
-        context.publisher.deleted(each, person)
+        context.publisher.deleted(each, context.person)
     return json_response({"id": id, "object": "response", "deleted": True})
 
 
 @router.get("/responses/{id}/input_items")
 async def list_input_items(
-    context: TheContext, person: Person, id: str, order: Literal["asc", "desc"] = "desc"
+    context: TheContext, id: str, order: Literal["asc", "desc"] = "desc"
 ) -> dict[str, Any]:
-    items = await input_items(context, await find_place(context, person, id))
+    items = await input_items(context, await find_place(context, id))
     data = items if order == "asc" else items[::-1]
     ends = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
     return {"object": "list", "data": data, "has_more": False, **ends}

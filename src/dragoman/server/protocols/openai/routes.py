@@ -9,30 +9,30 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.errors import NotFound
-from dragoman.server.context import Context, Person, TheContext
+from dragoman.server.context import Context, TheContext
 from dragoman.server.protocols.openai import chat, responses
-from dragoman.server.protocols.openai.errors import OpenAIRoute, error_response
+from dragoman.server.protocols.openai.api_errors import OpenAIRoute, error_response
 from dragoman.server.routes.models import models
 
 models_router = APIRouter(route_class=OpenAIRoute, include_in_schema=False)
 
 
 @models_router.get("/models")
-async def list_models(context: TheContext, person: Person) -> dict[str, Any]:
-    return {"object": "list", "data": await _all(context, person)}
+async def list_models(context: TheContext) -> dict[str, Any]:
+    return {"object": "list", "data": await _all(context)}
 
 
 @models_router.get("/models/{id:path}")
-async def one_model(context: TheContext, person: Person, id: str) -> dict[str, Any]:
-    for model in await _all(context, person):
+async def one_model(context: TheContext, id: str) -> dict[str, Any]:
+    for model in await _all(context):
         if model["id"] == id:
             return model
     raise NotFound("model", id)
 
 
-async def _all(context: Context, person: str) -> list[dict[str, Any]]:
+async def _all(context: Context) -> list[dict[str, Any]]:
     agents = [_model(name, "dragoman") for name in context.runtime.services.agents]
-    listed = await models(context, person)
+    listed = await models(context)
     return agents + [_model(view.name, view.provider or "dragoman") for view in listed.items if view.ready]
 
 

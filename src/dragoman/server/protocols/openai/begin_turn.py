@@ -19,7 +19,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Text
 from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.server.context import Context
-from dragoman.server.protocols.openai.errors import ApiRefusal
+from dragoman.server.protocols.openai.api_errors import ApiRefusal
 from dragoman.server.protocols.openai.find_conversation import MARK, find_parent
 from dragoman.server.protocols.openai.request_input import (
     AnswerOptions,
@@ -92,29 +92,29 @@ def options_for(
     )
 
 
-async def begin(context: Context, person: str, wanted: ReplyRequest) -> ReplyPlace:
+async def begin(context: Context, wanted: ReplyRequest) -> ReplyPlace:
     """Everything is stored when it returns, and the turn runs."""
     brought = wanted.brought
     calls_with_outputs(brought.entries)  # each has one, or nothing is begun
     if wanted.key is not None:
-        turn = await context.runtime.store.turn_of_key(person, wanted.key)
+        turn = await context.runtime.store.turn_of_key(context.person, wanted.key)
         if turn is not None:  # whatever became of it: nothing runs twice
             return await _joined(context, turn)
     if brought.outputs:
-        place = await _go_on(context, person, wanted)
+        place = await _go_on(context, wanted)
         if place is not None:
             return place
         if not brought.sent:
-            return await _answer_history(context, person, wanted)
-    content = await parts_of(brought.sent, context, person)
+            return await _answer_history(context, wanted)
+    content = await parts_of(brought.sent, context)
     conversation, parent = wanted.conversation, wanted.parent
     new: Conversation | None = None
     history: Sequence[Message] = ()
     if conversation is None:
         earlier: list[Entry] = [*brought.earlier, *brought.outputs]
-        found = await find_parent(context.runtime.store, person, wanted.options.agent, earlier)
+        found = await find_parent(context.runtime.store, context.person, wanted.options.agent, earlier)
         if found is None:
-            new, history = await _history(context, person, earlier, wanted.options)
+            new, history = await _history(context, earlier, wanted.options)
             conversation = new.id
         else:
             conversation, parent = found
@@ -138,7 +138,7 @@ async def _joined(context: Context, turn: str) -> ReplyPlace:
     return ReplyPlace(turn, (await store.turn(turn)).conversation, after)
 
 
-async def _answer_history(context: Context, person: str, wanted: ReplyRequest) -> ReplyPlace:
+async def _answer_history(context: Context, wanted: ReplyRequest) -> ReplyPlace:
     """A history of another program that ends with what came of its calls: the turn begins behind them."""
     entries = wanted.brought.entries
     replies = [entry for entry in entries if isinstance(entry, AssistantEntry)]
@@ -149,7 +149,7 @@ async def _answer_history(context: Context, person: str, wanted: ReplyRequest) -
         lost = lost or wanted.brought.outputs[0].call
         what = f"there is no call {lost} that waits for its output: its turn is over, or was never here"
         raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
-    new, messages = await _history(context, person, entries, wanted.options, {**(wanted.metadata or {})})
+    new, messages = await _history(context, entries, wanted.options, {**(wanted.metadata or {})})
     conversation = new.id
     await context.runtime.store.add_conversation(new, messages)
     try:
@@ -180,7 +180,6 @@ async def _last_copied(context: Context, turn: str, steps: int) -> str | None:
 
 async def _history(
     context: Context,
-    person: str,
     earlier: Sequence[Entry],
     options: TurnOptions,
     asked_with: dict[str, JsonValue] | None = None,
@@ -188,7 +187,7 @@ async def _history(
     """A new conversation, not stored yet, that begins with what the caller says was said before. `asked_with`
     is kept with the last thing that a person said in it: it is answered next."""
     id, now = new_id("conv"), context.runtime.services.clock()
-    messages = await messages_of(earlier, id, context, person)
+    messages = await messages_of(earlier, id, context)
     if messages:
         messages[0] = replace(messages[0], metadata={MARK: {}})
     if asked_with:
@@ -196,20 +195,18 @@ async def _history(
         messages[last] = replace(messages[last], metadata={MARK: asked_with})
     settings: dict[str, JsonValue] = {"agent": options.agent} if options.agent else {"model": options.model}
     leaf = messages[-1].id if messages else None
-    conversation = Conversation(
-        id, leaf=leaf, user=context.user(person), settings=settings, created=now, updated=now
-    )
+    conversation = Conversation(id, leaf=leaf, user=context.user, settings=settings, created=now, updated=now)
     return conversation, messages
 
 
 # ── calls that the caller has run ─────────────────────────────────────────────────────────────────
 
 
-async def _go_on(context: Context, person: str, wanted: ReplyRequest) -> ReplyPlace | None:
+async def _go_on(context: Context, wanted: ReplyRequest) -> ReplyPlace | None:
     """Deliver what came of them. None where they are no calls of a turn of ours. Sent twice, as clients do
     that lost the connection, it is delivered once; a turn that has come to nothing since is made anew."""
     outputs = {output.call: output for output in wanted.brought.outputs}
-    maker = await _maker(context, person, wanted.brought.outputs[0].call)
+    maker = await _maker(context, wanted.brought.outputs[0].call)
     if maker is None or maker.turn is None:
         return None
     if wanted.conversation not in (None, maker.conversation):
@@ -232,14 +229,14 @@ async def _go_on(context: Context, person: str, wanted: ReplyRequest) -> ReplyPl
         if wanted.brought.sent:
             return None  # something new is said
         return await _answer_anew(context, maker, [*outputs][-1], wanted)
-    if not waiting and wanted.brought.sent and not await _was_said(context, maker.turn, wanted, person):
+    if not waiting and wanted.brought.sent and not await _was_said(context, maker.turn, wanted):
         return None  # they are history by now, and something new is said
     commands = context.runtime.commands
     if waiting and wanted.brought.sent:
-        await commands.steer(maker.turn, await parts_of(wanted.brought.sent, context, person))
+        await commands.steer(maker.turn, await parts_of(wanted.brought.sent, context))
     for call in waiting:
         with suppress(AlreadyAnswered, TurnEnded):
-            await commands.deliver(call.id, await result_of(outputs[call.id], context, person))
+            await commands.deliver(call.id, await result_of(outputs[call.id], context))
     return ReplyPlace(maker.turn, maker.conversation, maker.id)
 
 
@@ -256,12 +253,12 @@ async def _answer_anew(context: Context, maker: Message, call: str, wanted: Repl
     return ReplyPlace(turn, maker.conversation, await _last_copied(context, turn, steps))
 
 
-async def _was_said(context: Context, turn: str, wanted: ReplyRequest, person: str) -> bool:
+async def _was_said(context: Context, turn: str, wanted: ReplyRequest) -> bool:
     """Whether the turn that made the calls has the message already, or still runs and takes no other."""
     if (await context.runtime.store.turn(turn)).live:
         return True
     text = "".join(
-        part.text for part in await parts_of(wanted.brought.sent, context, person) if isinstance(part, Text)
+        part.text for part in await parts_of(wanted.brought.sent, context) if isinstance(part, Text)
     )
     said = (await context.runtime.turn(turn).snapshot()).messages
     return any(message.role == "user" and message.text == text for message in said)
@@ -271,11 +268,11 @@ async def _brought_tools(context: Context, turn: str) -> tuple[ToolSpec, ...]:
     return options_in(await context.runtime.store.facts(turn)).client_tools
 
 
-async def _maker(context: Context, person: str, call: str) -> Message | None:
+async def _maker(context: Context, call: str) -> Message | None:
     """The message that made a call, if it is this person's."""
     store = context.runtime.store
     try:
-        await context.call(call, person)
+        await context.call(call)
         row = await store.turn_of_call(call)
     except NotFound:
         return None
