@@ -10,7 +10,7 @@ import time
 
 from dragoman import Plugin, Runtime, ScriptedModel, TurnView
 from dragoman.messages.request import Request
-from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.wire.scripted import Line, says
 
 

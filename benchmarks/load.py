@@ -58,8 +58,7 @@ async def dragoman(port: int, pieces: int) -> None:
 
 async def _add_long_conversation(runtime: Any) -> None:
     from dragoman.conversation.tree import Conversation
-    from dragoman.messages.message import Message
-    from dragoman.messages.parts import Text
+    from dragoman.messages.message import Message, Text
 
     messages: list[Message] = []
     for n in range(MESSAGES):

@@ -21,12 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dragoman import Runtime
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.message import File, Part, Text
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
-from dragoman.turn.conversations import ConversationHandle
-from dragoman.wire.pictures import NO_LIMITS, FileLimits
+from dragoman.providers.sign_in import Keys
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.wire.files.pictures import NO_LIMITS, FileLimits
 
 LONGEST_WAIT = 0.05  # seconds, for anybody else
 UPLOADED_AT_ONCE = 1 << 16  # bytes, as they come from a socket

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from dragoman.workspace.full_scan import WATCH_FROM
 from dragoman.workspace.history import WorkspaceHistory
-from dragoman.workspace.whole import WATCH_FROM
 
 MOST = 0.150  # seconds of a step, once warm
 REALISTIC = 5.0  # seconds of a step with a model: recording may take 2 % of it

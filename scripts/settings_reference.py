@@ -255,7 +255,7 @@ _PROVIDER = {
     "prices": "what the package `genai-prices` calls it",
     "routes": "models by a pattern, and the provider that serves them instead; not in a project's file",
     "facts": "what the sources of `providers/facts.json` call it",
-    "quirks": "in what it differs from its wire: `wire/quirks.py`",
+    "quirks": "in what it differs from its wire: `wire/endpoint.py`",
     "files": "what it takes of attachments: `picture_edge` (pixels; larger pictures are made smaller), "
     "`picture_bytes`, `together` (bytes), `upload_above` (bytes); and how large a `reply` can be (bytes, "
     "128,000,000 by default)",

@@ -37,12 +37,11 @@ from dragoman.messages.codec import Codec
 from dragoman.messages.request import ToolSpec
 from dragoman.providers import facts
 from dragoman.providers.catalog import load_catalog
-from dragoman.providers.prices import library
+from dragoman.providers.facts import library
 from dragoman.store.postgres.database import queries as postgres_queries
-from dragoman.store.sqlite.queries import queries
+from dragoman.store.sqlite.readers import queries
 from dragoman.stored_keys import _keyring
-from dragoman.wire.media_options import option_schemas
-from dragoman.wire.options import _common
+from dragoman.wire.options import _common, option_schemas
 
 
 def _prepare(command: Any) -> None:

@@ -11,12 +11,10 @@ from typing import Any
 
 from dragoman import Runtime, ScriptedModel, tool
 from dragoman.messages.events import Event
-from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.message import Message, ToolCall
 from dragoman.store.sqlite.migrate import migrate
 from dragoman.store.store import Store
-from dragoman.turn.handles import TurnHandle
-from dragoman.turn.result import TurnResult
+from dragoman.turn.api.turn_handle import TurnHandle, TurnResult
 from dragoman.wire.scripted import Script
 
 

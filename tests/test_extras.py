@@ -43,12 +43,12 @@ PICTURE = """
 import asyncio
 from dataclasses import replace
 from dragoman.errors import ProviderError
-from dragoman.wire.attachments import AttachmentReader
+from dragoman.wire.files.attachments import AttachmentReader
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.http import HttpClient
-from dragoman.wire.http_model import HttpModel
+from dragoman.wire.http_client.client import HttpClient
+from dragoman.wire.http_client.http_model import HttpModel
 from dragoman.wire.openai_chat import OpenAIChat
-from dragoman.wire.pictures import FileLimits, fit_picture
+from dragoman.wire.files.pictures import FileLimits, fit_picture
 from dragoman.messages.request import Request
 from tests.loopback import Answer, loopback
 

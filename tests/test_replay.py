@@ -11,7 +11,7 @@ import pytest
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, tool
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.events import Event
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.questions import Rule, allow_once
 from dragoman.messages.request import Request
 from dragoman.providers.catalog import load_catalog

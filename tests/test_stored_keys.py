@@ -15,9 +15,9 @@ import pytest
 
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider
-from dragoman.providers.keys import Keys
-from dragoman.stored_keys import forget_key, keys_file, next_place, store_key
-from dragoman.tools.mcp.references import look_up
+from dragoman.providers.sign_in import Keys
+from dragoman.stored_keys import keys, keys_file, next_place
+from dragoman.tools.mcp.secrets import look_up
 
 ACME = Provider("acme", keys=("ACME_KEY",))
 
@@ -54,51 +54,51 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_keyring_a_private_file_holds_keys() -> None:
     """S6: nobody else can read it, and what is in it is found by whoever looks for it by name."""
     assert next_place() == "file"
-    assert store_key("ACME_KEY", "secret") == "file"
+    assert keys().store("ACME_KEY", "secret") == "file"
     assert stat.S_IMODE(keys_file().stat().st_mode) == 0o600
     assert stat.S_IMODE(keys_file().parent.stat().st_mode) == 0o700
-    for keys in (Keys(environment={}), Keys(environment={}).at_hand()):
-        found = keys.find(ACME)
+    for known in (Keys(environment={}), Keys(environment={}).at_hand()):
+        found = known.find(ACME)
         assert found is not None
         assert (found.value, found.source) == ("secret", "file")
     assert Keys(environment={}, use_keyring=False).find(ACME) is None
     assert look_up("ACME_KEY") == "secret"
-    forget_key("ACME_KEY")
+    keys().forget("ACME_KEY")
     assert Keys(environment={}).find(ACME) is None
 
 
 def test_a_keyring_that_comes_later_takes_the_key_out_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pair of two places: a key is in one of them, and forgotten in both."""
-    store_key("ACME_KEY", "old")
+    keys().store("ACME_KEY", "old")
     keyring = Keyring()
     monkeypatch.setitem(sys.modules, "keyring", keyring)
     assert next_place() == "keyring"
-    assert store_key("ACME_KEY", "new") == "keyring"
+    assert keys().store("ACME_KEY", "new") == "keyring"
     assert json.loads(keys_file().read_text()) == {}
     found = Keys(environment={}).find(ACME)
     assert found is not None
     assert (found.value, found.source) == ("new", "keyring")
-    forget_key("ACME_KEY")
+    keys().forget("ACME_KEY")
     assert keyring.held == {}
 
 
 @pytest.mark.parametrize("written", ["", '{"ACME_KEY": 5}'])
 def test_a_file_that_holds_no_key_gets_one(written: str) -> None:
-    store_key("OTHER", "x")
+    keys().store("OTHER", "x")
     keys_file().write_text(written)
     assert Keys(environment={}).find(ACME) is None
-    store_key("ACME_KEY", "secret")
+    keys().store("ACME_KEY", "secret")
     assert Keys(environment={}).find(ACME) is not None
 
 
 @pytest.mark.parametrize("written", ["[]", '{"OTHER": "x",', "\xff"])
 def test_a_file_that_cannot_be_read_is_left_as_it_is(written: str) -> None:
     """U1: what is written in its place would be all that is left of the keys in it."""
-    store_key("OTHER", "x")
+    keys().store("OTHER", "x")
     keys_file().write_bytes(written.encode("latin-1"))
     assert Keys(environment={}).find(ACME) is None
     with pytest.raises(ConfigError, match="left as it is"):
-        store_key("ACME_KEY", "secret")
+        keys().store("ACME_KEY", "secret")
     assert keys_file().read_bytes() == written.encode("latin-1")
 
 
@@ -109,8 +109,8 @@ def test_no_program_is_started_to_look_for_a_keyring(tmp_path: Path) -> None:
         import sys
         started = []
         sys.addaudithook(lambda event, args: event == "subprocess.Popen" and started.append(args[1]))
-        from dragoman.stored_keys import in_keyring
-        in_keyring("NO_SUCH_KEY")
+        from dragoman.stored_keys import keys
+        keys().in_keyring("NO_SUCH_KEY")
         assert not started, started
     """
     home = {**os.environ, "HOME": str(tmp_path)}

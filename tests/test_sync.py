@@ -19,13 +19,13 @@ from pydantic import BaseModel
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, SyncRuntime, allow_once, reject, run_sync, tool
 from dragoman.errors import BadRequest, ConfigError, NotFound, ProviderError
 from dragoman.messages.events import Event
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.store.sqlite import SqliteStore
 from dragoman.sync import SyncConversation, SyncTurn
 from dragoman.sync.loop_thread import LoopThread
 from dragoman.tools.tool import client_tool
-from dragoman.turn.conversations import ConversationHandle
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.view import TurnView
 from dragoman.wire.scripted import calls, fails, says
 from tests.patience import PATIENCE

@@ -22,16 +22,16 @@ from dragoman.cli.acp.updates import TurnUpdates
 from dragoman.cli.terminal.cards import hidden_lines, question_card
 from dragoman.cli.terminal.choices import NotAChoice, parse_choice
 from dragoman.cli.terminal.prompts import question_text
-from dragoman.messages.causes import approval_text, untold
-from dragoman.messages.parts import Arguments, ToolResult
+from dragoman.messages.asked import approval_text, untold
+from dragoman.messages.message import Arguments, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.server.mcp.tool_calls import form_of
 from dragoman.server.protocols.ag_ui.run_writer import AgentRun
 from dragoman.server.protocols.ai_sdk.ui_writer import question_chunk
+from dragoman.tools.approval import Foreseen, foresee
 from dragoman.tools.builtin.apply_patch import apply_patch
+from dragoman.tools.builtin.read_write import write_file
 from dragoman.tools.builtin.shell import shell
-from dragoman.tools.builtin.write_file import write_file
-from dragoman.tools.preview import Foreseen, foresee
 from dragoman.tools.tool import Tool
 from dragoman.visible_text import visible
 from tests.sweeps import examples

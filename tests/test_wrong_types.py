@@ -20,7 +20,7 @@ from dragoman import (
     client_tool,
     reject,
 )
-from dragoman.messages.parts import File, Text, ToolResult
+from dragoman.messages.message import File, Text, ToolResult
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import calls_of, runtime_with

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contest import model
 
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 
 SCHEMA = {

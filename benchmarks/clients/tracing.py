@@ -20,10 +20,10 @@ from contest import model, url
 from dragoman import Runtime, tool
 from dragoman.telemetry.observer import Telemetry
 from dragoman.telemetry.start import telemetry_from_environment
-from dragoman.wire.auth.key import KeyAuth
+from dragoman.wire.auth.auth import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.http import HttpClient
-from dragoman.wire.http_model import HttpModel
+from dragoman.wire.http_client.client import HttpClient
+from dragoman.wire.http_client.http_model import HttpModel
 from dragoman.wire.openai_chat import WIRE
 
 PUT_OFF = 20  # turns after which what was put off is done: some seconds of them, as in a server

@@ -7,10 +7,10 @@ from dataclasses import replace
 from asked import request
 from contest import measure, model, run, url
 
-from dragoman.wire.auth.key import KeyAuth
+from dragoman.wire.auth.auth import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.http import HttpClient
-from dragoman.wire.http_model import HttpModel
+from dragoman.wire.http_client.client import HttpClient
+from dragoman.wire.http_client.http_model import HttpModel
 from dragoman.wire.openai_chat import WIRE
 
 

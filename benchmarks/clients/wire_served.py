@@ -8,7 +8,7 @@ from contest import measure, model, run, url
 
 from dragoman.providers.catalog import Catalog, Provider
 from dragoman.providers.models import Models
-from dragoman.wire.http import HttpClient
+from dragoman.wire.http_client.client import HttpClient
 
 
 async def main() -> None:

@@ -36,16 +36,15 @@ from benchmarks.local_eval.suites import (
 from dragoman import Rule, Runtime
 from dragoman.errors import DragomanError
 from dragoman.messages.events import CallInputEnd
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
-from dragoman.providers.local.adapter import IN_THE_PACKAGE
 from dragoman.providers.local.box import IN_THE_BOX, local_model, server_of
 from dragoman.providers.local.server import LlamaServer
 from dragoman.providers.local.trained import SLOTS, TRAINED_CONTEXT
-from dragoman.providers.local.weights import fetch
+from dragoman.providers.local.weights import IN_THE_PACKAGE, fetch
 from dragoman.providers.wires import wire
 from dragoman.tools.builtin import basics_group, files_group, web_group
-from dragoman.wire.http import HttpClient
+from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.wire import Model
 
 EVERYTHING = Rule("*", "*", "allow")

@@ -17,7 +17,7 @@ from benchmarks.local_eval import bfcl
 from dragoman.errors import ToolFailed
 from dragoman.messages.request import ToolSpec
 from dragoman.tools.builtin import basics_group, files_group, web_group
-from dragoman.tools.builtin.calculator import evaluate
+from dragoman.tools.builtin.basics import evaluate
 
 HERE = Path(__file__).parent
 EIGHT = (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.extras import require
+from dragoman.installed import require
 from dragoman.providers.compatible import NamedModel, OpenAICompatible
 from dragoman.sentences import sentence
 from dragoman.store.address import StoreFile, StoreServer, store_address
@@ -19,8 +19,8 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Store
 from dragoman.tools.toolbox import Toolbox
 from dragoman.turn.agent import Agent
-from dragoman.wire.attachments import UsesBlobs
-from dragoman.wire.uploads import DeletesProviderFiles
+from dragoman.wire.files.attachments import UsesBlobs
+from dragoman.wire.files.uploads import DeletesProviderFiles
 from dragoman.wire.wire import Model
 from dragoman.workspace.workspaces import NAME, Workspace, Workspaces
 

@@ -20,8 +20,7 @@ from pydantic import JsonValue
 from dragoman.conversation.tree import Conversation, Tree, copied
 from dragoman.errors import BadRequest, DragomanError, NotFound, ToolFailed
 from dragoman.messages.ids import new_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, File, ToolCall, canonical
+from dragoman.messages.message import CallState, File, Message, ToolCall, canonical
 from dragoman.messages.questions import Answer, Rule, allow_once
 from dragoman.messages.usage import Usage
 from dragoman.runtime import Runtime
@@ -34,7 +33,7 @@ from dragoman.turn.plugin import Plugin
 from dragoman.turn.services import Services
 from dragoman.turn.steps.finalize import answer_of
 from dragoman.unattended import CAUTIOUS, answer_questions
-from dragoman.wire.attachments import UsesBlobs
+from dragoman.wire.files.attachments import UsesBlobs
 from dragoman.wire.wire import Model
 
 ToolsOf: TypeAlias = Literal["recorded", "live"]

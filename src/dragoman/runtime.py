@@ -13,14 +13,14 @@ from typing import Any, Literal, Self, overload
 from pydantic import JsonValue
 from typing_extensions import TypeVar, Unpack
 
-from dragoman.background import Background, to_its_end
+from dragoman.background import Background, in_thread, to_its_end
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.conversation.window import Policy
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.ids import check_ids, new_id
-from dragoman.messages.parts import File, Part
+from dragoman.messages.message import File, Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
-from dragoman.messages.spending import Dimension, Spending, group
+from dragoman.messages.usage import Dimension, Spending, group
 from dragoman.parameters import (
     AnyModel,
     agents_by_name,
@@ -41,29 +41,31 @@ from dragoman.store.address import StoreFile, StoreServer
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
 from dragoman.telemetry.observer import Telemetry
+from dragoman.tools.authorize import ReviewPolicy
 from dragoman.tools.builtin import grouped
 from dragoman.tools.permissions import concerns, is_known_later, parse_rule
-from dragoman.tools.review import ReviewPolicy
-from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source, Toolbox
 from dragoman.turn.agent import Agent
-from dragoman.turn.commands import Commands
-from dragoman.turn.conversations import ConversationHandle
-from dragoman.turn.deletion import delete_conversation, delete_untouched
-from dragoman.turn.drivers.driver import Driver
+from dragoman.turn.api.commands import Commands
+from dragoman.turn.api.conversation_handle import (
+    ConversationHandle,
+    delete_conversation,
+    delete_untouched,
+    fork_conversation,
+)
+from dragoman.turn.api.subagents import Subagents, agents_group, exchange_agents
+from dragoman.turn.api.turn_handle import Engine, TurnHandle
+from dragoman.turn.api.way_back import WayBack
 from dragoman.turn.drivers.jobs import Role, TurnLimits, make_driver
-from dragoman.turn.forks import fork_conversation
-from dragoman.turn.handles import Engine, TurnHandle
-from dragoman.turn.layers import today_by
-from dragoman.turn.live.bus import EventBus
+from dragoman.turn.drivers.tasks import Driver
+from dragoman.turn.live.event_bus import EventBus
 from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.send import SendOptions
 from dragoman.turn.services import LaterDenials, MakeDeps, Services, no_later_denials
 from dragoman.turn.settings import ConversationOptions, as_json, changed
-from dragoman.turn.subagent import Subagents, agents_group, exchange_agents
-from dragoman.turn.way_back import WayBack
+from dragoman.turn.steps.request_layers import today_by
 from dragoman.workspace.states import SnapshotLimits
 from dragoman.workspace.workspaces import Workspace
 

@@ -6,13 +6,32 @@ import json
 import os
 import sys
 import threading
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from dragoman.errors import ConfigError
-from dragoman.own_folders import data_folder
 from dragoman.sentences import sentence
+
+# The folders of a person's own settings and data, as their system has them.
+
+
+def user_folder() -> Path:
+    """Where a person's own files are, as the system has it."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming") / "dragoman"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "dragoman"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "dragoman"
+
+
+def data_folder() -> Path:
+    """Where conversations are stored, unless the settings name another place."""
+    if sys.platform in ("win32", "darwin"):
+        return user_folder()
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "dragoman"
+
 
 SERVICE = "dragoman"  # the name under which the keyring holds them: `keyring set dragoman OPENAI_API_KEY`
 
@@ -25,49 +44,94 @@ def keys_file() -> Path:
     return data_folder() / "keys.json"
 
 
-def _keyring() -> Any:
-    """Without its part for macOS where that is not: to learn this it starts a compiler and a linker."""
-    if sys.platform != "darwin":
-        sys.modules.setdefault("keyring.backends.macOS.api", None)  # type: ignore[arg-type]  # cannot be imported
-    return import_module("keyring")
+class Secrets:
+    """Texts by name: in the system's keyring under the name of a service, else in a file."""
 
+    def __init__(self, service: str, file: Path, *, use_keyring: bool = True) -> None:
+        self._service = service
+        self._file = file
+        self._use_keyring = use_keyring
 
-def in_keyring(name: str) -> str | None:
-    """A keyring that is locked or broken, or not installed, has nothing."""
-    try:
-        value: str | None = _keyring().get_password(SERVICE, name)
-    except Exception:  # each of its backends has errors of its own
-        return None
-    return value
+    def read(self, name: str) -> str | None:
+        found = self.in_keyring(name)
+        return found if found is not None else self.in_file(name)
 
+    def in_keyring(self, name: str) -> str | None:
+        """A keyring that is locked or broken, or not installed, has nothing."""
+        if not self._use_keyring:
+            return None
+        try:
+            value: str | None = _keyring().get_password(self._service, name)
+        except Exception:  # each of its backends has errors of its own
+            return None
+        return value
 
-def in_file(name: str) -> str | None:
-    return _read().get(name)
+    def in_file(self, name: str) -> str | None:
+        try:
+            return self._read().get(name)
+        except ConfigError:
+            return None
 
-
-def store_key(name: str, value: str) -> KeyPlace:
-    """Where it is stored now. A keyring that takes it leaves nothing in the file."""
-    try:
-        keyring = _keyring()
-        keyring.set_password(SERVICE, name, value)
-        kept = keyring.get_password(SERVICE, name) == value  # one of them takes everything, and keeps nothing
-    except Exception:  # as when it is read
-        kept = False
-    if not kept:
+    def store(self, name: str, value: str) -> KeyPlace:
+        """Where it is stored now. A keyring that takes it leaves nothing in the file."""
+        if self._use_keyring and self._take_to_keyring(name, value):
+            self._forget_in_file(name)
+            return "keyring"
         with _writing:
-            _write({**_read_to_change(), name: value})
+            self._write({**self._read(), name: value})
         return "file"
-    _forget_in_file(name)
-    return "keyring"
+
+    def forget(self, name: str) -> None:
+        """From both places. What is not there stays away."""
+        if self._use_keyring:
+            with suppress(Exception):  # nothing there, or no keyring
+                _keyring().delete_password(self._service, name)
+        self._forget_in_file(name)
+
+    def _take_to_keyring(self, name: str, value: str) -> bool:
+        try:
+            keyring = _keyring()
+            keyring.set_password(self._service, name, value)
+            # One of them takes everything, and keeps nothing.
+            return bool(keyring.get_password(self._service, name) == value)
+        except Exception:  # as when it is read
+            return False
+
+    def _forget_in_file(self, name: str) -> None:
+        with _writing:
+            held = self._read()
+            if name in held:
+                self._write({other: value for other, value in held.items() if other != name})
+
+    def _read(self) -> dict[str, str]:
+        """ConfigError where it cannot be read: what is written in its place would be all that is left."""
+        try:
+            read = json.loads(self._file.read_text(encoding="utf-8") or "{}")
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise ConfigError(sentence("keys.unreadable", file=self._file, error=error)) from error
+        if not isinstance(read, dict):
+            raise ConfigError(sentence("keys.damaged", file=self._file))
+        texts = (
+            (name, json.dumps(value) if isinstance(value, dict) else value) for name, value in read.items()
+        )
+        return {name: text for name, text in texts if isinstance(text, str)}
+
+    def _write(self, secrets: dict[str, str]) -> None:
+        """Beside the file first, readable for nobody else from its first byte on."""
+        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = self._file.with_suffix(f".{os.getpid()}.new")
+        fresh.unlink(missing_ok=True)  # one that was left behind might be readable for others
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8") as out:
+            json.dump(secrets, out, indent=1)
+        fresh.replace(self._file)
 
 
-def forget_key(name: str) -> None:
-    """From both places. What is not there stays away."""
-    try:
-        _keyring().delete_password(SERVICE, name)
-    except Exception:  # nothing there, or no keyring
-        pass
-    _forget_in_file(name)
+def keys() -> Secrets:
+    """The person's own, of providers and of MCP servers."""
+    return Secrets(SERVICE, keys_file())
 
 
 def next_place() -> KeyPlace:
@@ -79,45 +143,16 @@ def next_place() -> KeyPlace:
         return "file"
 
 
-def _forget_in_file(name: str) -> None:
-    with _writing:
-        held = _read_to_change()
-        if name in held:
-            _write({other: value for other, value in held.items() if other != name})
+def _keyring() -> Any:
+    """Without its part for macOS where that is not: to learn this it starts a compiler and a linker."""
+    if sys.platform != "darwin":
+        sys.modules.setdefault("keyring.backends.macOS.api", None)  # type: ignore[arg-type]  # cannot be imported
+    return import_module("keyring")
 
 
-def _read() -> dict[str, str]:
-    try:
-        read = json.loads(keys_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return (
-        {name: value for name, value in read.items() if isinstance(value, str)}
-        if isinstance(read, dict)
-        else {}
-    )
+# Opens files that only the user who runs the program can read.
 
 
-def _read_to_change() -> dict[str, str]:
-    """ConfigError where it cannot be read: what is written in its place would be all that is left."""
-    file = keys_file()
-    try:
-        read = json.loads(file.read_text(encoding="utf-8") or "{}")
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise ConfigError(sentence("keys.unreadable", file=file, error=error)) from error
-    if not isinstance(read, dict):
-        raise ConfigError(sentence("keys.damaged", file=file))
-    return {name: value for name, value in read.items() if isinstance(value, str)}
-
-
-def _write(keys: dict[str, str]) -> None:
-    """Beside the file first, readable for nobody else from its first byte on."""
-    file = keys_file()
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = file.with_suffix(f".{os.getpid()}.new")
-    fresh.unlink(missing_ok=True)  # one that was left behind might be readable for others
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
-        json.dump(keys, out, indent=1)
-    fresh.replace(file)
+def open_private(path: str, flags: int) -> int:
+    """For `open(…, opener=open_private)`: nobody else can read the file, not even while it is made."""
+    return os.open(path, flags, 0o600)

@@ -11,7 +11,7 @@ from dragoman.errors import AlreadyAnswered, DragomanError, TurnEnded
 from dragoman.messages.events import CallAsked, CallProgress, CallStart
 from dragoman.messages.questions import Answer, nobody_to_ask, reject, stop, withhold
 from dragoman.runtime import Runtime
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 
 CAUTIOUS: Mapping[str, Answer] = {
     "loop": stop("nobody was there to be asked whether it may go on like this"),

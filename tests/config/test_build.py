@@ -13,9 +13,9 @@ from dragoman.config.build import Built, build_runtime
 from dragoman.config.settings import Settings, load
 from dragoman.errors import ConfigError
 from dragoman.messages.events import CallAsked
-from dragoman.messages.parts import CallState
-from dragoman.tools.review import review_of
-from dragoman.turn.handles import TurnHandle
+from dragoman.messages.message import CallState
+from dragoman.tools.authorize import review_of
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import Script, calls, says
 from tests.runtimes import only_call
 

@@ -14,7 +14,7 @@ from dragoman.config.settings import load
 from dragoman.config.trust.contents import inspect_project
 from dragoman.config.trust.summary import summarise
 from dragoman.errors import ConfigError
-from dragoman.tools.custom import run_file
+from dragoman.tools.python_files import run_file
 from dragoman.wire.scripted import says
 from tests.fork_server import python
 

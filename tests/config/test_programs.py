@@ -15,7 +15,7 @@ from dragoman.config.sources import trust_answers
 from dragoman.config.trust.contents import MOST_BYTES, MOST_FILES, inspect_project
 from dragoman.config.trust.summary import summarise
 from dragoman.config.workspaces import workspaces_of
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import nobody_to_ask
 from dragoman.runtime import Runtime
 from dragoman.store.address import StoreFile
@@ -338,6 +338,25 @@ async def test_a_server_that_is_started_later_is_the_one_that_was_trusted(projec
         assert isinstance(source, McpSource)
         assert "was changed since it was looked at" in source.error
     assert not ran.exists()
+
+
+async def test_a_formatter_that_changes_while_the_program_runs_does_not_run(project: Path) -> None:
+    """P11: trust × a runtime that runs on. What the model wrote stays, and it is told why."""
+    ran = project.parent / "ran"
+    formatter = write(project / "fmt" / "f.sh", f"#!/bin/sh\necho first >> {ran}\n")
+    formatter.chmod(0o755)
+    start = 'allow = ["files.*"]\n[formatters.f]\nfiles = ["*.txt"]\ncommand = ["./fmt/f.sh"]\n'
+    write(project / "dragoman.toml", start)
+    script = [calls("write_file", path=f"{name}.txt", text="x") for name in "ab"]
+    async with opened(project, [script[0], says("1"), script[1], says("2")]) as runtime:
+        await (await runtime.send("go")).result()
+        assert ran.read_text() == "first\n"
+        formatter.write_text(f"#!/bin/sh\necho CHANGED >> {ran}\n")
+        told = only_call(await (await runtime.send("again")).result()).result
+    assert told is not None
+    assert "f.sh in" in told.text
+    assert "was changed since it was looked at" in told.text
+    assert (ran.read_text(), (project / "b.txt").read_text()) == ("first\n", "x")
 
 
 def test_p11_trust_covers_whatever_a_command_names_and_compiled_code(project: Path) -> None:

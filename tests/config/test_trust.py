@@ -15,7 +15,7 @@ from dragoman.config.sources import trust_answers
 from dragoman.config.trust.contents import MOST_BYTES, MOST_FILES, FolderContents, inspect_project
 from dragoman.config.trust.summary import summarise
 from dragoman.errors import ConfigError, NotFound
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.providers.catalog import load_catalog
 from dragoman.runtime import Runtime
 from dragoman.store.address import StoreFile

@@ -15,7 +15,7 @@ from dragoman.config.sources import trust_answers
 from dragoman.config.trust.contents import inspect_project
 from dragoman.config.trust.summary import summarise
 from dragoman.errors import ConfigError
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.runtime import Runtime
 from dragoman.wire.scripted import Script, calls, says
 from tests.runtimes import model_of, only_call

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from dragoman.conversation.tree import Tree, copied, summary_of
 from dragoman.conversation.window import window
 from dragoman.errors import BadRequest, NotFound
-from dragoman.messages.message import Message, Role
-from dragoman.messages.parts import CallState, Summary, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Message, Role, Summary, Text, ToolCall, ToolResult
 
 
 def message(id: str, parent: str | None = None, role: Role = "user", turn: str | None = None) -> Message:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from dragoman import ConfigError, tool
 from dragoman.conversation.window import Policy, trail_and_answer, window
-from dragoman.messages.message import Message
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     CallState,
     Error,
     File,
+    Message,
     Part,
     Reasoning,
     Summary,

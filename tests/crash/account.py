@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, ToolCall
+from dragoman.messages.message import CallState, Message, ToolCall
 from dragoman.turn.facts import CallFinished, TurnCancelled, TurnCompleted, TurnFailed
 from dragoman.turn.machine import State, replay
 from tests.crash.stage import Stage

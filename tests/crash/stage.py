@@ -13,8 +13,8 @@ from dragoman import AlreadyAnswered, Runtime, ScriptedModel, ToolContext, tool
 from dragoman.messages.events import Event
 from dragoman.messages.message import Message
 from dragoman.tools.tool import Replay, Tool
-from dragoman.turn.conversations import ConversationHandle
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from tests.crash.clockwork import Clockwork, deadly_store
 from tests.crash.diary import Diary
 

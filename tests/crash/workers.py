@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dragoman import Plugin, Runtime, ScriptedModel, TurnView, tool
 from dragoman.errors import Fenced
-from dragoman.messages.parts import Text, ToolCall
+from dragoman.messages.message import Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.tools.builtin.shell import shell
 from dragoman.turn.plugin import PlannedCall

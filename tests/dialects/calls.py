@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from dragoman.dialects.dialect import Dialect, Parsed, TextCall, dialect
 from dragoman.dialects.scanner import Scanner, Tools
 from dragoman.dialects.visible import Piece, joined
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.messages.request import ToolSpec
 
 NASTY = [

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.dialects.dialect import NAMES, dialect
 from dragoman.dialects.disguise import disguise
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     CallState,
     Error,
     File,

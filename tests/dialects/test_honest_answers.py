@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from dragoman.dialects.dialect import ANY, NAMES, TextCall, dialect
 from dragoman.dialects.reader import quotes_of
-from dragoman.messages.parts import CallState, File, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, File, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 
 TEXT: JsonValue = {"type": "string"}

@@ -25,8 +25,7 @@ from dragoman.messages.events import (
     TextStart,
 )
 from dragoman.messages.fold import Draft
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Message, Text
 from dragoman.messages.request import ToolSpec
 from dragoman.messages.usage import Usage
 from tests.dialects.calls import replies

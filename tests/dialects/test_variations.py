@@ -13,7 +13,7 @@ import pytest
 from pydantic import JsonValue
 
 from dragoman.dialects.dialect import NAMES, TextCall, dialect
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.wire.thinking import BEGIN_TOKENS, END_TOKENS, THOUGHTS
 from tests.dialects.calls import in_pieces, is_whole_reply, tools_of
 from tests.sweeps import some

@@ -9,13 +9,13 @@ from typing import Any
 
 from dragoman import Runtime
 from dragoman.messages.events import Event
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
-from dragoman.turn.handles import TurnHandle
-from dragoman.wire.http import HttpClient, Retry
-from dragoman.wire.quirks import Quirks
+from dragoman.providers.sign_in import Keys
+from dragoman.turn.api.turn_handle import TurnHandle
+from dragoman.wire.endpoint import Quirks
+from dragoman.wire.http_client.client import HttpClient, Retry
 from tests.media.media_server import KEY, MediaServer
 
 

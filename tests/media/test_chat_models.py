@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from dragoman.messages.events import FilePartial
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.message import File, Part, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire import gemini, openai_chat, openai_responses
-from dragoman.wire.files import Attachments, without_files
+from dragoman.wire.files.file_parts import Attachments, without_files
 from dragoman.wire.wire import Wire
 from tests.media.media_server import coded, png
 from tests.wire.replies import Reply, decode, sse

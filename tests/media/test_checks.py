@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import BadRequest
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.message import File, Part, Text
 from tests.media.media_server import media_server, png, wav
 from tests.media.runtimes import media_runtime, put
 

@@ -14,9 +14,9 @@ from pydantic_core import to_json
 
 from dragoman import ProviderError, Runtime
 from dragoman.messages.events import StepRetry
-from dragoman.messages.parts import Part, Text
-from dragoman.turn.conversations import ConversationHandle
-from dragoman.turn.handles import TurnHandle
+from dragoman.messages.message import Part, Text
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from tests.fork_server import KILL, python
 from tests.media.media_server import Handler, MediaServer, coded, fails, media_server, png, wav
 from tests.media.runtimes import events_of, made, media_runtime, put

@@ -15,12 +15,12 @@ from aiohttp.test_utils import TestServer
 from dragoman import ProviderError, Runtime
 from dragoman.errors import BadRequest
 from dragoman.messages.events import StepRetry
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.providers.catalog import load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.listing import read_list
 from dragoman.providers.models import Models
-from dragoman.wire.http import HttpClient, Retry
+from dragoman.providers.sign_in import Keys
+from dragoman.wire.http_client.client import HttpClient, Retry
 from tests.media.media_server import coded, png
 from tests.media.runtimes import events_of, made, put
 

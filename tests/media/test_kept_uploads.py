@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from dragoman import Runtime
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
-from dragoman.wire.pictures import FileLimits
+from dragoman.providers.sign_in import Keys
+from dragoman.wire.files.pictures import FileLimits
 from tests.fork_server import KILL, python
 from tests.patience import PATIENCE, eventually
 from tests.wire.test_uploads import FileServer, file_server

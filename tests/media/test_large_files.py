@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from benchmarks.media import LONGEST_WAIT, converse, picture, provider
 
-from dragoman.wire.pictures import FileLimits
+from dragoman.wire.files.pictures import FileLimits
 
 pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 pytestmark = pytest.mark.slow

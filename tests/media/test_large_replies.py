@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from dragoman import ProviderError, Runtime
+from dragoman import BadRequest, ProviderError, Runtime
 from dragoman.messages.events import FilePartial, Notice
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
-from dragoman.wire.http import HttpClient, Retry
-from dragoman.wire.pictures import FileLimits
-from dragoman.wire.whole_body import LONG, WholeBody
+from dragoman.providers.sign_in import Keys
+from dragoman.wire.files.pictures import FileLimits
+from dragoman.wire.http_client.client import HttpClient, Retry
+from dragoman.wire.http_client.payload import LONG, WholeBody
 from tests.media.media_server import KEY, Handler, MediaServer, coded, media_server, png, wav
 from tests.media.runtimes import events_of, made
 
@@ -36,6 +36,7 @@ async def painting(folder: Path, server: MediaServer, reply: int | None = None) 
     tables: Any = {
         "painter": {"type": "image-gen", "unit_prices": {"image": 0.01}},
         "speaker": {"type": "audio-tts"},
+        "retoucher": {"type": "image-edit"},
     }
     limits = FileLimits() if reply is None else FileLimits(reply=reply)
     provider = Provider("acme", "Acme", server.url, models=tables, own=tables, extra=(), files=limits)
@@ -49,13 +50,14 @@ async def painting(folder: Path, server: MediaServer, reply: int | None = None) 
         yield runtime
 
 
-def sends(pictures: int, picture: bytes = PICTURE, *, cut: bool = False) -> Handler:
-    """One JSON body with so many pictures, in pieces; cut in the middle of the last."""
+def sends(pictures: int, picture: bytes = PICTURE, *, cut: bool = False, aborts: bool = True) -> Handler:
+    """One JSON body with so many pictures, in pieces; cut in the middle of the last, with the connection or
+    in good order."""
+    data = coded(picture).encode()
 
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
-        data = coded(picture).encode()
         await response.write(b'{"created": 1, "data": [')
         for number in range(pictures):
             await response.write(b'{"b64_json": "' if number == 0 else b', {"b64_json": "')
@@ -64,7 +66,8 @@ def sends(pictures: int, picture: bytes = PICTURE, *, cut: bool = False) -> Hand
                 await response.write(data[at : at + (1 << 18)])
             if last:
                 assert request.transport is not None
-                request.transport.abort()
+                if aborts:
+                    request.transport.abort()
                 return response
             await response.write(b'"}')
         await response.write(b"]}")
@@ -115,6 +118,53 @@ async def test_pictures_before_a_broken_connection_are_kept(tmp_path: Path) -> N
         (answer,) = [one for one in (await turn.snapshot()).messages if one.role == "assistant"]
     assert len(answer.files) == 2
     assert len(server.asked) == 1
+
+
+async def test_what_was_kept_of_a_failed_answer_is_not_attached_later(tmp_path: Path) -> None:
+    """M1 × T8: the picture before it is, which an answer that was whole brought."""
+    async with media_server() as server, painting(tmp_path, server) as runtime:
+        torn = sends(2, png(5, 5), cut=True)
+        server.instead = [torn]
+        chat = await runtime.conversation()
+        with pytest.raises(ProviderError):
+            await (await chat.send("two", options={"n": 2})).result()
+        with pytest.raises(BadRequest, match="there is none"):
+            await chat.send("make it red", model="acme/retoucher")
+        await (await chat.send("one")).result()
+        server.instead = [torn]
+        with pytest.raises(ProviderError):
+            await (await chat.send("two", options={"n": 2})).result()
+        await (await chat.send("make it red", model="acme/retoucher")).result()
+    assert server.fields["image"].data == server.picture
+
+
+async def test_pictures_in_a_body_that_ends_too_soon_are_kept(tmp_path: Path) -> None:
+    """T8: the connection ends in good order, as where a proxy gave up."""
+    async with media_server() as server, painting(tmp_path, server) as runtime:
+        server.instead = [sends(3, png(), cut=True, aborts=False)]
+        turn = await runtime.send("three", options={"n": 3})
+        with pytest.raises(ProviderError, match="ended before the reply was finished"):
+            await turn.result()
+        (answer,) = [one for one in (await turn.snapshot()).messages if one.role == "assistant"]
+    assert len(answer.files) == 2
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("made", ["pictures", "sound"])
+async def test_a_large_reply_is_never_there_three_times(tmp_path: Path, made: str) -> None:
+    """M1: in base64, at the moment when one form of it becomes the next."""
+    async with media_server() as server, painting(tmp_path, server) as runtime:
+        server.instead = [sends(1)] * 2 if made == "pictures" else []
+        server.sound = b"ID3" + PICTURE
+        model = "acme/painter" if made == "pictures" else "acme/speaker"
+        await (await runtime.send("first", model=model)).result()  # what is imported once
+        tracemalloc.start()
+        try:
+            await (await runtime.send("second", model=model)).result()
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < 2.5 * len(coded(PICTURE)), f"{peak / len(coded(PICTURE)):.1f} times"
 
 
 async def test_a_sound_at_the_limit_is_kept_as_far_as_it_came(tmp_path: Path) -> None:

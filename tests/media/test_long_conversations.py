@@ -15,14 +15,13 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from dragoman import BadRequest, ProviderError, Runtime
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Part, Text
+from dragoman.messages.message import Message, Part, Text
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
-from dragoman.turn.conversations import ConversationHandle
-from dragoman.turn.handles import TurnHandle
-from dragoman.wire.http import HttpClient, Retry
+from dragoman.providers.sign_in import Keys
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.turn_handle import TurnHandle
+from dragoman.wire.http_client.client import HttpClient, Retry
 from tests.media.media_server import coded, form_fields, png, refusal, size_of, streamed, wav
 from tests.media.runtimes import put
 from tests.patience import PATIENCE

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import Runtime, ToolFailed, allow_once, tool
-from dragoman.messages.parts import CallState, Text
+from dragoman.messages.message import CallState, Text
 from dragoman.messages.usage import Usage
 from dragoman.tools.tool import ToolContext
 from dragoman.wire.scripted import Line, calls, says

@@ -13,8 +13,7 @@ from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
 from dragoman.messages.events import CallProgress
 from dragoman.messages.media import ModelType
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Text, ToolCall
+from dragoman.messages.message import CallState, Message, Text, ToolCall
 from dragoman.plugins.limits import Budget
 from dragoman.providers.models import Models
 from dragoman.wire.scripted import Line, ScriptedModel, calls, says

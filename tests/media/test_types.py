@@ -10,10 +10,9 @@ from pydantic_core import from_json
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.choice import choose
-from dragoman.providers.discover import LocalServer
-from dragoman.providers.keys import Keys
-from dragoman.providers.listing import ListedModel, read_list
+from dragoman.providers.listing import ListedModel, LocalServer, read_list
 from dragoman.providers.models import Models
+from dragoman.providers.sign_in import Keys
 
 NO_KEYS = Keys(environment={}, use_keyring=False)
 

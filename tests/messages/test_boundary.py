@@ -13,10 +13,9 @@ from pydantic import JsonValue
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_json, is_shallow, time_or
 from dragoman.messages.codec import Codec
-from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.message import Message, ToolCall
 from dragoman.messages.usage import Usage
-from dragoman.wire.arguments import parse_arguments
+from dragoman.wire.calls import parse_arguments
 
 MESSAGE: Codec[Message] = Codec(Message)
 

@@ -12,8 +12,16 @@ from pydantic import Field, JsonValue, ValidationError
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.codec import Codec
 from dragoman.messages.events import EVENT, Event
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Part, Text, ToolCall, ToolResult, arguments_hash, canonical
+from dragoman.messages.message import (
+    CallState,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    arguments_hash,
+    canonical,
+)
 from dragoman.messages.questions import Answer, Question
 from dragoman.turn.facts import FACT, Fact
 from tests.sweeps import examples

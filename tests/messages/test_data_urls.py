@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.messages.data_urls import DataUrl, data_in, parse_data_url
+from dragoman.messages.media import DataUrl, data_in, parse_data_url
 
 LONG = f"data:{'x' * 2000},"
 

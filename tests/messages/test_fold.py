@@ -12,11 +12,11 @@ from pydantic import JsonValue
 
 from dragoman.messages import events as e
 from dragoman.messages.fold import Draft, fold
-from dragoman.messages.message import Message
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     CallState,
     Citation,
     Error,
+    Message,
     Part,
     ProviderItem,
     Reasoning,

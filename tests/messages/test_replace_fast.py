@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from dragoman.messages.parts import CallState, ToolCall
-from dragoman.messages.replace_fast import replace_fast
+from dragoman.messages.codec import replace_fast
+from dragoman.messages.message import CallState, ToolCall
 
 
 @dataclass(slots=True, frozen=True)

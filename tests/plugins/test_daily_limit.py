@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import ProviderError, Runtime
 from dragoman.errors import BadRequest, ConfigError
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.wire.scripted import Line, calls, says

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.messages.parts import CallState
-from dragoman.plugins.length import Length
+from dragoman.messages.message import CallState
+from dragoman.plugins.continuation import Length
 from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
 from tests.runtimes import add, calls_of, model_of, play, runtime_with
 

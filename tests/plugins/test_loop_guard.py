@@ -21,12 +21,12 @@ from dragoman import (
     tool,
 )
 from dragoman.messages.events import CallAsked
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.plugins.loop_guard import LoopGuard
 from dragoman.tools.tool import Tool
-from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.turn_handle import TurnResult
 from dragoman.turn.plugin import PlannedCall
-from dragoman.turn.result import TurnResult
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import calls_of, model_of, runtime_with
 

@@ -31,7 +31,7 @@ from dragoman import (
     tool,
 )
 from dragoman.messages.events import CallInputDelta, TextDelta, TextEnd
-from dragoman.messages.parts import CallState, File, Part, Reasoning, Text
+from dragoman.messages.message import CallState, File, Part, Reasoning, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.plugins.privacy import Mask, Privacy, Unmasked
 from dragoman.wire.scripted import calls, calls_with, fails, says, thinks
@@ -193,7 +193,7 @@ async def test_a_mask_fits_wherever_its_value_does(tmp_path: Path) -> None:
 # ── masks ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-ANY = cast(TurnView, SimpleNamespace(settings={}))  # a turn of which nothing but its settings is asked
+ANY = cast("TurnView", SimpleNamespace(settings={}))  # a turn of which nothing but its settings is asked
 
 
 async def masked(privacy: Privacy, *parts: Any) -> RequestMessage:

@@ -12,8 +12,8 @@ import pytest
 from dragoman import Plugin, Runtime, ToolContext, TurnView, allow_once, tool
 from dragoman.errors import BadRequest, RevertConflict, TurnBusy
 from dragoman.tools.builtin import BUILTIN
-from dragoman.turn.conversations import ConversationHandle
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import calls, says
 from dragoman.workspace.states import SnapshotLimits
 from tests.patience import eventually

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman import Agent
 from dragoman.messages import events as e
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.usage import Usage
 from dragoman.server.protocols.ag_ui.run_writer import AgentRun, RunEvent
 from dragoman.wire.scripted import calls, fails, says, thinks

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman import ToolContext, tool
 from dragoman.messages import events as e
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState, Message
 from dragoman.server.protocols.ai_sdk.ui_writer import Chunk, UIMessageStream
 from dragoman.wire.scripted import calls, fails, says, thinks
 from tests.protocols.published import read_by_client, run_client

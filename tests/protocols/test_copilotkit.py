@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.wire.scripted import calls, says, thinks
 from tests.protocols.published import FRONTENDS, run_client
 from tests.runtimes import add, calls_of, model_of

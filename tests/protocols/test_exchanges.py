@@ -11,7 +11,7 @@ import pytest
 
 from dragoman import Agent
 from dragoman.messages.events import MessageAdded
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.server.protocols.threads import events_after
 from dragoman.wire.scripted import calls, fails, says
 from tests.patience import PATIENCE

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.wire.scripted import says
 from tests.runtimes import model_of
 from tests.server.site import served

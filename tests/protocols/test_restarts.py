@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.questions import reject
 from dragoman.server.auth import key_hash
 from dragoman.server.protocols.ag_ui.run_input import RunAgentInput

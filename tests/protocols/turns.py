@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from dragoman.messages import events as e
 from dragoman.messages.fold import fold
-from dragoman.messages.parts import Arguments, CallState, Citation, File, ToolResult
+from dragoman.messages.message import Arguments, CallState, Citation, File, ToolResult
 from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
 from dragoman.turn.live.log import Snapshot

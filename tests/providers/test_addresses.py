@@ -8,8 +8,7 @@ import pytest
 
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import load_catalog
-from dragoman.providers.keys import Keys
-from dragoman.providers.sign_in import reach
+from dragoman.providers.sign_in import Keys, reach
 from dragoman.wire.auth.aws import AwsAuth
 
 PROJECT = {"GOOGLE_CLOUD_PROJECT": "p-1"}

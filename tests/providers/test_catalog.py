@@ -18,7 +18,7 @@ from dragoman.providers.compatible import OpenAICompatible
 from dragoman.providers.tables import any_fits
 from dragoman.providers.wires import WIRES
 from dragoman.tools.mcp.servers import McpServer
-from dragoman.wire.auth.key import NO_KEY
+from dragoman.wire.auth.auth import NO_KEY
 from dragoman.wire.endpoint import ENDPOINTS, SHAPES
 
 EVERYBODY = {

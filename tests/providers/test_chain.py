@@ -25,8 +25,8 @@ from dragoman.providers.catalog import load_catalog
 from dragoman.providers.chain import ModelChain
 from dragoman.providers.compatible import NamedModel
 from dragoman.providers.models import Models, models_named
-from dragoman.turn.handles import TurnHandle
-from dragoman.wire.auth.key import NO_KEY
+from dragoman.turn.api.turn_handle import TurnHandle
+from dragoman.wire.auth.auth import NO_KEY
 from dragoman.wire.endpoint import ENDPOINTS
 from tests.loopback import Answer, Loopback, Script, Stream, loopback
 from tests.patience import PATIENCE

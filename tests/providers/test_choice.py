@@ -7,8 +7,8 @@ import pytest
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.choice import ModelChoice, choose
-from dragoman.providers.discover import LocalServer
-from dragoman.providers.keys import Keys
+from dragoman.providers.listing import LocalServer
+from dragoman.providers.sign_in import Keys
 
 CATALOG = load_catalog()
 OLLAMA = LocalServer("ollama", "http://127.0.0.1:11434/v1", ("qwen3:8b", "llama3"))

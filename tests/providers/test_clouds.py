@@ -11,12 +11,12 @@ import pytest
 
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.events import MessageEnd, TextDelta
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
-from dragoman.wire.http import HttpClient, Retry, Timeouts
+from dragoman.providers.sign_in import Keys
+from dragoman.wire.http_client.client import HttpClient, Retry, Timeouts
 from tests.wire.aws_frames import chunk, exception, named
 from tests.wire.clouds import (
     ACCESS,

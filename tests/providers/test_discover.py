@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from dragoman.providers.catalog import load_catalog
-from dragoman.providers.discover import HOST, PORTS, LocalServer, discover
+from dragoman.providers.listing import HOST, PORTS, LocalServer, discover
 from dragoman.wire.scripted import says
 from tests.loopback import loopback
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from dragoman import BadRequest, Runtime
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.message import File, Part, Text
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
+from dragoman.providers.sign_in import Keys
 from dragoman.providers.tables import TraitsTable
 from tests.loopback import (
     Answer,

@@ -16,13 +16,12 @@ import pytest
 
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.events import TextDelta
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
-from dragoman.providers.sign_in import describe_auth
-from dragoman.wire.http import HttpClient, Retry
+from dragoman.providers.sign_in import Keys, describe_auth
+from dragoman.wire.http_client.client import HttpClient, Retry
 from tests.wire.clouds import ACCESS, CHAT, CLAUDE_FRAMES, GEMINI, SECRET, SESSION, Cloud, cloud, signed, sse
 from tests.wire.identities import NOW, ROLE, SUBJECT, Identities, identities, printing_keys
 

@@ -13,13 +13,13 @@ import pytest
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.lessons import COUNTS, DAY, KEPT, MOST, Lessons
 from dragoman.providers.models import Models
-from dragoman.wire.http import HttpClient, Retry
+from dragoman.providers.sign_in import Keys
+from dragoman.wire.http_client.client import HttpClient, Retry
 from dragoman.wire.learned import Learned
 from tests.loopback import Answer, Body, Loopback, Reply, loopback
 from tests.providers.picky import says_no

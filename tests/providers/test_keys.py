@@ -9,9 +9,8 @@ import pytest
 
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
-from dragoman.providers.sign_in import sign_in
-from dragoman.wire.auth.key import KeyAuth
+from dragoman.providers.sign_in import Keys, sign_in
+from dragoman.wire.auth.auth import KeyAuth
 
 SECRET = "sk-very-secret-0123456789"
 ACME = Provider("acme", "Acme", "https://acme.example/v1", keys=("ACME_KEY", "OTHER_KEY"))

@@ -10,8 +10,8 @@ import pytest
 
 from dragoman.errors import ProviderError
 from dragoman.providers.listing import ListedModel, list_models, read_list
+from dragoman.wire.auth.auth import KeyAuth
 from dragoman.wire.auth.aws import AwsAuth
-from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS, SHAPES, Endpoint
 from tests.wire.clouds import ACCESS, SECRET, cloud, signed
 from tests.wire.provider import KEY, answers, client, provider, waits

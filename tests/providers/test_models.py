@@ -20,12 +20,12 @@ from dragoman.messages.events import (
     ReasoningDelta,
     TextDelta,
 )
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
+from dragoman.providers.sign_in import Keys
 from dragoman.providers.wires import WIRES, wire
 from dragoman.wire.scripted import calls, says
 from dragoman.wire.wire import Model

@@ -9,11 +9,11 @@ import pytest
 
 from dragoman import Agent, Runtime
 from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import Catalog, load_catalog, split_variant
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
+from dragoman.providers.sign_in import Keys
 from dragoman.wire.scripted import says
 from tests.loopback import Loopback, loopback
 

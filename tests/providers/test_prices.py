@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from dragoman.messages.usage import Usage
-from dragoman.providers.prices import Price, cost_of, library, price_of
+from dragoman.providers.facts import Price, cost_of, library, price_of
 
 USED = Usage(input=1000, output=100)
 
@@ -62,7 +62,7 @@ def test_a_list_shows_the_price_of_a_million_tokens() -> None:
 @pytest.mark.slow
 def test_importing_the_providers_imports_neither_prices_nor_the_http_client_nor_a_keyring() -> None:
     script = (
-        "import sys, dragoman.providers.models, dragoman.providers.discover;"
+        "import sys, dragoman.providers.models, dragoman.providers.listing;"
         "sys.exit(any(name in sys.modules for name in ('genai_prices', 'aiohttp', 'keyring', 'httpx2')))"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

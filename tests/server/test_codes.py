@@ -19,10 +19,10 @@ from dragoman.messages.events import EVENT, Notice
 from dragoman.redaction import redact_text
 from dragoman.sentences import Sentence, sentence
 from dragoman.tools.builtin import BUILTIN
-from dragoman.tools.builtin.read_output import read_output
+from dragoman.tools.builtin.basics import read_output
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
-from dragoman.turn.subagent import Subagents, agents_group
+from dragoman.turn.api.subagents import Subagents, agents_group
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add
 from tests.server.site import served

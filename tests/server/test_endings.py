@@ -11,8 +11,8 @@ import pytest
 
 from dragoman import Runtime
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
+from dragoman.providers.sign_in import Keys
 from tests.loopback import Script, loopback
 from tests.server.site import Site, serving
 from tests.wire.endings.replies import blocked, gemini

@@ -21,8 +21,8 @@ from dragoman import Plugin, Runtime, client_tool, tool
 from dragoman.messages.fold import Appending
 from dragoman.messages.questions import Rule
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
+from dragoman.providers.sign_in import Keys
 from dragoman.tools.mcp.source import McpSource
 from dragoman.turn.view import TurnView
 from tests.loopback import Body, Reply, call_piece, delta, loopback, stream

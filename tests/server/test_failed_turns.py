@@ -10,8 +10,8 @@ import pytest
 
 from dragoman import Plugin, Runtime, TurnView
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
+from dragoman.providers.sign_in import Keys
 from dragoman.wire.scripted import says
 from tests.loopback import Stream, delta, loopback, sse
 from tests.server.site import Site, served, serving

@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from dragoman import ToolContext, ToolOutput, tool
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, File, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, File, Message, Text, ToolCall, ToolResult
 from dragoman.messages.request import RequestMessage
 from dragoman.server.auth import key_hash
 from dragoman.wire.lowering import lower, result_files

@@ -18,7 +18,7 @@ from dragoman.providers.models import Models
 from dragoman.server.page import BUILT
 from dragoman.tools.builtin import shell_group
 from dragoman.tools.permissions import parse_rule
-from dragoman.turn.past_calls import calls_covered_by
+from dragoman.turn.api.approvals import calls_covered_by
 from dragoman.wire.scripted import calls, says
 from tests.loopback import loopback
 from tests.runtimes import calls_of, runtime_with

@@ -21,7 +21,7 @@ from dragoman.server.app import server
 from dragoman.server.auth import Auth, key_hash, load_secret
 from dragoman.server.middleware import Middleware, hostname
 from dragoman.server.problems import without_paths
-from dragoman.wire.network import is_loopback
+from dragoman.wire.http_client.network import is_loopback
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import runtime_with

@@ -10,8 +10,7 @@ import pytest
 
 from dragoman import Runtime, ScriptedModel, tool
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Message, Text
 from dragoman.server.snapshots import Trees, TreeSnapshot
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says

@@ -12,8 +12,7 @@ import pytest
 from dragoman import Runtime, ScriptedModel, tool
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, NotFound, StoreUnavailable
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File
+from dragoman.messages.message import File, Message
 from dragoman.parameters import store_at
 from dragoman.store.address import StoreAddress, StoreFile, StoreServer
 from dragoman.store.blobs.blobs import Blobs, FallbackBlobs, key_of

@@ -11,8 +11,7 @@ import pytest
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import NotFound, StoreUnavailable, Unreadable
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File
+from dragoman.messages.message import File, Message
 from dragoman.store.blobs.blobs import Blobs, CachedBlobs
 from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.sqlite import SqliteStore

@@ -9,8 +9,7 @@ import pytest
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, StoreUnavailable
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File
+from dragoman.messages.message import File, Message
 from dragoman.store.blobs.blobs import Blobs
 from dragoman.store.blobs.objects import ObjectBlobs
 from dragoman.store.sqlite import SqliteStore

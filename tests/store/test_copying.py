@@ -9,7 +9,7 @@ import pytest
 from dragoman import Runtime, ScriptedModel, allow_once, tool
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.parameters import store_at
 from dragoman.store.sql.copying import copy_store
 from dragoman.store.sql.database import SqlDatabase

@@ -13,8 +13,7 @@ import pytest
 from dragoman import Runtime, ScriptedModel
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, StoreUnavailable
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Message, Text
 from dragoman.store.sql.database import Operation
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import StoredEvent

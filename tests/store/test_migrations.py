@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, File, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, File, Message, Text, ToolCall, ToolResult
 from dragoman.store.codecs import CALL, MESSAGE
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.sqlite.queries import migrations
+from dragoman.store.sqlite.readers import migrations
 from tests.cli.program import program
 
 ATTACHED, OUTPUT = "ab" * 32, "cd" * 32

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.store import sql, sqlite
-from dragoman.store.sqlite.queries import migrations, queries, schema
+from dragoman.store.sqlite.readers import migrations, queries, schema
 
 
 def dump(*scripts: str) -> list[tuple[str, str, str]]:

@@ -18,11 +18,10 @@ import pytest
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, EngineError, Unreadable
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Error, Text
-from dragoman.messages.spending import Spending
+from dragoman.messages.message import Error, Message, Text
+from dragoman.messages.usage import Spending
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.sqlite.queries import migrations
+from dragoman.store.sqlite.readers import migrations
 from dragoman.store.store import Change, Found, Start, Store
 from tests.fork_server import python
 from tests.patience import PATIENCE
@@ -242,7 +241,7 @@ import asyncio, sys
 from pathlib import Path
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Change, Start
 

@@ -12,11 +12,11 @@ from pydantic import JsonValue
 
 from dragoman import Agent, BadRequest, NotFound, tool
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.message import Message
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     CallState,
     Error,
     File,
+    Message,
     Reasoning,
     Summary,
     Text,

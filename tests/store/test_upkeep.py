@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Message, Text
 from dragoman.messages.usage import Usage
 from dragoman.store.sql.database import SqlConnection
 from dragoman.store.sql.rows import conversation_row

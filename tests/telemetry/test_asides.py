@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from dragoman import Runtime, ToolContext, tool
 from dragoman.errors import ContextOverflow, ProviderError
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.scripted import calls, fails, says
 from tests.loopback import Answer, loopback

@@ -16,8 +16,7 @@ import pytest_asyncio
 from fastapi import FastAPI
 
 from dragoman import Agent, OpenAICompatible, Runtime, allow_once, tool
-from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.message import Message, ToolCall, ToolResult
 from dragoman.messages.request import Request
 from dragoman.server.app import api, everybody_is_local
 from dragoman.telemetry.spans import Contents

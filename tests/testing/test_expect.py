@@ -13,7 +13,7 @@ import pytest
 from dragoman import Question, reject
 from dragoman.messages.events import CallAsked
 from dragoman.testing import Expectation, calls, expect, says
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from tests.fork_server import python
 from tests.runtimes import add, play
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dragoman import OpenAICompatible, ProviderError, Runtime, tool
 from dragoman.config.sources import catalog_here
 from dragoman.errors import ConfigError
-from dragoman.providers.keys import Keys
+from dragoman.providers.sign_in import Keys
 from dragoman.testing import Recording, expect
 from dragoman.testing.redact_body import redact_body, redact_known
 from tests.loopback import Answer, Script, Stream, call_piece, delta, loopback, sse

@@ -11,8 +11,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, File, Text, ToolCall
+from dragoman.messages.message import Arguments, File, Message, Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.tools.execute import Outcome, Permit, execute
 from dragoman.tools.tool import Tool, ToolContext

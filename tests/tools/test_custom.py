@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.tools.custom import load_folder
+from dragoman.tools.python_files import load_folder
 
 GOOD = 'from dragoman import tool\n\n@tool\ndef {name}() -> str:\n    """Do it."""\n    return "{name}"\n'
 

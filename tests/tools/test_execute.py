@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dragoman import ToolContext, ToolFailed, tool
-from dragoman.messages.parts import CallState, ToolCall
+from dragoman.messages.message import CallState, ToolCall
 from dragoman.tools.execute import Permit, execute
 from dragoman.tools.tool import Tool
 from dragoman.wire.scripted import calls, says

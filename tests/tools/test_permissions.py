@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import ConfigError, Rule, tool
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import Action
 from dragoman.tools.permissions import decide, hidden, literal, parse_rule, rules_in_words
 from dragoman.wire.scripted import calls, says

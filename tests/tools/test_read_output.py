@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Runtime, allow_once, release, tool, withhold
-from dragoman.messages.parts import CallState, ToolCall
+from dragoman.messages.message import CallState, ToolCall
 from dragoman.messages.questions import Answer
 from dragoman.messages.request import Request
-from dragoman.tools.builtin.read_output import read_output
+from dragoman.tools.builtin.basics import read_output
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import calls_of, runtime_with
 from tests.tools.bench import Bench

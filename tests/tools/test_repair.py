@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue
 
 from dragoman import ToolFailed, tool
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.tools.repair import incomplete_arguments, repair_arguments, repair_name, unknown_tool
 from dragoman.wire.scripted import calls, calls_with, says
 from tests.runtimes import calls_of, play

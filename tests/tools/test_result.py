@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, JsonValue
 
 from dragoman import ToolContext, ToolOutput, tool
-from dragoman.messages.parts import CallState, File
+from dragoman.messages.message import CallState, File
 from dragoman.store.codecs import RESULT
 from dragoman.tools.tool import Tool
 from tests.tools.bench import Bench, run

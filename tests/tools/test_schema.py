@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from dragoman import ConfigError, ToolContext, tool
-from dragoman.tools.docstring import descriptions, summary
+from dragoman.tools.schema import descriptions, summary
 from tests.tools.bench import text_of
 
 

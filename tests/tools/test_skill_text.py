@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tools.skill_text import edit_skill, write_skill
-from dragoman.tools.skills import Skill, parse_skill
+from dragoman.tools.skills import Skill, edit_skill, parse_skill, write_skill
 
 BAKE = Skill("bake", "How to bake.", "bread is wanted", False, "Do it so.", Path())
 BY_HAND = """\

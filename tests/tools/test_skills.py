@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Skills, allow_once
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.tools.skills import parse_skill
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, model_of, only_call, runtime_with

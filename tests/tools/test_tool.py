@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field, JsonValue
 
 from dragoman import ConfigError, Rule, ToolContext, ToolOutput, client_tool, tool
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.tools.tool import Tool
 from tests.tools.bench import Bench, run, text_of
 

@@ -12,7 +12,7 @@ from dragoman import (
 )
 from dragoman.messages.questions import Question
 from dragoman.tools.tool import Tool
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.plugin import PlannedCall
 
 

@@ -11,8 +11,7 @@ from pydantic import JsonValue
 from dragoman import BadRequest, ConfigError, Plugin, Runtime, ScriptedModel, TurnView, tool
 from dragoman.messages.events import Event
 from dragoman.messages.fold import Appending
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Text
+from dragoman.messages.message import CallState, Message, Text
 from dragoman.messages.request import Request
 from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import calls, fails, says

@@ -12,11 +12,11 @@ import pytest
 
 from dragoman import Agent, Limits, Rule, Runtime, ScriptedModel, allow_once, reject, tool
 from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.messages.parts import CallState, Text, ToolCall
+from dragoman.messages.message import CallState, Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.tools.toolbox import Group
-from dragoman.turn.handoff import turns_of_agent
+from dragoman.turn.acting_agent import turns_of_agent
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import add, calls_of, model_of, only_call, runtime_with
 

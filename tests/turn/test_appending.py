@@ -10,8 +10,7 @@ import pytest
 
 from dragoman import Plugin, Runtime, TurnView, tool
 from dragoman.messages.fold import Appending
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Text
+from dragoman.messages.message import CallState, Message, Text
 from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE

@@ -18,7 +18,7 @@ from dragoman import (
     tool,
     withhold,
 )
-from dragoman.messages.parts import CallState, ToolResult
+from dragoman.messages.message import CallState, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE, eventually

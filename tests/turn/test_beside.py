@@ -8,7 +8,7 @@ import pytest
 
 from dragoman import Runtime, ScriptedModel, TurnBusy, allow_once, tool
 from dragoman.messages.request import Request
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import Line, calls, says
 
 ONE, TWO, THREE = "stage/one", "stage/two", "stage/three"

@@ -19,7 +19,7 @@ from dragoman import (
     tool,
 )
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import CallState, File, ToolCall, ToolResult
+from dragoman.messages.message import CallState, File, ToolCall, ToolResult
 from dragoman.tools.tool import ToolOutput
 from dragoman.turn.facts import CallStarted
 from dragoman.wire.scripted import calls, calls_with, says

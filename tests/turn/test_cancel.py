@@ -16,7 +16,7 @@ from dragoman import (
     reply,
     tool,
 )
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, calls, fails, says, thinks
 from tests.patience import PATIENCE, eventually

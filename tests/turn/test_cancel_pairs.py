@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import AlreadyAnswered, Plugin, Runtime, allow_always, reject, release, tool, withhold
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import VERDICTS, Answer
 from dragoman.turn.view import TurnView
 from dragoman.wire.scripted import calls, says

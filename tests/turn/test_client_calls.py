@@ -20,7 +20,7 @@ from dragoman import (
     reply,
     tool,
 )
-from dragoman.messages.parts import CallState, ToolResult
+from dragoman.messages.message import CallState, ToolResult
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, calls_of, only_call, runtime_with
 

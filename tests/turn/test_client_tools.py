@@ -8,8 +8,8 @@ import pytest
 from pydantic import JsonValue
 
 from dragoman import BadRequest, ToolSpec, allow_once, reject, tool
-from dragoman.messages.parts import CallState
-from dragoman.turn.handles import TurnHandle
+from dragoman.messages.message import CallState
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, calls_of, only_call, runtime_with
 

@@ -14,10 +14,10 @@ from dragoman import Plugin, Runtime, ScriptedModel, tool
 from dragoman.conversation.window import Policy
 from dragoman.errors import ContextOverflow, ProviderError
 from dragoman.messages.events import Event
-from dragoman.messages.parts import Text, ToolCall
+from dragoman.messages.message import Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.plugins.compaction import Compaction, size
-from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.wire.scripted import Line, calls, fails, says
 from tests.runtimes import calls_of, events_of, model_of, runtime_with
 

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Agent, Plugin, ToolContext, TurnView, allow_once, tool
 from dragoman.messages.request import Request
-from dragoman.turn.result import TurnResult
+from dragoman.turn.api.turn_handle import TurnResult
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import model_of, only_call, runtime_with
 

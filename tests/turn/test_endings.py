@@ -12,13 +12,11 @@ import pytest
 from dragoman import Plugin, Runtime, ToolContext, TurnView, reply, tool
 from dragoman.errors import TurnInterrupted
 from dragoman.messages.fold import Appending
-from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.message import Message, ToolCall, ToolResult
 from dragoman.messages.request import Request
+from dragoman.turn.api.turn_handle import TurnHandle, TurnResult
 from dragoman.turn.facts import TurnCancelled, TurnCompleted, TurnFailed
-from dragoman.turn.handles import TurnHandle
 from dragoman.turn.plugin import Appender, PlannedCall, PlannedCalls
-from dragoman.turn.result import TurnResult
 from dragoman.wire.scripted import calls, fails, says
 from tests.patience import PATIENCE
 from tests.runtimes import model_of, runtime_with

@@ -10,7 +10,7 @@ import pytest
 from dragoman import Agent, Rule, Runtime, allow_always, allow_once, tool
 from dragoman.errors import ConfigError
 from dragoman.tools.toolbox import Group
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, events_of, model_of, runtime_with
 

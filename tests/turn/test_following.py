@@ -128,8 +128,8 @@ class Pausing(SqliteStore):
         super().__init__(path)
         self.begun, self.says_so = asyncio.Event(), asyncio.Event()
 
-    async def begin_queued(self, turn: str) -> Started | None:
-        started = await super().begin_queued(turn)
+    async def start_queued(self, turn: str) -> Started | None:
+        started = await super().start_queued(turn)
         if started is not None:
             self.begun.set()
             await self.says_so.wait()

@@ -13,9 +13,9 @@ from dragoman import Runtime, tool
 from dragoman.messages.events import CallAsked
 from dragoman.messages.questions import Answer, Rule, allow_always, allow_once, nobody_to_ask, reject
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
-from dragoman.turn.handles import TurnHandle
+from dragoman.providers.sign_in import Keys
+from dragoman.turn.api.turn_handle import TurnHandle
 from tests.loopback import Loopback, Reply, call_piece, delta, loopback, stream
 from tests.patience import PATIENCE
 
@@ -159,11 +159,13 @@ async def test_d8_no_quotation_of_a_result_runs_in_a_familys_own_format(tmp_path
         assert (await turn.result()).text == quote
 
 
-async def test_d6_a_native_call_before_a_restart_counts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("same", [True, False])
+async def test_d6_a_native_call_before_a_restart_counts(tmp_path: Path, same: bool) -> None:
+    """In the same conversation, and in every other one."""
     async with chat(tmp_path, NATIVE, DONE, model="acme/qwen3-8b") as one:
         turn = await one.play("sum up http://x", allow_once())
     async with chat(tmp_path, stream(delta(content=MAIL)), DONE, model="acme/qwen3-8b") as one:
-        later = await one.play("and?", allow_once(), (await turn.snapshot()).conversation)
+        later = await one.play("and?", allow_once(), (await turn.snapshot()).conversation if same else None)
         assert (one.sent, (await later.result()).text) == ([], MAIL)
 
 

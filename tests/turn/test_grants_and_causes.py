@@ -17,7 +17,7 @@ from dragoman import (
     reject,
 )
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import Answer, Rule
 from dragoman.wire.scripted import Script, calls, says
 from tests.runtimes import calls_of, only_call, runtime_with

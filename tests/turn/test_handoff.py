@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Agent, Answer, Rule, Runtime, ScriptedModel, allow_once, tool
 from dragoman.errors import ConfigError
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, calls_of, model_of, runtime_with
 

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once, reject, tool
 from dragoman.errors import ConfigError
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import add, calls_of, model_of, runtime_with

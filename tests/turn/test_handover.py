@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import Runtime, ScriptedModel, allow_once, tool
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import only_call, runtime_with

@@ -9,7 +9,7 @@ import pytest
 from dragoman import Agent, Runtime, allow_once
 from dragoman.messages.request import Request
 from dragoman.tools.builtin import files_group, shell_group
-from dragoman.tools.builtin.textfile import version_of
+from dragoman.tools.builtin.read_write import version_of
 from dragoman.wire.scripted import Line, Script, calls, says
 from dragoman.workspace.states import SnapshotLimits
 from tests.runtimes import runtime_with

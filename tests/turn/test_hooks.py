@@ -15,8 +15,7 @@ import pytest
 from dragoman import ConfigError, OpenAICompatible, Plugin, Runtime, TurnView
 from dragoman.messages.events import Event, ItemAdded, MessageEnd, TextDelta
 from dragoman.messages.fold import DraftView
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Message, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.turn.plugin import Hooks
 from dragoman.wire.scripted import calls, fails, says

@@ -16,8 +16,8 @@ from dragoman.messages.request import Request
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.turns import MemoryJobs
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.drivers.jobs import JobDriver, TurnLimits
-from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.postgres import Server, schema_of

@@ -17,7 +17,7 @@ from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Signal, StoredEvent
 from dragoman.turn.drivers.jobs import TurnLimits
-from dragoman.turn.live.mirror import RemoteEvents
+from dragoman.turn.live.event_bus import RemoteEvents
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.postgres import Server, schema_of

@@ -14,11 +14,11 @@ import pytest
 
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once, release
 from dragoman.errors import BadRequest, TurnSetAside
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Started, StoredEvent
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import add, calls_of, model_of, runtime_with
@@ -293,10 +293,10 @@ class BeginsLate(SqliteStore):
         super().__init__(path)
         self._other = other
 
-    async def begin_queued(self, turn: str) -> Started | None:
+    async def start_queued(self, turn: str) -> Started | None:
         if (await self.queue()) == [turn]:
             await self._other.found.wait()
-        return await super().begin_queued(turn)
+        return await super().start_queued(turn)
 
 
 async def test_what_is_queued_is_begun_by_who_ran_the_turn_before_it(tmp_path: Path) -> None:

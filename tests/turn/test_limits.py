@@ -24,8 +24,7 @@ from dragoman import (
     tool,
 )
 from dragoman.messages.events import Event, TurnEnd
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Message, Text
 from dragoman.messages.request import LostReply, Request, RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.plugins.compaction import Compaction

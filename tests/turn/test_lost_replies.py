@@ -14,18 +14,16 @@ from pydantic import JsonValue
 from dragoman import Plugin, ProviderError, Runtime, ToolContext, TurnView, tool
 from dragoman.messages.events import Event, StepRetry, TextDelta
 from dragoman.messages.fold import Appending
-from dragoman.messages.parts import CallState, Text
+from dragoman.messages.message import CallState, Text
 from dragoman.messages.request import LostReply, Request, RequestMessage
-from dragoman.messages.spending import Spending
-from dragoman.messages.usage import Usage
+from dragoman.messages.usage import Spending, Usage
 from dragoman.providers.catalog import Provider, Traits, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from dragoman.providers.served import ServedModel
-from dragoman.turn.handles import TurnHandle
-from dragoman.wire.collect import collect_reply
-from dragoman.wire.http import HttpClient
-from dragoman.wire.scripted import calls, says
+from dragoman.providers.sign_in import Keys
+from dragoman.turn.api.turn_handle import TurnHandle
+from dragoman.wire.http_client.client import HttpClient
+from dragoman.wire.scripted import calls, collect_reply, says
 from tests.loopback import Loopback, Script, Stream, loopback, sse
 from tests.patience import PATIENCE
 from tests.runtimes import calls_of

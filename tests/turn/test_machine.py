@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dragoman.errors import IllegalFact
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.turn.facts import (
     ApprovalAsked,
     CallFinished,

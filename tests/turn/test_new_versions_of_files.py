@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Runtime, ScriptedModel
 from dragoman.errors import BadRequest, NotFound, RevertConflict, TurnBusy
-from dragoman.messages.parts import Arguments, CallState
+from dragoman.messages.message import Arguments, CallState
 from dragoman.sync import SyncRuntime
 from dragoman.tools.builtin import BUILTIN
 from dragoman.wire.scripted import Line, calls, says

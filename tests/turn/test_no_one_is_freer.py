@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Agent, Rule, allow_always, reject, tool
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import Question, Scope
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, calls, says

@@ -16,7 +16,7 @@ from dragoman import (
     stop,
     tool,
 )
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import Rule
 from dragoman.tools.builtin import files_group
 from dragoman.wire.scripted import Script, calls, says

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, Limits, Rule, Runtime, allow_once, tool
-from dragoman.messages.parts import CallState, ToolCall
+from dragoman.messages.message import CallState, ToolCall
 from dragoman.messages.request import Request
 from dragoman.replay import replay_turn
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import Line, calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import calls_of, model_of, runtime_with

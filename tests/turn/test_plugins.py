@@ -11,9 +11,8 @@ from pydantic import JsonValue
 
 from dragoman import ConfigError, Plugin, ProviderError, TurnView
 from dragoman.messages.events import Event
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, ToolCall, ToolResult
-from dragoman.plugins.length import Length as BuiltInLength
+from dragoman.messages.message import CallState, Message, ToolCall, ToolResult
+from dragoman.plugins.continuation import Length as BuiltInLength
 from dragoman.turn.plugin import Appender, PlannedCall
 from dragoman.wire.scripted import calls, fails, says
 from tests.runtimes import add, model_of, only_call, play, runtime_with

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from dragoman import allow_always, reject, tool
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import nobody_to_ask
 from dragoman.tools.builtin import files_group, shell_group
-from dragoman.tools.builtin.textfile import version_of
+from dragoman.tools.builtin.read_write import version_of
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import calls_of, only_call, runtime_with
 from tests.turn.deploying import waiting

@@ -14,7 +14,7 @@ from dragoman import Runtime, ScriptedModel, tool
 from dragoman.errors import NotFound
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.sqlite import SqliteStore
-from dragoman.turn.drivers.load import needs_of
+from dragoman.turn.live.loading import needs_of
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.postgres import Server, schema_of

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman import Runtime, ToolContext, allow_once, reject, reply, tool
 from dragoman.messages.events import CallAsked
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import Answer, allow_for_an_hour
 from dragoman.tools.tool import Replay, Tool
 from dragoman.wire.scripted import calls, says

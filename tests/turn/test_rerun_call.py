@@ -9,8 +9,8 @@ import pytest
 
 from dragoman import Agent, allow_once, release, tool, withhold
 from dragoman.errors import BadRequest, NotFound, TurnBusy
-from dragoman.messages.parts import CallState, Text, ToolCall
-from dragoman.turn.conversations import ConversationHandle
+from dragoman.messages.message import CallState, Text, ToolCall
+from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.wire.scripted import Line, ScriptedCall, calls, says
 from tests.runtimes import add, calls_of, model_of, runtime_with
 

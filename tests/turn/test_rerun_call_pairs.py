@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Agent, Rule, tool
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.wire.scripted import calls, calls_with, says
 from tests.runtimes import calls_of, model_of, runtime_with
 

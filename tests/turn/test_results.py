@@ -8,7 +8,7 @@ from dragoman import (
     tool,
     withhold,
 )
-from dragoman.messages.parts import CallState, ToolResult
+from dragoman.messages.message import CallState, ToolResult
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, calls_of, model_of, only_call, play, runtime_with
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import BadRequest, ConfigError, Group, client_tool, release, tool, withhold
-from dragoman.messages.parts import CallState, ToolResult
+from dragoman.messages.message import CallState, ToolResult
 from dragoman.messages.questions import Answer
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import calls_of, model_of, only_call, runtime_with

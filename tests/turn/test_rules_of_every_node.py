@@ -13,7 +13,7 @@ import pytest
 from dragoman import Agent, Rule, Runtime, ScriptedModel, allow_once, reject, tool
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import load
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import Answer
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.sqlite import SqliteStore

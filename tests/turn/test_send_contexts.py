@@ -8,10 +8,10 @@ import pytest
 
 from dragoman import Runtime
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.request import RequestMessage
 from dragoman.tools.toolbox import Group
-from dragoman.wire.files import NO_ATTACHMENTS, text_of
+from dragoman.wire.files.file_parts import NO_ATTACHMENTS, text_of
 from dragoman.wire.scripted import ScriptedModel, calls, says
 from tests.runtimes import add, model_of, runtime_with
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Plugin, TurnEnded, TurnView, tool
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Message, Text
 from dragoman.store.codecs import MESSAGE
 from dragoman.turn.facts import FACT, Steered, TurnCancelled
 from dragoman.wire.scripted import calls, says

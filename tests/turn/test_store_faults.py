@@ -11,7 +11,7 @@ import pytest
 
 from dragoman import Runtime, ScriptedModel, allow_once, tool
 from dragoman.errors import StoreUnavailable
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE

@@ -9,7 +9,7 @@ import pytest
 from dragoman import Agent, Runtime, TurnBusy, allow_once
 from dragoman.messages.request import Request
 from dragoman.tools.builtin import files_group
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import calls_of, runtime_with
 from tests.turn.test_task_pairs import _answered, _question, _said

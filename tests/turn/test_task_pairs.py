@@ -12,8 +12,7 @@ import pytest
 
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, ToolContext, TurnView, allow_once, tool, withhold
 from dragoman.errors import TurnSetAside
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Text
+from dragoman.messages.message import CallState, Message, Text
 from dragoman.messages.questions import Question, Rule
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, Plugin, ProviderError, Rule, TurnView, allow_always, allow_once, reject, tool
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.turn.facts import (
@@ -33,8 +33,7 @@ from dragoman.turn.facts import (
     TurnOptions,
     TurnStarted,
 )
-from dragoman.turn.trace import CallTrace
-from dragoman.turn.tracer import STOPPED, trace_turn
+from dragoman.turn.trace import STOPPED, CallTrace, trace_turn
 from dragoman.wire.scripted import Line, calls, fails, says
 from tests.runtimes import add, runtime_with
 

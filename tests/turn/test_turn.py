@@ -18,7 +18,7 @@ from dragoman import (
 )
 from dragoman.errors import ConfigError
 from dragoman.messages.fold import fold
-from dragoman.messages.parts import CallState, Error, File, Text
+from dragoman.messages.message import CallState, Error, File, Text
 from dragoman.messages.usage import Usage
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.steps.calls import Settled, run_calls

@@ -11,7 +11,7 @@ from dragoman import (
     ProviderError,
     Runtime,
 )
-from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.wire.scripted import calls, fails, says
 from tests.runtimes import add, model_of, runtime_with
 

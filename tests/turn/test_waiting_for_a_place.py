@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Runtime, allow_always, reject, stop, tool
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import Answer, Rule
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE

@@ -9,10 +9,10 @@ import pytest
 
 from dragoman import Agent, Runtime, Workspace
 from dragoman.errors import BadRequest, NotFound, RevertConflict
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import Rule
 from dragoman.tools.builtin import BUILTIN
-from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import calls_of, runtime_with
 

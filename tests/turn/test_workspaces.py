@@ -12,7 +12,7 @@ from dragoman import Agent, Runtime, Workspace, allow_always, allow_once
 from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.messages.questions import Question, Rule
 from dragoman.tools.builtin import BUILTIN
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import ScriptedModel, calls, says
 from tests.runtimes import model_of, runtime_with
 

@@ -21,10 +21,9 @@ from dragoman import (
 )
 from dragoman.messages.message import Message
 from dragoman.tools.tool import Tool
-from dragoman.turn.conversations import ConversationHandle
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.turn_handle import TurnHandle, TurnResult
 from dragoman.turn.plugin import Cleanup
-from dragoman.turn.result import TurnResult
 
 
 @tool

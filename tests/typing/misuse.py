@@ -25,7 +25,7 @@ from dragoman import (
     run_sync,
     tool,
 )
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.message import ToolCall, ToolResult
 from dragoman.testing import expect
 from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import says

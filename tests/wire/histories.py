@@ -11,7 +11,7 @@ from hypothesis.strategies import SearchStrategy
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     Arguments,
     CallState,
     Citation,
@@ -27,7 +27,7 @@ from dragoman.messages.parts import (
     ToolResult,
 )
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
-from dragoman.wire.files import Attachments
+from dragoman.wire.files.file_parts import Attachments
 from dragoman.wire.wire import Wire
 
 MODEL = "acme/model"  # the one that is asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 
 from dragoman.errors import NotFound
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 
 PIECE = 100_000  # no multiple of three
 

@@ -15,13 +15,13 @@ from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
 from dragoman.messages.events import Event, MessageEnd, TextDelta
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.request import Request, RequestMessage
-from dragoman.wire.auth.key import KeyAuth
+from dragoman.wire.auth.auth import KeyAuth
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.files import NO_ATTACHMENTS, Attachments
-from dragoman.wire.http import HttpClient
-from dragoman.wire.http_model import HttpModel
+from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments
+from dragoman.wire.http_client.client import HttpClient
+from dragoman.wire.http_client.http_model import HttpModel
 from dragoman.wire.options import Extra, check_options
 from dragoman.wire.provider_errors import provider_error
 

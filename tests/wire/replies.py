@@ -24,10 +24,9 @@ from dragoman.messages.events import (
     TextStart,
 )
 from dragoman.messages.fold import Draft
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Part
+from dragoman.messages.message import Message, Part
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.framing import FRAMINGS
+from dragoman.wire.http_client.framing import FRAMINGS
 from dragoman.wire.wire import Decoder, Wire
 from tests.wire.aws_frames import named
 
@@ -86,7 +85,7 @@ def framed(wire: str, *frames: dict[str, Any]) -> list[bytes]:
 
 
 def decode(wire: Wire, pieces: Iterable[bytes]) -> Reply:
-    """Read a stream that comes in these pieces, as `wire/exchange.py` does."""
+    """Read a stream that comes in these pieces, as `wire/http_client/exchange.py` does."""
     splitter, decoder = FRAMINGS[ENDPOINTS[wire.name].framing](), wire.decoder("msg_r")
     reply = Reply()
     try:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event, TextDelta
-from dragoman.wire.http import Retry
+from dragoman.wire.http_client.client import Retry
 from tests.wire.provider import (
     HELLO,
     NOW,

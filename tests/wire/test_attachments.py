@@ -22,18 +22,18 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from dragoman.errors import ConfigError, NotFound, Unreadable
-from dragoman.messages.parts import CallState, File, Part, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, File, Part, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.wires import WIRES
-from dragoman.wire.attachments import AttachmentReader
-from dragoman.wire.bodies import LARGE, PIECE, is_large, write, write_large
 from dragoman.wire.endpoint import ENDPOINTS, Endpoint
-from dragoman.wire.exchange import Exchange
-from dragoman.wire.files import Attachments
-from dragoman.wire.http import HttpClient, Retry
-from dragoman.wire.http_model import HttpModel
+from dragoman.wire.files.attachments import AttachmentReader
+from dragoman.wire.files.file_parts import Attachments
+from dragoman.wire.http_client.body import LARGE, PIECE, is_large, write, write_large
+from dragoman.wire.http_client.client import HttpClient, Retry
+from dragoman.wire.http_client.exchange import Exchange
+from dragoman.wire.http_client.http_model import HttpModel
+from dragoman.wire.http_client.payload import Payload
 from dragoman.wire.openai_chat import OpenAIChat
-from dragoman.wire.payload import Payload
 from dragoman.wire.scripted import says
 from tests.loopback import loopback
 from tests.patience import PATIENCE

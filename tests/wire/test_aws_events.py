@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import ProviderError
-from dragoman.wire.aws_events import LARGEST, AwsEventSplitter
+from dragoman.wire.http_client.framing import LARGEST, AwsEventSplitter
 from tests.wire.aws_frames import aws_frame, chunk, exception, named
 
 PAYLOADS = st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=20), max_size=3), max_size=5)

@@ -14,11 +14,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from dragoman import ProviderError, Runtime, ScriptedModel
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.turn.steps.stream import MOST_CALLS
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.http import HttpClient, Timeouts
-from dragoman.wire.http_model import HttpModel
+from dragoman.wire.http_client.client import HttpClient, Timeouts
+from dragoman.wire.http_client.http_model import HttpModel
 from dragoman.wire.openai_chat import WIRE
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import calls_of

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from dragoman.messages.events import CallInputDelta, CallInputEnd, CallInputStart, Event
-from dragoman.messages.parts import Arguments
-from dragoman.wire.arguments import parse_arguments
-from dragoman.wire.calls import Calls
+from dragoman.messages.message import Arguments
+from dragoman.wire.calls import Calls, parse_arguments
 from tests.wire.cuts import cuts
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import ConfigError, ProviderError
-from dragoman.wire.auth.key import KeyAuth
+from dragoman.wire.auth.auth import KeyAuth
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.http import Retry
-from dragoman.wire.http_model import HttpModel
+from dragoman.wire.http_client.client import Retry
+from dragoman.wire.http_client.http_model import HttpModel
 from tests.wire.provider import (
     HELLO,
     KEY,

@@ -16,12 +16,11 @@ from dragoman.errors import ProviderError
 from dragoman.messages.events import Event, MessageEnd, TextDelta
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.wire import anthropic_messages, openai_responses
-from dragoman.wire.auth.auth import Outgoing
-from dragoman.wire.auth.key import KeyAuth
-from dragoman.wire.collect import collect_reply
+from dragoman.wire.auth.auth import KeyAuth, Outgoing
 from dragoman.wire.endpoint import AZURE, ENDPOINTS, SHAPES, Endpoint
-from dragoman.wire.http import Retry, Timeouts
-from dragoman.wire.http_model import HttpModel
+from dragoman.wire.http_client.client import Retry, Timeouts
+from dragoman.wire.http_client.http_model import HttpModel
+from dragoman.wire.scripted import collect_reply
 from dragoman.wire.wire import Model, Wire
 from tests.patience import PATIENCE
 from tests.wire.provider import (
@@ -176,7 +175,7 @@ async def test_a_reply_that_said_how_it_ended_is_whole_even_if_the_connection_br
 
 
 def test_importing_the_client_does_not_import_aiohttp() -> None:
-    script = "import sys, dragoman.wire.http; sys.exit('aiohttp' in sys.modules)"
+    script = "import sys, dragoman.wire.http_client.client; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 

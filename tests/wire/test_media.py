@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from dragoman.messages.media import is_text, media_type, modality
-from dragoman.messages.parts import CallState, File, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, File, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.wires import WIRES
-from dragoman.wire.files import Attachments, without_files
+from dragoman.wire.files.file_parts import Attachments, without_files
 
 BLOB = "blob_1"
 ATTACHMENTS = Attachments({BLOB: "AAAA"}, {BLOB: "the text of it"})

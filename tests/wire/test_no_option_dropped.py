@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.message import File, Part, Text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import (
     anthropic_messages,
@@ -22,12 +22,12 @@ from dragoman.wire import (
     openai_images,
     openai_responses,
 )
-from dragoman.wire.files import Attachments
-from dragoman.wire.imagen import Imagen
+from dragoman.wire.endpoint import Quirks
+from dragoman.wire.files.file_parts import Attachments
+from dragoman.wire.media.imagen import Imagen
 from dragoman.wire.openai_audio.speech import OpenAISpeech
 from dragoman.wire.openai_audio.transcription import OpenAITranscription
 from dragoman.wire.options import with_tool_choice
-from dragoman.wire.quirks import Quirks
 from dragoman.wire.wire import MediaWire, Wire
 from tests.sweeps import examples
 

@@ -20,7 +20,7 @@ from typing_extensions import is_typeddict  # theirs are of that kind
 
 from dragoman.messages.request import Request
 from dragoman.wire import openai_chat, openai_responses
-from dragoman.wire.quirks import Quirks
+from dragoman.wire.endpoint import Quirks
 from dragoman.wire.wire import Wire
 from tests.wire.histories import ATTACHMENTS, requests
 

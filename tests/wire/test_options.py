@@ -9,9 +9,10 @@ import pytest
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.wires import WIRES
+from dragoman.wire.endpoint import Quirks
 from dragoman.wire.options import (
     COMMON,
     Extra,
@@ -22,7 +23,6 @@ from dragoman.wire.options import (
     with_tool_choice,
     without_removed,
 )
-from dragoman.wire.quirks import Quirks
 
 PING = ToolSpec("ping", "Ping.", {"type": "object", "properties": {"a": {"type": "string"}}})
 ASKED = RequestMessage("user", (Text("Hello?"),))

@@ -13,16 +13,16 @@ import pytest
 
 from dragoman.errors import BadRequest
 from dragoman.messages.events import Notice
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import load_catalog
-from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.files import Attachments
-from dragoman.wire.http import HttpClient
-from dragoman.wire.http_model import HttpModel
+from dragoman.wire.files.attachments import AttachmentReader
+from dragoman.wire.files.file_parts import Attachments
+from dragoman.wire.files.pictures import NO_LIMITS, FileLimits, fit_picture, is_too_large
+from dragoman.wire.http_client.client import HttpClient
+from dragoman.wire.http_client.http_model import HttpModel
 from dragoman.wire.openai_chat import OpenAIChat
-from dragoman.wire.pictures import NO_LIMITS, FileLimits, fit_picture, is_too_large
 from dragoman.wire.scripted import says
 from tests.loopback import loopback
 from tests.media.media_server import png

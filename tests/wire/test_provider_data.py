@@ -10,10 +10,10 @@ import pytest
 from dragoman import Plugin, Runtime, TurnView
 from dragoman.messages.events import Event, ProviderData
 from dragoman.messages.fold import DraftView, fold
-from dragoman.messages.parts import Citation, Text
+from dragoman.messages.message import Citation, Text
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
+from dragoman.providers.sign_in import Keys
 from dragoman.providers.wires import WIRES
 from tests.loopback import delta, loopback, stream, usage
 from tests.runtimes import events_of

@@ -8,8 +8,8 @@ import pytest
 from pydantic import JsonValue
 
 from dragoman.errors import ContextOverflow, ProviderError
-from dragoman.wire.auth.key import KeyAuth
-from dragoman.wire.http import Retry
+from dragoman.wire.auth.auth import KeyAuth
+from dragoman.wire.http_client.client import Retry
 from tests.wire.provider import answers, ask, client, model, provider
 
 pytestmark = pytest.mark.slow

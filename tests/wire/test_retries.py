@@ -8,14 +8,13 @@ from pathlib import Path
 from dragoman import Runtime
 from dragoman.messages.events import Event, StepRetry, TextDelta
 from dragoman.messages.fold import fold
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
-from dragoman.wire.collect import collect_reply
-from dragoman.wire.http import HttpClient, Retry
-from dragoman.wire.scripted import says
+from dragoman.providers.sign_in import Keys
+from dragoman.wire.http_client.client import HttpClient, Retry
+from dragoman.wire.scripted import collect_reply, says
 from tests.loopback import Answer, loopback, stream
 from tests.runtimes import events_of
 

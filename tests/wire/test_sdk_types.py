@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from dragoman.messages.parts import Citation, Part, ProviderItem, Reasoning, Text
+from dragoman.messages.message import Citation, Part, ProviderItem, Reasoning, Text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.wires import WIRES
 from tests.sweeps import examples

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.wire.sse import Splitter
+from dragoman.wire.http_client.framing import Splitter
 from tests.wire.cuts import cuts, every_cut
 
 STREAM = (

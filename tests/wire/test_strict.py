@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from dragoman.messages.events import CallInputEnd, Event, TextDelta
 from dragoman.messages.request import ToolSpec
-from dragoman.wire.strict import is_strict, restore_calls, restored, strict_form
+from dragoman.wire.schemas.strict import is_strict, restore_calls, restored, strict_form
 
 TEXT: dict[str, Any] = {"type": "string"}
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dragoman.messages.events import TextDelta
 from dragoman.providers.wires import WIRES
-from dragoman.wire.arguments import parse_arguments
-from dragoman.wire.surrogates import is_whole, join_halves, split_half
+from dragoman.wire.calls import parse_arguments
+from dragoman.wire.prose import is_whole, join_halves, split_half
 from tests.wire.cuts import cuts
 from tests.wire.replies import Reply, decode, framed
 

@@ -18,8 +18,7 @@ from dragoman.messages.events import (
     TextStart,
 )
 from dragoman.messages.fold import Draft
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Part, Reasoning, Text
+from dragoman.messages.message import Message, Part, Reasoning, Text
 from dragoman.wire.thinking import TAGS, Thinking
 from tests.wire.cuts import every_cut
 

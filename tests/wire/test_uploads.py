@@ -15,16 +15,16 @@ from pydantic_core import from_json, to_json
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import TextDelta
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.wires import wire as named_wire
-from dragoman.wire.attachments import AttachmentReader
-from dragoman.wire.auth.key import KeyAuth
+from dragoman.wire.auth.auth import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.http import HttpClient, Timeouts
-from dragoman.wire.http_model import HttpModel
-from dragoman.wire.pictures import FileLimits
-from dragoman.wire.uploads import DAY, PAUSE, Uploads
+from dragoman.wire.files.attachments import AttachmentReader
+from dragoman.wire.files.pictures import FileLimits
+from dragoman.wire.files.uploads import DAY, PAUSE, Uploads
+from dragoman.wire.http_client.client import HttpClient, Timeouts
+from dragoman.wire.http_client.http_model import HttpModel
 from tests.patience import PATIENCE
 from tests.wire.memory_blobs import MemoryBlobs
 

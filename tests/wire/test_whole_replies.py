@@ -9,14 +9,14 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from dragoman.errors import ProviderError
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.usage import Usage
 from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_responses
-from dragoman.wire.auth.key import KeyAuth
-from dragoman.wire.collect import collect_reply
+from dragoman.wire.auth.auth import KeyAuth
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.http import Retry
-from dragoman.wire.http_model import HttpModel
+from dragoman.wire.http_client.client import Retry
+from dragoman.wire.http_client.http_model import HttpModel
+from dragoman.wire.scripted import collect_reply
 from dragoman.wire.wire import Wire
 from tests.wire.anthropic_messages import bodies as claude
 from tests.wire.gemini import bodies as google

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.wire.sse import Splitter
+from dragoman.wire.http_client.framing import Splitter
 from dragoman.wire.wire import ReadsWhole, Wire
 from tests.wire.replies import Reply, assert_in_order
 

@@ -7,10 +7,10 @@ import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from dragoman.workspace.full_scan import WATCH_FROM
 from dragoman.workspace.histories import Histories
 from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.states import ChangeRecord, SnapshotLimits
-from dragoman.workspace.whole import WATCH_FROM
 
 
 def picture(root: Path) -> dict[str, tuple[str, int, bytes]]:

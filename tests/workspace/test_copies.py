@@ -8,8 +8,8 @@ from threading import Thread
 import pytest
 
 from dragoman.errors import BadRequest
-from dragoman.workspace.copies import copy_folder
 from dragoman.workspace.states import DEFAULT_LIMITS
+from dragoman.workspace.workspaces import copy_folder
 
 
 def test_what_somebody_deletes_meanwhile_stops_no_copy(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.tools.builtin.edits import find_lines
+from dragoman.tools.builtin.edit_file import find_lines
 from dragoman.workspace.blame import blame
 from dragoman.workspace.diff import diff_of, diff_texts, joined, opcodes_of, words
 from tests.sweeps import examples

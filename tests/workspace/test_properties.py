@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dragoman.errors import RevertConflict
+from dragoman.workspace.full_scan import WATCH_FROM
 from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.revert import inverse
 from dragoman.workspace.states import ChangeRecord
-from dragoman.workspace.whole import WATCH_FROM
 from tests.sweeps import examples
 from tests.workspace.folders import history_of, picture
 

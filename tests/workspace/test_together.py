@@ -13,11 +13,10 @@ from subprocess import PIPE
 import pytest
 
 from dragoman.errors import BadRequest, RevertConflict, StoreUnavailable
-from dragoman.workspace.histories import Histories
+from dragoman.workspace.histories import Histories, finish_reverts, revert_together
 from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.lock import locked
 from dragoman.workspace.states import ChangeRecord
-from dragoman.workspace.together import finish_reverts, revert_together
 from tests.patience import PATIENCE
 from tests.workspace.folders import histories_in, history_of
 
@@ -26,7 +25,7 @@ import sys
 from pathlib import Path
 from dragoman.workspace.histories import Histories
 from dragoman.workspace.history import WorkspaceHistory
-from dragoman.workspace.together import revert_together
+from dragoman.workspace.histories import revert_together
 
 place = Path(sys.argv[1])
 beside = Histories(place / "snapshots")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.workspace.folder import open_root
+from dragoman.workspace.full_scan import WholeLooks
+from dragoman.workspace.inotify import FolderWatch, covers
 from dragoman.workspace.known import Known
 from dragoman.workspace.states import SnapshotLimits
-from dragoman.workspace.watch import FolderWatch, covers
-from dragoman.workspace.whole import WholeLooks
 from tests.workspace.folders import history_of, picture, record
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from dragoman.background import in_thread
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.message import File, Part, Text
 from dragoman.store.store import Store
-from dragoman.tools.thread import in_thread
 
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|(\S+))')  # @notes.txt or @"my notes.txt"
 _SIGNS = ".,;:!?)"  # at the end of a sentence

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dragoman.errors import BadRequest, TurnBusy, TurnSetAside
 from dragoman.runtime import Runtime
 from dragoman.store.store import Store, TurnRow
-from dragoman.turn.cancel import end_set_aside
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.machine import State
+from dragoman.turn.steps.subtasks import end_set_aside
 
 
 async def interrupted_conversations(store: Store) -> set[str]:

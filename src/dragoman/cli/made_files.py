@@ -9,8 +9,7 @@ from pathlib import Path
 
 from dragoman.config.settings import data_folder
 from dragoman.errors import BadRequest, NotFound
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File
+from dragoman.messages.message import File, Message
 from dragoman.store.store import Store
 from dragoman.wire.lowering import result_files
 

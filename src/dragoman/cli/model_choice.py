@@ -11,17 +11,17 @@ from dragoman.background import Background
 from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError, DragomanError, NotFound
-from dragoman.own_folders import data_folder
 from dragoman.providers import choice
 from dragoman.providers.catalog import Catalog, Provider
-from dragoman.providers.keys import Keys
 from dragoman.providers.lessons import FILE as LESSONS
-from dragoman.providers.listed_types import FILE
+from dragoman.providers.listing import FILE
 from dragoman.providers.local.box import IN_THE_BOX, PROVIDER
 from dragoman.providers.local.weights import Progress, is_fetched
 from dragoman.providers.models import AUTO, Models
+from dragoman.providers.sign_in import Keys
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
+from dragoman.stored_keys import data_folder
 
 _TOO_MANY = ("shell", "browser", "media")  # groups that the model in the box would call for everything
 

@@ -6,7 +6,7 @@ import os
 import sys
 from io import TextIOWrapper
 
-from dragoman.extras import describe_missing
+from dragoman.installed import describe_missing
 
 
 def run() -> None:

@@ -28,11 +28,11 @@ from dragoman.store.address import StoreAddress, StoreFile, is_url, store_addres
 from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.builtin.formatters import with_formatters
-from dragoman.tools.builtin.media import media_group
-from dragoman.tools.custom import load_folder
+from dragoman.tools.builtin.media_tools import media_group
 from dragoman.tools.mcp.servers import McpServer, read_servers
 from dragoman.tools.mcp.source import sources_of
 from dragoman.tools.permissions import parse_rule
+from dragoman.tools.python_files import load_folder
 from dragoman.tools.skills import Skills
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source

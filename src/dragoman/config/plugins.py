@@ -14,7 +14,7 @@ from dragoman.installed import import_object, installed, load_installed
 from dragoman.plugins import built_in
 from dragoman.plugins.snapshots import Snapshots
 from dragoman.tools.builtin.formatters import FILE, SECONDS, Formatter
-from dragoman.tools.custom import run_file
+from dragoman.tools.python_files import run_file
 from dragoman.turn.plugin import Plugin, check, name_of
 
 FOLDER = "plugins"

@@ -18,7 +18,7 @@ from dragoman.config.trust.contents import (
     TooMuch,
     read_without_waiting,
 )
-from dragoman.own_folders import user_folder
+from dragoman.stored_keys import user_folder
 
 MOST = 64_000  # characters of instructions
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")

@@ -12,9 +12,9 @@ from typing import Any
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Rule
 from dragoman.runtime import Runtime
+from dragoman.tools.authorize import concerns_tool
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.permissions import concerns, is_known_later, parse_rule
-from dragoman.tools.review import concerns_tool
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group
 

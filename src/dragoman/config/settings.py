@@ -26,8 +26,8 @@ from dragoman.config.tables import ConfigTable
 from dragoman.config.trust.contents import BYTE_ORDER_MARK, INSTRUCTIONS, PROMPTS, SKILLS, expand
 from dragoman.config.trust.contents import SETTINGS as FILE
 from dragoman.errors import ConfigError
-from dragoman.own_folders import data_folder, user_folder
 from dragoman.store.address import is_url
+from dragoman.stored_keys import data_folder, user_folder
 
 # ── lines of a settings file ──────────────────────────────────────────────────────────────────────
 # Finds the line of a TOML file on which a setting stands.
@@ -208,7 +208,7 @@ def read(
         values = _merge(values, sound)
         origins |= dict.fromkeys(_paths(sound), origin)
         rule_origins = {path: at for path, at in rule_origins.items() if path.partition(".")[0] not in sound}
-    settings = Settings(cast(ConfigTable, values), sources.files, origins, sources, rule_origins)
+    settings = Settings(cast("ConfigTable", values), sources.files, origins, sources, rule_origins)
     return _without_untrusted(settings, decide), errors
 
 
@@ -226,7 +226,7 @@ def _without_untrusted(settings: Settings, decide: Decide) -> Settings:
     if may or servers is None:
         return settings
     values = {name: value for name, value in settings.values.items() if name != "mcp_file"}
-    return replace(settings, values=cast(ConfigTable, values))
+    return replace(settings, values=cast("ConfigTable", values))
 
 
 def schema() -> dict[str, Any]:

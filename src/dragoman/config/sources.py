@@ -21,8 +21,8 @@ from dragoman.config.trust.contents import (
     inspect_project,
 )
 from dragoman.errors import ConfigError
-from dragoman.own_folders import data_folder, user_folder
 from dragoman.providers.catalog import Catalog, load_catalog
+from dragoman.stored_keys import data_folder, user_folder
 
 Decide: TypeAlias = Callable[[FolderContents], bool]
 

@@ -59,8 +59,8 @@ def workspaces_of(settings: Settings, store: StoreAddress) -> tuple[Workspace, d
 
 def _protected(settings: Settings, workspace: Path, store: StoreAddress) -> list[Rule]:
     """What lies in the workspace and becomes code or prompt at the next start, beside what is so by its name
-    (`tools/protected.py`). To write there is asked about whatever else is allowed. The store, keys, and what
-    was said about trust, are out of bounds."""
+    (`tools/permissions.py`). To write there is asked about whatever else is allowed. The store, keys, and
+    what was said about trust, are out of bounds."""
     file = settings.values.get("mcp_file")
     asked = [
         *settings.files,

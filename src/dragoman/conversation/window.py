@@ -8,8 +8,7 @@ from itertools import groupby
 from typing import Literal, TypeAlias
 
 from dragoman.conversation.tree import summary_of
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Part, Text, ToolCall, canonical
+from dragoman.messages.message import Message, Part, Text, ToolCall, canonical
 from dragoman.messages.request import RequestMessage
 
 PARTS = ("text", "reasoning", "call", "file", "item")

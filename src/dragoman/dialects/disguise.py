@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dragoman.dialects.grammar import Dialect
 from dragoman.dialects.scanner import TextCall
-from dragoman.messages.parts import Part, Text, ToolCall
+from dragoman.messages.message import Part, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.lowering import CallIds, asked_arguments, lower, result_files, result_text
 

@@ -16,7 +16,7 @@ from dragoman.dialects.grammar import Dialect, compact, tool_named
 from dragoman.dialects.literals import literal_in
 from dragoman.dialects.scanner import Reading, TextCall, Tools
 from dragoman.dialects.values import value_of
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.messages.request import ToolSpec
 
 _CALL = "call:"

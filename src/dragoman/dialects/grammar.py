@@ -16,11 +16,11 @@ from dragoman.dialects.cursor import WORD, Cursor, Form, Steps
 from dragoman.dialects.literals import JsonText, read_json
 from dragoman.dialects.scanner import BadCall, FoundCall, Reading, Scanner, TextCall, Tools
 from dragoman.dialects.visible import joined
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.messages.request import ToolSpec, name_key
-from dragoman.wire.arguments import parse_arguments
+from dragoman.wire.calls import parse_arguments
+from dragoman.wire.endpoint import IdShape
 from dragoman.wire.lowering import description
-from dragoman.wire.quirks import IdShape
 
 ARGUMENT_KEYS = (
     *("arguments", "parameters", "args", "params", "input", "kwargs"),

@@ -25,7 +25,7 @@ from dragoman.dialects.values import (
     value_in,
     value_of,
 )
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.messages.request import ToolSpec
 
 _SPACE, _LINE = "Ġ", "Ċ"  # as byte-level tokenizers write them

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.dialects.cursor import SPACE, Cursor, Steps
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 
 Members: TypeAlias = Mapping[str, str]
 """The keys of an object, or of the newest in a list of them, each with the first character of its value."""

@@ -34,8 +34,7 @@ from dragoman.messages.events import (
     TextStart,
 )
 from dragoman.messages.media import text_inside
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Summary, Text, ToolCall, ToolResult
+from dragoman.messages.message import File, Message, Summary, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.thinking import TAGS
 from dragoman.wire.wire import Prose, call_id

@@ -25,7 +25,7 @@ from typing import Protocol, TypeAlias
 
 from dragoman.dialects.cursor import BLANK, REACH, TICKS, TILDES, WORD, Cursor, Form, Marks, Steps, marks
 from dragoman.dialects.visible import Piece, VisibleText, Voice
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.messages.request import ToolSpec
 from dragoman.wire.thinking import (
     ANSWERS,

@@ -12,7 +12,7 @@ from dragoman.dialects.cursor import Cursor
 from dragoman.dialects.grammar import Dialect, described, name_in
 from dragoman.dialects.literals import Members, read_json
 from dragoman.dialects.scanner import Reading, TextCall, Tools
-from dragoman.wire.arguments import parse_arguments
+from dragoman.wire.calls import parse_arguments
 
 OPEN, CLOSE = "<tool_code>", "</tool_code>"
 

@@ -17,7 +17,7 @@ from dragoman.dialects.cursor import Cursor, Steps
 from dragoman.dialects.grammar import Dialect, compact, described, enclosed, tool_named
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.values import may_have, read_value, value_of, within_lines
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 FUNCTION, FUNCTION_END = "<function=", "</function>"

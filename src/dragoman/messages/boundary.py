@@ -17,8 +17,7 @@ from pydantic_core import from_json
 
 from dragoman.errors import BadRequest
 from dragoman.messages.codec import Codec
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Part, ToolCall
+from dragoman.messages.message import File, Message, Part, ToolCall
 from dragoman.sentences import sentence
 
 T = TypeVar("T")

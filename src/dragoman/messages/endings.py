@@ -21,8 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Error
+from dragoman.messages.message import Error, Message
 from dragoman.sentences import Sentence, sentence
 
 REFUSED = frozenset({"refusal", "filter", "safety", "recitation"})  # what it calls is not run

@@ -12,8 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, JsonValue
 
 from dragoman.messages.codec import Codec
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, CallState, Citation, File, ToolResult
+from dragoman.messages.message import Arguments, CallState, Citation, File, Message, ToolResult
 from dragoman.messages.usage import Usage
 from dragoman.sentences import SaidFields, Spoken
 

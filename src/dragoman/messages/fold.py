@@ -9,18 +9,18 @@ from typing import Any
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
-from dragoman.messages.message import Message
-from dragoman.messages.parts import (
+from dragoman.messages.codec import replace_fast
+from dragoman.messages.message import (
     CallState,
     Citation,
     Error,
+    Message,
     Part,
     ProviderItem,
     Reasoning,
     Text,
     ToolCall,
 )
-from dragoman.messages.replace_fast import replace_fast
 
 
 class Draft:

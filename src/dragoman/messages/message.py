@@ -2,13 +2,224 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from enum import StrEnum
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
+from pydantic_core import to_json
 
-from dragoman.messages.parts import Error, File, Part, ProviderItem, Reasoning, Text, ToolCall
 from dragoman.messages.usage import Usage
+from dragoman.sentences import SaidFields, Spoken
+
+# The parts a message is made of: one closed union, distinguished by `type`.
+
+
+Json: TypeAlias = JsonValue
+Arguments: TypeAlias = dict[str, JsonValue]
+
+
+class CallState(StrEnum):
+    """Where a call is. Everything from COMPLETED on is settled: it has its one result."""
+
+    PENDING = "pending"  # its arguments arrive, or nothing has been decided yet
+    ASKED = "asked"  # a person is asked whether it may run
+    RUNNING = "running"  # it runs, here or in a client
+    REVIEWING = "reviewing"  # it ran, and a person is asked whether the model may see the result
+    COMPLETED = "completed"
+    FAILED = "failed"
+    REJECTED = "rejected"  # by a person or by a rule: it did not run
+    WITHHELD = "withheld"  # it ran, and the model may not see the result
+    SKIPPED = "skipped"  # a limit was reached: it did not run
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"  # the process died while it ran: nobody knows how far it got
+
+    @property
+    def settled(self) -> bool:
+        return self not in UNSETTLED
+
+
+UNSETTLED = frozenset({CallState.PENDING, CallState.ASKED, CallState.RUNNING, CallState.REVIEWING})
+
+
+@dataclass(slots=True, frozen=True)
+class Citation:
+    """A source that a text names: an address, a file of the provider's, or a passage of an attachment.
+
+    `start` and `end` count characters of the text that rests on it, where the provider says which.
+    """
+
+    url: str | None = None
+    title: str | None = None
+    quote: str | None = None  # the words of the source
+    start: int | None = None
+    end: int | None = None
+    opaque: Json = None  # the provider's own form of it, for wires that want it back
+
+
+@dataclass(slots=True, frozen=True)
+class Text:
+    text: str
+    citations: tuple[Citation, ...] = ()
+    phase: str | None = None  # OpenAI's word for what the text is: `commentary` or `final_answer`
+    type: Literal["text"] = "text"
+
+
+@dataclass(slots=True, frozen=True)
+class Reasoning:
+    """What a model thought. `wire` and `opaque` say where it may be replayed, and with which bytes."""
+
+    text: str
+    signature: str | None = None
+    wire: str | None = None
+    model: str | None = None
+    opaque: Json = None  # a provider's own block, to be sent back exactly as it came
+    seconds: float | None = None
+    field_name: str | None = None  # under which it came, where a protocol has several
+    type: Literal["reasoning"] = "reasoning"
+
+
+@dataclass(slots=True, frozen=True)
+class ProviderItem:
+    """Something of a provider's own in a reply: a search it made, code it ran, what came of that.
+
+    It happened on the provider's side, so there is nothing to decide or to run here. `kind` is the provider's
+    name for it, `text` a line for people, and `opaque` what is sent back, in its place, to the model it came
+    from; no other is shown it.
+    """
+
+    kind: str
+    text: str = ""
+    wire: str | None = None
+    model: str | None = None
+    opaque: Json = None
+    type: Literal["item"] = "item"
+
+
+@dataclass(slots=True, frozen=True)
+class File:
+    """An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`).
+
+    Of one that a model made, `made_by` is that model, and `signature` its provider's mark, to be sent back
+    with it to that model alone.
+    """
+
+    media_type: str
+    blob: str | None = None
+    url: str | None = None
+    name: str | None = None
+    size: int | None = None
+    made_by: str | None = None
+    signature: str | None = None
+    type: Literal["file"] = "file"
+
+
+@dataclass(slots=True, frozen=True)
+class ToolResult(Spoken):
+    """What came of a call. `text` is what the model reads; `value` is the JSON it was made from, if any.
+
+    `blob` holds the whole output where `text` is only its head and tail.
+    """
+
+    text: str
+    value: Json = None
+    title: str | None = None
+    metadata: dict[str, JsonValue] = field(default_factory=dict)
+    attachments: tuple[File, ...] = ()
+    blob: str | None = None
+    note: str | None = None  # for the model, beside the text: edited arguments, an edited result
+    said: SaidFields = field(default=None, compare=False)
+
+
+@dataclass(slots=True, frozen=True)
+class ToolCall:
+    """A call, its state and its result, together: a settled call without a result cannot be written."""
+
+    id: str
+    tool: str
+    arguments: Arguments = field(default_factory=dict)
+    raw: str | None = None  # the argument text as it came, only where it is not the arguments' JSON
+    state: CallState = CallState.PENDING
+    result: ToolResult | None = None
+    provider_id: str | None = None
+    signature: str | None = None  # a provider's mark on the call, to be sent back as it came
+    signed_by: str | None = None  # the model whose mark that is: no other knows it
+    original: Arguments | None = None  # what the model asked for, where a person or plugin changed it
+    format: str | None = field(default=None, compare=False)  # it is written in; "": native; None: unknown
+    guessed: bool = False  # the model is not known to write that format
+    started: float | None = None
+    ended: float | None = None
+    type: Literal["call"] = "call"
+
+    def __post_init__(self) -> None:
+        if self.state.settled and self.result is None:
+            raise ValueError(f"call {self.id} is {self.state} but has no result")
+
+    @property
+    def asked_for(self) -> Arguments:
+        """What the model wanted, whatever a person or a plugin made of it."""
+        return self.arguments if self.original is None else self.original
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it only looked like a call: a guess that was turned down (D7)."""
+        return self.guessed and self.state is CallState.REJECTED
+
+    @property
+    def hash(self) -> str:
+        """The fingerprint an approval is bound to."""
+        return arguments_hash(self.tool, self.arguments)
+
+
+@dataclass(slots=True, frozen=True)
+class Summary:
+    """Takes the place of everything before `keeps_from` when a request is built. The originals stay."""
+
+    text: str
+    keeps_from: str | None  # the first message that is still sent as it is; None: nothing before this one
+    type: Literal["summary"] = "summary"
+
+
+@dataclass(slots=True, frozen=True)
+class Error(Spoken):
+    """Marks a reply that broke off, and says why. Never sent to a model."""
+
+    message: str
+    kind: str = "error"
+    retryable: bool = False
+    type: Literal["error"] = "error"
+    said: SaidFields = field(default=None, compare=False)
+
+
+Part: TypeAlias = Annotated[
+    Text | Reasoning | ToolCall | ProviderItem | File | Summary | Error, Field(discriminator="type")
+]
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def canonical(value: Json) -> str:
+    """One spelling for equal JSON values."""
+    return _CANONICAL.encode(value)
+
+
+def json_text(value: Json) -> str:
+    """The JSON of a value with its keys as they come, for where nothing is compared: far quicker."""
+    try:
+        return to_json(value).decode()
+    except ValueError:  # half a character
+        return canonical(value)
+
+
+def arguments_hash(tool: str, arguments: Arguments) -> str:
+    text = f"{tool}\0{canonical(arguments)}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[
+        :32
+    ]  # JSON may hold half a character
+
 
 Role: TypeAlias = Literal["user", "assistant"]
 
@@ -61,3 +272,16 @@ class Message:
         return all(
             isinstance(part, Error) or (isinstance(part, Text) and not part.text) for part in self.parts
         )
+
+
+# A file that lies at a provider, and how it is known there.
+
+
+@dataclass(slots=True, frozen=True)
+class ProviderFile:
+    """One blob, uploaded to one account."""
+
+    account: str  # whose it is: a provider's name, and a fingerprint of the address and the key
+    blob: str
+    id: str
+    expires: float | None = None  # when the provider deletes it; None where it stays until somebody does

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import Arguments, ToolResult
+from dragoman.messages.message import Arguments, ToolResult
 from dragoman.sentences import SaidFields, Spoken
 
 Action: TypeAlias = Literal["allow", "ask", "deny"]

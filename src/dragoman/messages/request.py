@@ -11,8 +11,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import ConfigError
 from dragoman.messages.events import Event
-from dragoman.messages.message import Message, Role
-from dragoman.messages.parts import Part, Text, ToolCall
+from dragoman.messages.message import Message, Part, Role, Text, ToolCall
 from dragoman.messages.usage import Usage
 
 

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dragoman.conversation.window import Policy
 from dragoman.plugins.compaction import Compaction
-from dragoman.plugins.daily_limit import DailyLimit
-from dragoman.plugins.length import Length
-from dragoman.plugins.limits import Budget, RoundLimit
+from dragoman.plugins.continuation import Length, Pause
+from dragoman.plugins.limits import Budget, DailyLimit, RoundLimit
 from dragoman.plugins.loop_guard import LoopGuard
-from dragoman.plugins.pause import Pause
 from dragoman.plugins.privacy import Privacy
 from dragoman.plugins.titles import Titles
 from dragoman.plugins.tool_history import ToolHistory

@@ -10,8 +10,7 @@ from dragoman.conversation.tree import summary_of
 from dragoman.conversation.window import Policy, window
 from dragoman.errors import ConfigError, ContextOverflow, ProviderError
 from dragoman.messages.endings import REFUSED
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Part, Text, ToolCall, ToolResult, canonical
+from dragoman.messages.message import Message, Part, Text, ToolCall, ToolResult, canonical
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.sentences import sentence

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from dragoman.errors import ConfigError
-from dragoman.messages.parts import Arguments, ToolCall
+from dragoman.messages.message import Arguments, ToolCall
 from dragoman.sentences import sentence
 from dragoman.turn.plugin import PlannedCall, Plugin
 from dragoman.turn.view import TurnView

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from dragoman.errors import ConfigError
 from dragoman.messages.events import CallInputDelta, CallInputEnd, Event, ItemAdded, TextDelta
 from dragoman.messages.media import is_text, text_inside, text_of
-from dragoman.messages.parts import File, Part, Reasoning, Summary, Text, ToolCall
+from dragoman.messages.message import File, Part, Reasoning, Summary, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.redaction import spellings
 from dragoman.turn.plugin import PlannedCall, Plugin

@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from dragoman.background import in_thread
 from dragoman.errors import DragomanError
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.message import ToolCall, ToolResult
 from dragoman.store.address import StoreFile, StoreServer, store_address
 from dragoman.store.blobs.place import folder_of
 from dragoman.store.store import Store
-from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
 from dragoman.turn.plugin import Cleanup, Plugin
 from dragoman.turn.view import TurnView

@@ -7,7 +7,7 @@ import asyncio
 from pydantic import JsonValue
 
 from dragoman.messages.endings import REFUSED
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.sentences import sentence
 from dragoman.turn.plugin import Plugin

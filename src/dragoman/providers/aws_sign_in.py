@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 from dragoman.errors import ConfigError
 from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import ProviderAuth
-from dragoman.wire.auth.aws import AwsAuth
-from dragoman.wire.auth.aws_identity import AwsIdentity, AwsSource
+from dragoman.wire.auth.aws import AwsAuth, AwsIdentity, AwsSource
 from dragoman.wire.auth.aws_sources import (
     INSTANCE,
     SESSION,

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.events import Event, StepModel
-from dragoman.messages.parts import File, Part
+from dragoman.messages.message import File, Part
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.providers.catalog import split_variant
 from dragoman.providers.served import ServedModel

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from dragoman.errors import ConfigError
 from dragoman.messages.media import CHAT
 from dragoman.providers.catalog import Catalog
-from dragoman.providers.discover import LocalServer, discover
-from dragoman.providers.keys import Keys
+from dragoman.providers.listing import LocalServer, discover
 from dragoman.providers.local.box import IN_THE_BOX, PROVIDER
 from dragoman.providers.local.server import can_serve
+from dragoman.providers.sign_in import Keys
 from dragoman.sentences import sentence
 
 

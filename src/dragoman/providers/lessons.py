@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic_core import from_json, to_json
 
-from dragoman.private_files import open_private
+from dragoman.stored_keys import open_private
 
 _log = logging.getLogger("dragoman.providers")
 FILE = "lessons.jsonl"

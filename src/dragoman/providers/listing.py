@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import JsonValue
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from dragoman.errors import ProviderError
-from dragoman.messages.media import ModelType
+from dragoman.messages.media import MODEL_TYPES, ModelType
 from dragoman.sentences import sentence
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.http import HttpClient
+from dragoman.wire.http_client.client import HttpClient, Timeouts
 
 SECONDS = 15.0  # for a whole list
 LARGEST = 16 << 20  # bytes of one: those who serve the models of everybody have long ones
@@ -102,3 +104,95 @@ def _type(listed: JsonValue) -> ModelType | None:
     if isinstance(listed, dict) and listed.get("supportedGenerationMethods") == ["predict"]:
         return "image-gen"  # Imagen, in Google's list
     return next((_TYPES[word] for word in words if isinstance(word, str) and word in _TYPES), None)
+
+
+# Finds the model servers that run on this machine. Only the loopback address is ever asked.
+
+
+HOST = "127.0.0.1"
+PORTS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000, "sglang": 30000, "litellm": 4000}
+LOCAL_SECONDS = 0.5  # a server on this machine answers at once, or is none
+LARGEST_LOCAL = 1 << 20  # bytes of an answer: something else may live at the port
+
+
+@dataclass(slots=True, frozen=True)
+class LocalServer:
+    """A server that answered. `provider` is its name in the catalog."""
+
+    provider: str
+    base_url: str
+    models: tuple[str, ...]
+
+
+async def discover(ports: Mapping[str, int] = PORTS, *, seconds: float = LOCAL_SECONDS) -> list[LocalServer]:
+    """Ask every usual port at once which models are there. What does not answer in time is not there."""
+    client = HttpClient(timeouts=Timeouts(connect=seconds), use_environment=False)  # no proxy in between
+    async with client:
+        asked = (_ask(client, provider, port, seconds) for provider, port in ports.items())
+        return [server for server in await asyncio.gather(*asked) if server is not None]
+
+
+async def _ask(client: HttpClient, provider: str, port: int, seconds: float) -> LocalServer | None:
+    base_url = f"http://{HOST}:{port}/v1"
+    try:
+        async with asyncio.timeout(seconds):
+            answer = from_json(await client.get(f"{base_url}/models", largest=LARGEST_LOCAL))
+    except (ProviderError, TimeoutError, ValueError):  # nobody there, too slow, or no JSON
+        return None
+    models = _names(answer)
+    return LocalServer(provider, base_url, models) if models is not None else None
+
+
+def _names(answer: JsonValue) -> tuple[str, ...] | None:
+    """The models in a list such as OpenAI's; None where it is something else that answered."""
+    if not isinstance(answer, dict) or answer.get("object") != "list":
+        return None
+    listed = answer.get("data")  # Ollama without a model: null
+    found = listed if isinstance(listed, list) else []
+    names = [str(one["id"]) for one in found if isinstance(one, dict) and one.get("id")]
+    return tuple(name for name in names if "embed" not in name.lower())
+
+
+# Remembers over restarts what servers say, in their lists, that their models do.
+
+
+_log = logging.getLogger("dragoman.providers")
+FILE = "model-types.json"
+MOST = 10_000  # models: those who serve everybody's list thousands
+
+
+class ListedTypes(dict[str, ModelType]):
+    """Types by the full names of models; in a file, if there is one. One that cannot be read is empty."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        super().__init__()
+        self._file = file
+        if file is None or not file.exists():
+            return
+        try:
+            found = from_json(file.read_bytes())
+            known = {type: type for type in MODEL_TYPES}
+            super().update({str(name): known[type] for name, type in found.items() if type in known})
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            _log.warning("%s cannot be read, and is written anew: %s", file, error)
+
+    def note(self, types: Mapping[str, ModelType]) -> None:
+        """Remember these, the newest longest."""
+        if all(self.get(name) == type for name, type in types.items()):
+            return
+        for name, type in types.items():
+            self.pop(name, None)
+            self[name] = type
+        for name in [*self][: max(0, len(self) - MOST)]:
+            del self[name]
+        if self._file is not None:
+            self._save(self._file)
+
+    def _save(self, file: Path) -> None:
+        draft = file.with_suffix(".new")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            draft.write_bytes(to_json(dict(self), indent=1))
+            draft.replace(file)
+        except OSError as error:
+            _log.warning("what models do is not remembered: %s", error)

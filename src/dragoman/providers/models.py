@@ -27,27 +27,26 @@ from dragoman.providers.catalog import (
 )
 from dragoman.providers.chain import ModelChain, chain_name, names_in
 from dragoman.providers.compatible import NamedModel, OpenAICompatible
-from dragoman.providers.keys import Keys
+from dragoman.providers.facts import cost_of
 from dragoman.providers.lessons import Lessons
-from dragoman.providers.listed_types import ListedTypes
+from dragoman.providers.listing import ListedTypes
 from dragoman.providers.local.box import PROVIDER, local_model, server_of
 from dragoman.providers.local.server import LlamaServer
 from dragoman.providers.local.weights import Progress
-from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
-from dragoman.providers.sign_in import reach
+from dragoman.providers.sign_in import Keys, reach
 from dragoman.providers.uploads import ProviderUploads
 from dragoman.providers.wires import wire_for
 from dragoman.sentences import sentence
-from dragoman.wire.attachments import AttachmentReader, BlobReader
-from dragoman.wire.auth.aws_identity import AwsIdentity
+from dragoman.wire.auth.aws import AwsIdentity
 from dragoman.wire.auth.token import TokenAuth
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.http import HttpClient
-from dragoman.wire.http_model import HttpModel
+from dragoman.wire.files.attachments import AttachmentReader, BlobReader
+from dragoman.wire.files.pictures import FileLimits
+from dragoman.wire.files.uploads import KeepsProviderFiles
+from dragoman.wire.http_client.client import HttpClient
+from dragoman.wire.http_client.http_model import HttpModel
 from dragoman.wire.learned import Learned
-from dragoman.wire.pictures import FileLimits
-from dragoman.wire.uploads import KeepsProviderFiles
 from dragoman.wire.wire import Model
 
 AUTO = "auto"

@@ -20,15 +20,16 @@ from dragoman.dialects.reader import DialectReader, Guesser, explain, quotes_of
 from dragoman.errors import BadRequest, ProviderError
 from dragoman.messages.events import CallInputStart, Event, MessageEnd, Notice
 from dragoman.messages.media import CHAT, IN_WORDS, Modality, is_text, modality
-from dragoman.messages.parts import File, Part, ToolCall, ToolResult
+from dragoman.messages.message import File, Part, ToolCall, ToolResult
 from dragoman.messages.request import LostReply, OutputSpec, Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
-from dragoman.providers.media import Others, check_media_message, measured
+from dragoman.providers.media_checks import Others, check_media_message, measured
 from dragoman.providers.tables import ASK, NONE
 from dragoman.sentences import sentence
-from dragoman.wire.files import files_of, without_files
-from dragoman.wire.learned import MOST_LESSONS, Learned, is_broken_file
+from dragoman.wire.files.file_parts import files_of, without_files
+from dragoman.wire.learned import MOST_LESSONS, Learned, in_words, is_broken_file
+from dragoman.wire.media.selection import last_said
 from dragoman.wire.options import merge_options, with_extra, with_tool_choice, without_removed
 from dragoman.wire.thinking import Thinking
 from dragoman.wire.wire import Model, begins_reply
@@ -161,6 +162,9 @@ class ServedModel:
                 Notice(sentence("model.learned_before", name=self.name, lesson=lesson), "learned")
                 for lesson in remembered
             ]
+        elif lost := self._left_out(request):
+            known = in_words(f"drop {', '.join(lost)}")
+            yield [Notice(sentence("model.learned", name=self.name, lesson=known), "learned")]
         for _ in range(MOST_LESSONS):
             began, lessons = False, self._learned.lessons
             try:
@@ -189,6 +193,15 @@ class ServedModel:
         async with aclosing(self._read_reply(request, reply)) as batches:
             async for events in batches:
                 yield events
+
+    def _left_out(self, request: Request) -> Sequence[str]:
+        """R9: what was set for this turn and its server has refused before, told with its first request."""
+        left_out = getattr(self._model, "left_out", None)  # not all have one
+        if left_out is None or not request.options or not last_said(request.messages):
+            return ()
+        asked = replace(request, options=self._options(request.options))
+        found: Sequence[str] = left_out(asked, request.options)
+        return found
 
     def _could_do_without_files(self, error: ProviderError, request: Request) -> bool:
         if self.type != CHAT or not is_broken_file(error.message):

@@ -28,8 +28,8 @@ from dragoman.errors import ConfigError
 from dragoman.messages.media import Modality, ModelType
 from dragoman.sentences import sentence, worded
 from dragoman.web_address import WANTED, web_address
+from dragoman.wire.endpoint import Quirks
 from dragoman.wire.options import merge_options
-from dragoman.wire.quirks import Quirks
 
 NONE = "none"  # spills: its text holds no calls
 ASK = "ask"  # spills: what looks like a call asks first

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from dragoman.errors import ConfigError
-from dragoman.messages.provider_files import ProviderFile
+from dragoman.messages.message import ProviderFile
 from dragoman.providers.catalog import Provider
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.http import HttpClient
-from dragoman.wire.uploads import SERVICES, KeepsProviderFiles, Uploads
+from dragoman.wire.files.uploads import SERVICES, KeepsProviderFiles, Uploads
+from dragoman.wire.http_client.client import HttpClient
 
 
 class ProviderUploads:

@@ -16,10 +16,10 @@ from dragoman.wire import (
     openai_images,
     openai_responses,
 )
-from dragoman.wire.imagen import Imagen
+from dragoman.wire.endpoint import NO_QUIRKS, Quirks
+from dragoman.wire.media.imagen import Imagen
 from dragoman.wire.openai_audio.speech import OpenAISpeech
 from dragoman.wire.openai_audio.transcription import OpenAITranscription
-from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.wire import Wire
 
 MEDIA_WIRES: dict[ModelType, Callable[..., Wire]] = {

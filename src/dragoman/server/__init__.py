@@ -1,5 +1,5 @@
 """The runtime over HTTP: an API, live streams and a page."""
 
-from dragoman.extras import require
+from dragoman.installed import require
 
 require("fastapi")

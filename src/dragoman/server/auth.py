@@ -19,11 +19,11 @@ from starlette.responses import Response
 
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
-from dragoman.private_files import open_private
 from dragoman.sentences import sentence
 from dragoman.server.links import LinkOwner, Links
 from dragoman.server.proxies import counted_address
 from dragoman.store.store import Store
+from dragoman.stored_keys import open_private
 
 SIGN_IN_FIRST = sentence("sign_in.first")
 _LIFETIME = 30 * 24 * 3600  # seconds a sign-in holds

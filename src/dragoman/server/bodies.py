@@ -8,16 +8,14 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict, StringConstraints, with_config
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
-from dragoman.conversation.tags import LONGEST_TAG, MOST_TAGS
-from dragoman.messages.parts import Arguments, File, Part, Text
+from dragoman.conversation.tree import LONGEST_TAG, MOST_TAGS
+from dragoman.messages.message import Arguments, File, Part, Text
 from dragoman.messages.questions import Mode, Rule, Scope, Verdict
 from dragoman.messages.request import ToolSpec
 from dragoman.tools.tool import Review
-from dragoman.turn.client_tools import MOST
 from dragoman.turn.facts import TurnOptions
 from dragoman.turn.output import spec_of_schema
-from dragoman.turn.said import with_contexts
-from dragoman.turn.send import turn_options
+from dragoman.turn.send import MOST, turn_options, with_contexts
 
 
 class Body(BaseModel):

@@ -11,8 +11,7 @@ from starlette.exceptions import HTTPException
 
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import ConfigError, NotFound, Unreadable
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Part, ToolCall
+from dragoman.messages.message import File, Message, Part, ToolCall
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence

@@ -21,7 +21,7 @@ from dragoman.messages.questions import Question
 from dragoman.server.connections import Peer, connection_of, session_in
 from dragoman.server.feeds import Feed, FeedReader, Pace, cursor, parse_cursor
 from dragoman.server.shapes import ConversationSummary, QueueView, TreeView
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 
 ALIVE = 15.0  # seconds of silence after which a comment says that we are still here
 STUCK = 60.0  # seconds a client may take to read what it was sent

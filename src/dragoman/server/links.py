@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from dragoman.private_files import open_private
+from dragoman.stored_keys import open_private
 
 _UNUSED = 100  # links that nobody has used yet: the oldest goes
 LIFETIME = 600.0  # seconds that a link holds which was asked for

@@ -28,8 +28,8 @@ from dragoman.server.snapshots import (
     summaries,
 )
 from dragoman.store.codecs import QUESTION
+from dragoman.turn.live.event_log import SET_ASIDE
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.live.set_aside import SET_ASIDE
 
 _UNREAD = 120.0  # seconds after which a feed that nobody reads is dropped
 _DELETED = 1000  # deleted conversations

@@ -10,14 +10,12 @@ from pydantic import JsonValue, WithJsonSchema
 from dragoman.dialects.dialect import NAMES, NATIVE
 from dragoman.messages.events import FilePartial
 from dragoman.messages.media import ModelType
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments, Message
 from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
-from dragoman.messages.spending import Spending
-from dragoman.messages.usage import Usage
-from dragoman.providers.prices import Price
+from dragoman.messages.usage import Spending, Usage
+from dragoman.providers.facts import Price
 from dragoman.sentences import SaidFields, Spoken
-from dragoman.tools.review import REVIEWS
+from dragoman.tools.authorize import REVIEWS
 from dragoman.turn.settings import AUTO
 from dragoman.turn.trace import Totals, TurnTrace
 from dragoman.workspace.diff import FileDiff

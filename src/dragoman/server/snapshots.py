@@ -28,7 +28,7 @@ from dragoman.server.shapes import (
 )
 from dragoman.store.codecs import MESSAGE
 from dragoman.store.store import Busy, Queued, TurnRow
-from dragoman.turn.drivers.load import needs_of
+from dragoman.turn.live.loading import needs_of
 from dragoman.turn.live.log import TurnLog
 
 SUMMARY: Codec[ConversationSummary] = Codec(ConversationSummary)

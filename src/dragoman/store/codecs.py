@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from dragoman.messages.codec import Codec
-from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.message import Message, ToolCall, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.messages.usage import Usage
 

@@ -9,8 +9,7 @@ from typing import NamedTuple, Protocol
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.message import Message, ToolCall, ToolResult
 
 
 @dataclass(slots=True, frozen=True)

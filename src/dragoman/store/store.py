@@ -10,8 +10,8 @@ from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from dragoman.messages.provider_files import ProviderFile
-from dragoman.messages.spending import Spending
+from dragoman.messages.message import ProviderFile
+from dragoman.messages.usage import Spending
 from dragoman.store.conversations import Busy, ConversationStore, Found, ListChange, MessageStore
 from dragoman.store.turns import (
     Change,
@@ -77,6 +77,11 @@ class PeopleStore(Protocol):
         """The fingerprint of a foreign tool's definition when this person last let it run."""
 
     async def set_pin(self, user: str, tool: str, fingerprint: str) -> None: ...
+
+    async def add_native_model(self, model: str) -> None:
+        """This model has made a native call: its text is never read for calls any more."""
+
+    async def native_models(self) -> set[str]: ...
 
     async def spending(self, since: float = 0.0, user: str | None = None) -> list[Spending]:
         """What was answered, and which tools were called, since then, by one person or by all: by day,

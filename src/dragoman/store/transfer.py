@@ -14,17 +14,16 @@ from urllib.parse import quote
 
 from pydantic import JsonValue, ValidationError
 
-from dragoman.conversation.tags import usable_tags
-from dragoman.conversation.tree import LOCAL, Conversation, Tree, copied
+from dragoman.conversation.tree import LOCAL, Conversation, Tree, copied, usable_tags
 from dragoman.errors import BadRequest, DragomanError, NotFound, Unreadable
 from dragoman.messages.boundary import MARGIN, check_addresses, check_json, time_or
 from dragoman.messages.codec import Codec
 from dragoman.messages.endings import ending_of
 from dragoman.messages.ids import new_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     Error,
     File,
+    Message,
     Part,
     ProviderItem,
     Reasoning,

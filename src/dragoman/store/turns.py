@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Part, ToolCall, ToolResult
+from dragoman.messages.message import Message, Part, ToolCall, ToolResult
 from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.messages.usage import Usage
 
@@ -285,7 +284,7 @@ class TurnStore(Protocol):
 class QueueStore(Protocol):
     """Turns that begin when the one before them is over. One that cannot be read never begins."""
 
-    async def begin_queued(self, turn: str) -> Started | None:
+    async def start_queued(self, turn: str) -> Started | None:
         """Begin it where the one it waited for ended. None where it is gone, or has to wait for another."""
 
     async def is_queued(self, turn: str) -> bool: ...

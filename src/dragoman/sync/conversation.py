@@ -8,16 +8,15 @@ from typing import Any, overload
 from typing_extensions import TypeVar, Unpack
 
 from dragoman.conversation.tree import Conversation, Tree
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, Part
+from dragoman.messages.message import Arguments, Message, Part
 from dragoman.messages.questions import Question
 from dragoman.sync.loop_thread import LoopThread
 from dragoman.sync.turn import SyncTurn
-from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.way_back import Reverted, WorkspaceDiff
 from dragoman.turn.output import OutputType
 from dragoman.turn.send import SendOptions
 from dragoman.turn.settings import ConversationOptions
-from dragoman.turn.way_back import Reverted, WorkspaceDiff
 
 T = TypeVar("T", default=str)
 

@@ -13,9 +13,9 @@ from pydantic import JsonValue
 from typing_extensions import TypeVar, Unpack
 
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.parts import File, Part
+from dragoman.messages.message import File, Part
 from dragoman.messages.questions import Answer, Grant, Question
-from dragoman.messages.spending import Dimension, Spending
+from dragoman.messages.usage import Dimension, Spending
 from dragoman.parameters import AnyModel
 from dragoman.runtime import Runtime
 from dragoman.store.address import StoreFile, StoreServer
@@ -24,8 +24,8 @@ from dragoman.sync.conversation import SyncConversation
 from dragoman.sync.loop_thread import LoopThread
 from dragoman.sync.turn import SyncTurn
 from dragoman.turn.agent import Agent
+from dragoman.turn.api.turn_handle import TurnResult
 from dragoman.turn.output import OutputType
-from dragoman.turn.result import TurnResult
 from dragoman.turn.send import SendOptions
 from dragoman.turn.settings import ConversationOptions
 from dragoman.unattended import answer_questions

@@ -8,18 +8,16 @@ from typing import Generic
 from typing_extensions import TypeVar
 
 from dragoman.messages.events import Event
-from dragoman.messages.parts import Arguments, Part, ToolResult
+from dragoman.messages.message import Arguments, Part, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.sync.loop_thread import LoopThread
-from dragoman.turn.context_use import ContextUse
+from dragoman.turn.api.turn_handle import TurnHandle, TurnResult
+from dragoman.turn.api.way_back import Reverted, WorkspaceDiff
 from dragoman.turn.facts import Fact
-from dragoman.turn.handles import TurnHandle
-from dragoman.turn.layers import RequestLayers
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.machine import State, Turn
-from dragoman.turn.result import TurnResult
+from dragoman.turn.steps.request_layers import ContextUse, RequestLayers
 from dragoman.turn.trace import TurnTrace
-from dragoman.turn.way_back import Reverted, WorkspaceDiff
 
 T = TypeVar("T", default=str)
 

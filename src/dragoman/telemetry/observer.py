@@ -17,7 +17,7 @@ from dragoman.telemetry import registry as m
 from dragoman.telemetry import spans as s
 from dragoman.telemetry.spans import Contents, SpanValue
 from dragoman.trace_context import TraceContext, context_of_turn, parse_header
-from dragoman.turn.live.bus import EventBus
+from dragoman.turn.live.event_bus import EventBus
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.observed import Aside, Observed, Written
 from dragoman.turn.machine import State
@@ -28,10 +28,10 @@ from dragoman.turn.trace import (
     Remark,
     RequestTrace,
     StepTrace,
+    Tracer,
     TurnTrace,
     Wait,
 )
-from dragoman.turn.tracer import Tracer
 
 _log = logging.getLogger("dragoman.telemetry")
 _LOOK = 10.0  # seconds

@@ -10,8 +10,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Part, ToolCall
+from dragoman.messages.message import Message, Part, ToolCall
 from dragoman.messages.request import RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.redaction import redact_text, redact_value, spellings

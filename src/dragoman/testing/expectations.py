@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Self
 
-from dragoman.messages.parts import CallState, ToolCall
-from dragoman.turn.result import TurnResult
+from dragoman.messages.message import CallState, ToolCall
+from dragoman.turn.api.turn_handle import TurnResult
 
 _DID_NOT_RUN = (CallState.REJECTED, CallState.SKIPPED)
 

@@ -27,12 +27,12 @@ from pydantic import JsonValue
 from dragoman.config.sources import catalog_here
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.providers.compatible import OpenAICompatible
-from dragoman.providers.keys import Key, Keys
 from dragoman.providers.models import Models, models_named
+from dragoman.providers.sign_in import Key, Keys
 from dragoman.redaction import redact_text
 from dragoman.testing.redact_body import REDACTED, redact_body, redact_known
-from dragoman.wire.http import HttpClient, Retry
-from dragoman.wire.payload import Payload
+from dragoman.wire.http_client.client import HttpClient, Retry
+from dragoman.wire.http_client.payload import Payload
 
 _TARGET = "X-Dragoman-Target"
 _MISMATCH = "X-Dragoman-Mismatch"  # of an answer that no provider gave

@@ -6,15 +6,14 @@ something new (a file a search found, a redirect), and when a grant might settle
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from dragoman.messages.questions import Action, Cause, Mode, Rule
 from dragoman.sentences import sentence
-from dragoman.tools.permissions import Ruling, decide
-from dragoman.tools.protected import changes_files, changes_program
-from dragoman.tools.tool import Tool
+from dragoman.tools.permissions import Ruling, changes_files, changes_program, decide, matches
+from dragoman.tools.tool import Review, Tool
 
 
 @dataclass(slots=True, frozen=True)
@@ -201,3 +200,44 @@ def _because(source: str, ruling: Ruling) -> str:
 def _redefined(tool: Tool) -> str:
     """Whoever allowed a tool allowed what it said it was. It says something else now."""
     return sentence("question.redefined", tool=tool.name, description=tool.description.strip())
+
+
+# Which results a person sees before the model does: of all tools, or by patterns of what they are called.
+
+
+ReviewPolicy: TypeAlias = Review | Mapping[str, Review]
+"""One word for all tools, or one for each pattern: `{"shell": "always", "mcp.*": "on_error"}`."""
+
+REVIEWS: tuple[Review, ...] = get_args(Review)  # the stricter, the later
+
+
+def review_of(tool: Tool, *policies: ReviewPolicy | None, offered_as: str = "") -> Review:
+    """The strictest of what the tool itself and these say of it, by whichever of its names."""
+    wanted = [tool.review]
+    for policy in policies:
+        if isinstance(policy, str):
+            wanted.append(policy)
+        elif policy is not None:
+            wanted += [
+                review for pattern, review in policy.items() if concerns_tool(pattern, tool, offered_as)
+            ]
+    return max(wanted, key=REVIEWS.index)
+
+
+def concerns_tool(pattern: str, tool: Tool, offered_as: str = "") -> bool:
+    """By its name, or the longer one that it is offered by where another has the same, or by its
+    permission, as rules do."""
+    return any(matches(pattern, name) for name in (tool.name, tool.permission, offered_as) if name)
+
+
+def wrong_with(policy: object) -> str:
+    """Why this says nothing about results; empty where it does."""
+    words = ", ".join(REVIEWS)
+    if not isinstance(policy, Mapping):
+        return "" if policy in REVIEWS else f"review {policy!r}: it is one of {words}, or a table of patterns"
+    for pattern, review in policy.items():
+        if not isinstance(pattern, str) or not pattern.strip():
+            return f"review {pattern!r}: a pattern is a tool's name or permission, such as 'mcp.*'"
+        if review not in REVIEWS:
+            return f"review {pattern!r} = {review!r}: it is one of {words}"
+    return ""

@@ -4,21 +4,161 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import logging
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, closing
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic_core import to_json, to_jsonable_python
 
+from dragoman.background import in_thread
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import CallState, ToolCall, ToolResult
-from dragoman.tools.live_call import LiveCall
-from dragoman.tools.result import result_of, whole_text
+from dragoman.messages.boundary import read_with_margin
+from dragoman.messages.codec import replace_fast
+from dragoman.messages.message import CallState, File, ToolCall, ToolResult
 from dragoman.tools.schema import problems
-from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput
+
+# Makes the stored result of what a tool returned: text, or JSON.
+
+
+_AS_TEXT = json.JSONEncoder(ensure_ascii=False)
+
+
+def result_of(output: Any) -> ToolResult:
+    """Text stays text; any other value becomes JSON; None says that it is done."""
+    whole = output if isinstance(output, ToolOutput) else ToolOutput(output)
+    value, metadata = as_json(whole.value), as_json(whole.metadata)
+    attachments = tuple(whole.attachments)
+    if not isinstance(metadata, dict) or not all(isinstance(file, File) for file in attachments):
+        raise ToolFailed("the tool returned metadata that is no object, or attachments that are no files")
+    title = whole_text(whole.title) if whole.title else None
+    if isinstance(value, str):
+        return ToolResult(value, None, title, metadata, attachments)
+    text = "done" if value is None else _AS_TEXT.encode(value)
+    return ToolResult(text, value, title, metadata, attachments)
+
+
+def as_json(value: Any) -> JsonValue:
+    """The value as it will be read from the store. ToolFailed where it has no JSON."""
+    if isinstance(value, str):
+        return whole_text(str.__str__(value))  # a word of an Enum is a text like any other
+    try:
+        return read_with_margin(_bytes(value))
+    except (ValueError, RecursionError) as error:
+        raise ToolFailed(
+            f"the tool gave a {type(value).__name__}, which is no JSON value: {error}"
+        ) from error
+
+
+def whole_text(text: str) -> str:
+    """Halves of characters, such as file names that are no UTF-8 have, can be neither stored nor sent."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _bytes(value: Any) -> bytes:
+    try:
+        return to_json(value, inf_nan_mode="strings")
+    except ValueError:  # half a character somewhere, or no JSON at all
+        return json.dumps(value, default=to_jsonable_python, ensure_ascii=False).encode("utf-8", "replace")
+
+
+# What a running tool may say and ask: the same for one in the event loop and one in a thread.
+
+
+T = TypeVar("T")
+
+
+class LiveCall:
+    """A call while it runs. Once it is over it reports and asks nothing more."""
+
+    def __init__(self, context: ToolContext, limit: asyncio.Timeout) -> None:
+        self._context = context
+        self._limit = limit
+        self._loop = asyncio.get_running_loop()
+        self._asked: set[asyncio.Task[Any]] = set()  # from a thread, which waits for the answer
+        self._open = 0  # questions that wait for a person: the clock stands still while there are any
+        self._left: float | None = None  # seconds the tool still had when the clock was stopped
+        self._over = False
+
+    def in_loop(self) -> ToolContext:
+        return replace_fast(
+            self._context, progress=self._report, ask=self._ask, require_permission=self._require_permission
+        )
+
+    def in_thread(self) -> ToolContext:
+        return replace_fast(
+            self._context,
+            progress=self._report_from_thread,
+            ask=lambda *args, **options: self._from_thread(self._ask(*args, **options)),
+            require_permission=lambda *args: self._from_thread(self._require_permission(*args)),
+        )
+
+    def end(self) -> None:
+        self._over = True
+        for question in list(self._asked):
+            question.cancel()
+
+    def _report(self, value: Any) -> None:
+        self._tell(as_json(value))
+
+    def _tell(self, value: JsonValue) -> None:
+        if not self._over:
+            self._context.progress(value)
+
+    async def _ask(
+        self,
+        text: str,
+        choices: Sequence[str] = (),
+        schema: dict[str, JsonValue] | None = None,
+        *,
+        free: bool = False,
+    ) -> JsonValue:
+        with self._clock_stopped():
+            answer: JsonValue = await self._context.ask(text, choices, schema, free=free)
+        return answer
+
+    async def _require_permission(self, pattern: str, question: str = "") -> None:
+        with self._clock_stopped():
+            await self._context.require_permission(pattern, question)
+
+    @contextmanager
+    def _clock_stopped(self) -> Iterator[None]:
+        """The time a person takes to answer is not the tool's."""
+        when = self._limit.when()
+        if self._open == 0:
+            self._left = when - self._loop.time() if when is not None else None
+            self._limit.reschedule(None)
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            goes_on = self._open == 0 and not self._over and not self._limit.expired()
+            if goes_on and self._left is not None:
+                self._limit.reschedule(self._loop.time() + self._left)
+
+    def _report_from_thread(self, value: Any) -> None:
+        self._loop.call_soon_threadsafe(self._tell, as_json(value))
+
+    def _from_thread(self, question: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(self._while_live(question), self._loop).result()
+
+    async def _while_live(self, question: Coroutine[Any, Any, T]) -> T:
+        """In the loop, as the end of the call is, which cancels it; what comes after that is never asked."""
+        task = asyncio.current_task()
+        if self._over or task is None:
+            question.close()
+            raise asyncio.CancelledError
+        self._asked.add(task)
+        try:
+            return await question
+        finally:
+            self._asked.discard(task)
+
 
 _log = logging.getLogger("dragoman.tools")
 

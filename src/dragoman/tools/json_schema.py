@@ -13,7 +13,7 @@ from pydantic import JsonValue, RootModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from dragoman.errors import ConfigError
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.tools.schema import MOST_FAULTS, Parameters
 
 Fault: TypeAlias = Any  # of jsonschema, which has no types

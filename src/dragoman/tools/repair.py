@@ -18,10 +18,10 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.boundary import read_strict_json
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.messages.request import name_key
 from dragoman.tools.schema import Parameters, problems
-from dragoman.wire.arguments import parse_arguments
+from dragoman.wire.calls import parse_arguments
 
 _NO_NAME = re.compile(r"<\|.*|:\d{1,3}$|\(\)$", re.DOTALL)  # a token of gpt-oss, a number of Kimi, brackets
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -17,7 +19,59 @@ from dragoman.sentences import sentence
 from dragoman.tools.tool import Tool, tool
 from dragoman.tools.toolbox import Group
 from dragoman.tools.workspace import inside
-from dragoman.tools.yaml_text import load_yaml
+
+# Loads YAML that others wrote: of bounded size and depth, and without aliases, which have no bounds.
+
+
+LARGEST = 16_000  # characters
+DEEPEST = 10
+MOST_NODES = 2_000
+MOST_BRACKETS = 200  # the scanner takes the square of their number to see that they are not closed
+_LONG_NUMBER = re.compile(r"[-+]?[0-9a-fA-Fox_:.]{30,}")  # 1:1:1:… counts by sixties, and has no end either
+
+
+def load_yaml(text: str) -> Any:
+    """The value of the text. ValueError begins with a verb: "is no YAML: …", "uses an alias …"."""
+    import yaml
+
+    if len(text) > LARGEST:
+        raise ValueError(sentence("yaml.too_long", most=LARGEST))
+    if sum(map(text.count, "[{")) > MOST_BRACKETS:
+        raise ValueError(f"is nested too deeply: more than {MOST_BRACKETS} brackets")
+    try:
+        fault = _find_fault(text)
+        value = None if fault else yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # a month 99 is a ValueError
+        raise ValueError(f"is no YAML: {' '.join(str(error).split())}") from error
+    if fault:
+        raise ValueError(fault)
+    return value
+
+
+def _find_fault(text: str) -> str | None:
+    """What is refused, found before anything is built of the text: nothing has grown yet."""
+    import yaml
+
+    depth = nodes = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+            return f"uses an alias (& or *) in line {line}: write the value out"
+        if getattr(event, "tag", None) is not None:
+            return f"uses a tag (!) in line {line}: write the value without it"
+        if isinstance(event, yaml.ScalarEvent) and event.implicit[0] and _LONG_NUMBER.fullmatch(event.value):
+            return f"has too long a number in line {line}"
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        nodes += isinstance(event, yaml.NodeEvent)
+        if depth > DEEPEST:
+            return f"is nested too deeply: more than {DEEPEST} levels"
+        if nodes > MOST_NODES:
+            return f"has too many values: more than {MOST_NODES}"
+    return None
+
 
 NAME = "SKILL.md"
 BIGGEST = 200_000  # bytes of one file
@@ -218,3 +272,100 @@ def _mark(file: Path) -> tuple[object, ...] | None:
     except OSError:
         return None
     return file, found.st_mtime_ns, found.st_size, found.st_ino
+
+
+# Writes the text of a `SKILL.md`, and edits one: what is not edited, comments too, keeps every byte.
+
+
+def write_skill(skill: Skill) -> bytes:
+    """The file of a new one. ValueError says why it cannot be."""
+    head = "\n".join(_line(key, value) for key, value in _front(skill).items() if value)
+    return _checked(f"---\n{_line('name', skill.name)}\n{head}\n---\n\n{_plain(skill.text)}\n", skill)
+
+
+def edit_skill(before: bytes, skill: Skill) -> bytes:
+    """The file with what this skill says; its name stays. ValueError says why it cannot be."""
+    opening, head, closing, body = cut_skill(before.decode())
+    found, end = parse_skill(before, skill.name), "\r" if opening.endswith("\r\n") else ""
+    wanted, known = _front(skill), _front(found)
+    edited = _edit(head, {key: value for key, value in wanted.items() if value != known[key]}, end)
+    if _plain(skill.text) != _plain(found.text):
+        body = f"\n{_plain(skill.text)}\n".replace("\n", f"{end}\n")
+    return _checked(f"{opening}{edited}{closing}{body}", skill)
+
+
+def _front(skill: Skill) -> dict[str, str | bool]:
+    """What we know of a front matter, the name aside. Nothing and False are not written."""
+    return {
+        "description": " ".join(skill.description.split()),
+        "when": " ".join(skill.when.split()),
+        "always": skill.always,
+    }
+
+
+def _edit(head: str, changes: Mapping[str, str | bool], end: str) -> str:
+    """The front matter with other lines for some of its keys; comments that follow a key stay."""
+    if not changes:
+        return head
+    pieces = _pieces(head)
+    for key, value in changes.items():
+        line = f"{_line(key, value)}{end}" if value else None
+        if key not in pieces:
+            pieces[key] = f"\n{line}" if line else ""
+            continue
+        lines, kept = pieces[key].split("\n"), list[str]()
+        while len(lines) > 1 and (not lines[-1].strip() or lines[-1].startswith("#")):
+            kept.insert(0, lines.pop())
+        pieces[key] = "\n".join([*([line] if line else []), *kept])
+    after = "".join(pieces.values())
+    if after.endswith("\n") and not head.endswith("\n"):  # the last key went
+        after = after[:-1]
+    wanted = {**read_front_matter(f"{head}\n"), **changes}
+    wanted = {key: value for key, value in wanted.items() if changes.get(key, True)}
+    if read_front_matter(f"{after}\n") != wanted:
+        raise ValueError(_BY_HAND)
+    return after
+
+
+_BY_HAND = sentence("skill.handmade")
+
+
+def _pieces(head: str) -> dict[str | None, str]:
+    """The front matter cut before each of its keys; what stands before the first is under None."""
+    import yaml
+
+    node = yaml.compose(head, Loader=yaml.SafeLoader)
+    if not isinstance(node, yaml.MappingNode) or node.flow_style:
+        raise ValueError(_BY_HAND)
+    starts = {str(key.value): head.rfind("\n", 0, key.start_mark.index) + 1 for key, _ in node.value}
+    if len(starts) != len(node.value):
+        raise ValueError(_BY_HAND)
+    cuts = [*starts.values(), len(head)]
+    pieces: dict[str | None, str] = {None: head[: cuts[0]]}
+    for (key, start), cut in zip(starts.items(), cuts[1:], strict=True):
+        pieces[key] = head[start:cut]
+    return pieces
+
+
+def _line(key: str, value: str | bool) -> str:
+    import yaml
+
+    return yaml.safe_dump({key: value}, allow_unicode=True, width=sys.maxsize).strip()
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\r\n?", "\n", text).strip()
+
+
+def _checked(text: str, skill: Skill) -> bytes:
+    """Whoever writes a text that others will read had better read it first."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(sentence("skill.half_character")) from error
+    if len(data) > BIGGEST:
+        raise ValueError(sentence("skill.too_big", kilobytes=BIGGEST // 1000))
+    found = parse_skill(data, skill.name, Path())
+    if (_front(found), _plain(found.text)) != (_front(skill), _plain(skill.text)):
+        raise ValueError(_BY_HAND)
+    return data

@@ -16,15 +16,13 @@ from typing_extensions import TypeVar
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError, ToolFailed
 from dragoman.messages.media import ModelType
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, File, Part
+from dragoman.messages.message import Arguments, File, Message, Part
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.sentences import sentence
-from dragoman.tools.docstring import summary
 from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.permissions import literal
-from dragoman.tools.schema import Parameters, attribute, parameters_of, signature_of, takes
+from dragoman.tools.schema import Parameters, attribute, parameters_of, signature_of, summary, takes
 from dragoman.tools.workspace import inside
 from dragoman.workspace.diff import FileDiff
 from dragoman.workspace.hunks import HunkChoices

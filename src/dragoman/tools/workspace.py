@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Protocol
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.sentences import Sentence, sentence
 from dragoman.workspace.diff import quoted
 from dragoman.workspace.folder import DEEPEST, Entry, OpenFolder, open_folder

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, JsonValue
 
 from dragoman.messages.codec import Codec
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.messages.usage import Usage

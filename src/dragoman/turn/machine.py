@@ -13,8 +13,8 @@ from functools import reduce
 from typing import TypeAlias, get_args
 
 from dragoman.errors import IllegalFact
-from dragoman.messages.parts import CallState
-from dragoman.messages.replace_fast import replace_fast
+from dragoman.messages.codec import replace_fast
+from dragoman.messages.message import CallState
 from dragoman.messages.usage import Usage
 from dragoman.turn.facts import (
     ApprovalAsked,

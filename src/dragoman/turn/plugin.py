@@ -20,8 +20,7 @@ from dragoman.errors import ConfigError
 from dragoman.messages.boundary import check_json
 from dragoman.messages.events import Event
 from dragoman.messages.fold import Appending, DraftView
-from dragoman.messages.message import Message, Role
-from dragoman.messages.parts import Arguments, Part, Text, ToolCall, ToolResult
+from dragoman.messages.message import Arguments, Message, Part, Role, Text, ToolCall, ToolResult
 from dragoman.messages.questions import Kind
 from dragoman.messages.request import Request
 from dragoman.tools.authorize import Reason

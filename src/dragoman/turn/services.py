@@ -12,7 +12,7 @@ from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.sentences import sentence
 from dragoman.store.store import Store
-from dragoman.tools.review import ReviewPolicy, wrong_with
+from dragoman.tools.authorize import ReviewPolicy, wrong_with
 from dragoman.tools.toolbox import Toolbox
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.facts import TurnOptions
@@ -57,6 +57,7 @@ class Services:
     make_deps: MakeDeps | None = None  # the same, made anew for each turn
     inputs: dict[str, TurnInputs] = field(default_factory=dict)  # by turn
     seen_tools: set[tuple[str, str]] = field(default_factory=set)  # foreign ones, by person and permission
+    native_models: set[str] = field(default_factory=set)  # that have made native calls, as far as known here
     clock: Callable[[], float]
     today: Callable[[], str]
 

@@ -14,7 +14,7 @@ from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_json
 from dragoman.messages.questions import MODES, Mode
 from dragoman.sentences import sentence
-from dragoman.tools.review import ReviewPolicy, wrong_with
+from dragoman.tools.authorize import ReviewPolicy, wrong_with
 from dragoman.wire.options import merge_options
 
 _KINDS: dict[str, type | UnionType] = {
@@ -61,11 +61,11 @@ class ConversationOptions(TypedDict, total=False):
 
 def unchecked(settings: Mapping[str, JsonValue]) -> ConversationOptions:
     """What came from outside, to be handed to a conversation: it is looked at there, before it is stored."""
-    return cast(ConversationOptions, settings)
+    return cast("ConversationOptions", settings)
 
 
 def as_json(settings: ConversationOptions) -> dict[str, JsonValue]:
-    return cast(dict[str, JsonValue], settings)
+    return cast("dict[str, JsonValue]", settings)
 
 
 def known(settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:

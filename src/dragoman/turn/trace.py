@@ -6,12 +6,40 @@ holds no contents: no message, no arguments, no result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
+from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
-from dragoman.sentences import SaidFields, Spoken
+from dragoman.sentences import SaidFields, Sentence, Spoken
+from dragoman.turn.facts import (
+    ApprovalAsked,
+    CallFact,
+    CallFinished,
+    CallInterrupted,
+    CallStarted,
+    Compacted,
+    CompactionStarted,
+    Fact,
+    MessageAppended,
+    ModelAsked,
+    QuestionAnswered,
+    QuestionWithdrawn,
+    ReplyReceived,
+    RequestBuilt,
+    ResultAsked,
+    Retried,
+    Steered,
+    StepFinished,
+    ToolAsked,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnStarted,
+)
 
 
 @dataclass(slots=True)
@@ -180,3 +208,266 @@ def _covered(spans: Iterable[tuple[float, float]]) -> float:
         seconds += max(0.0, end - max(start, until))
         until = max(until, end)
     return seconds
+
+
+# Makes the trace of a turn from its facts, all at once or one by one as they are stored.
+
+
+STOPPED = "the program stopped"  # why an attempt has no end of its own
+_BECAUSE = re.compile(
+    r"(?P<kind>rule|grant|answer|repeated): (?P<text>.*?)(?: \((?P<origin>[^()]*)\))?", re.DOTALL
+)
+
+
+def trace_turn(
+    turn: str, conversation: str, facts: Iterable[Fact], questions: Iterable[Question] = ()
+) -> TurnTrace:
+    """The trace these facts make."""
+    known = {question.id: question for question in questions}
+    tracer = Tracer(turn, conversation, known.get)
+    for fact in facts:
+        tracer.take(fact)
+    for wait in tracer.trace.waits:
+        question = known.get(wait.question)
+        if wait.answered is None and question is not None and question.answer is not None:
+            _answer(wait, question, question.answer.at)  # the turn has yet to hear of it
+    return tracer.trace
+
+
+class Tracer:
+    """Builds a trace fact by fact. `take` returns what a fact brought to an end, inner before outer."""
+
+    def __init__(
+        self, turn: str, conversation: str, question: Callable[[str], Question | None] = lambda _: None
+    ) -> None:
+        self.trace = TurnTrace(turn, conversation)
+        self._question = question
+        self._calls: dict[str, CallTrace] = {}
+        self._waits: dict[str, Wait] = {}
+        self._failed: RequestTrace | None = None
+        self._copies = False  # it begins with steps of an earlier one
+
+    def take(self, fact: Fact) -> list[Ended]:
+        trace = self.trace
+        match fact:
+            case TurnStarted():
+                trace.started = fact.at
+                self._copies = fact.options.again_from is not None
+                trace.model = fact.options.started_with or fact.options.model
+                agent = fact.options.agent or (fact.options.settings or {}).get("agent")
+                trace.agent = agent if isinstance(agent, str) else None
+            case RequestBuilt():
+                left = self._leave_compaction(fact.at, "stopped")  # a new owner sums nothing up
+                self._request(fact)
+                return left
+            case ReplyReceived():
+                return self._reply(fact)
+            case StepFinished():
+                step = trace.steps[-1]
+                step.ended = fact.at
+                trace.limit = trace.limit or fact.limit or None
+                return [step]
+            case Steered():
+                trace.remarks.append(Remark("steered", fact.at))
+            case MessageAppended():
+                trace.remarks.append(Remark("appended", fact.at, fact.by))
+            case CompactionStarted():
+                left = self._leave_compaction(fact.at, "stopped")  # a new owner begins again
+                trace.compactions.append(CompactionTrace(fact.reason, fact.at))
+                return left
+            case Compacted():
+                trace.usage += fact.usage
+                if trace.compactions:
+                    compaction = trace.compactions[-1]
+                    compaction.ended, compaction.usage = fact.at, (compaction.usage or Usage()) + fact.usage
+                    return [compaction]
+            case TurnCompleted() | TurnFailed() | TurnCancelled():
+                return self._end(fact)
+            case ModelAsked(call=""):
+                self._used_beside(fact.usage)
+            case _:
+                return self._call(fact)
+        return []
+
+    # ── requests ──────────────────────────────────────────────────────────────────────────────────
+
+    def _request(self, fact: RequestBuilt) -> None:
+        steps = self.trace.steps
+        self.trace.state = "running"
+        if not steps or steps[-1].number != fact.step:
+            steps.append(StepTrace(fact.step, fact.at))
+        step = steps[-1]
+        if step.requests and step.requests[-1].ended is None:
+            step.requests[-1].ended, step.requests[-1].error = (
+                fact.at,
+                STOPPED,
+            )  # unless the reply knows better
+        step.requests.append(RequestTrace(len(step.requests) + 1, fact.model, fact.at, built=fact.attempt))
+
+    def _used_beside(self, usage: Usage) -> None:
+        """By a part of a summary, or by an attempt at the reply that is awaited."""
+        self.trace.usage += usage
+        made = self.trace.compactions
+        last = made[-1] if made and made[-1].ended is None else self.trace.steps[-1].requests[-1]
+        last.usage = (last.usage or Usage()) + usage
+
+    def _reply(self, fact: ReplyReceived) -> list[Ended]:
+        step = self.trace.steps[-1]
+        if fact.retries or len(step.requests) > 1:
+            step.requests = _with_retries(step.requests, fact.retries)
+        last = step.requests[-1]
+        last.first, last.ended = fact.first or None, fact.at
+        last.finish, last.usage = fact.finish, (last.usage or Usage()) + fact.usage
+        last.copied = self._copies and fact.message is not None and not fact.first
+        self.trace.usage += fact.usage
+        for made in fact.calls:
+            call = self._calls[made.call] = CallTrace(made.call, made.tool, fact.at, copied=last.copied)
+            step.calls.append(call)
+        if fact.finish == "error":  # what was wrong is told when the turn ends
+            self._failed = last
+            return [*step.requests[:-1]]
+        return [*step.requests]
+
+    # ── calls ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _call(self, fact: CallFact) -> list[Ended]:
+        call = self._calls[fact.call]
+        match fact:
+            case ApprovalAsked() | CallInterrupted() | ToolAsked() | ResultAsked():
+                call.state = "reviewing" if isinstance(fact, ResultAsked) else "asked"
+                if isinstance(fact, CallInterrupted | ResultAsked):
+                    _stop(call, fact.at)
+                self._ask(call, fact)
+            case CallStarted():
+                _stop(call, fact.at)  # a new owner repeats it
+                call.state, call.client = "running", fact.client
+                call.runs.append(ToolRun(fact.at))
+                call.because = _because(fact.because, call.waits) or call.because
+            case QuestionAnswered():
+                wait = self._waits[fact.question]
+                question = self._question(fact.question)
+                _answer(wait, question, fact.at)
+                wait.verdict = fact.verdict
+                call.state = "running" if call.runs and call.runs[-1].ended is None else "pending"
+                return [wait]
+            case QuestionWithdrawn():
+                wait = self._waits[fact.question]
+                wait.answered = fact.at
+                return [wait]
+            case ModelAsked():
+                self.trace.usage += fact.usage
+                call.usage = (call.usage or Usage()) + fact.usage
+            case CallFinished():
+                _stop(call, fact.at)
+                call.state, call.ended = str(fact.state), fact.at
+                call.copied = call.copied and call.ended == call.made
+                call.limit, call.said = fact.limit or None, fact.said
+                left = [wait for wait in call.waits if wait.answered is None]
+                for wait in left:
+                    wait.answered = fact.at
+                return [*left, call]
+        return []
+
+    def _ask(self, call: CallTrace, fact: ApprovalAsked | CallInterrupted | ToolAsked | ResultAsked) -> None:
+        kinds = {"call_asked": "approve", "call_interrupted": "interrupted", "tool_asked": "tool"}
+        question = self._question(fact.question)
+        kind = question.kind if question is not None else kinds.get(fact.type, "review")
+        wait = Wait(fact.question, kind, question.because if question is not None else None, fact.at)
+        self._waits[fact.question] = wait
+        call.waits.append(wait)
+
+    def _end(self, fact: TurnCompleted | TurnFailed | TurnCancelled) -> list[Ended]:
+        trace, ended = self.trace, list[Ended]()
+        trace.ended = fact.at
+        states = {"turn_completed": "completed", "turn_failed": "error", "turn_cancelled": "cancelled"}
+        trace.state = states[fact.type]
+        if isinstance(fact, TurnFailed):
+            trace.error, trace.error_kind = fact.error, fact.kind
+        ended += self._leave_compaction(fact.at, trace.state)
+        if self._failed is not None:
+            self._failed.error = trace.error or "error"
+            ended.append(self._failed)
+        if trace.steps and trace.steps[-1].ended is None:
+            step = trace.steps[-1]
+            step.ended = fact.at
+            if step.requests and step.requests[-1].ended is None:
+                step.requests[-1].ended = fact.at
+                ended.append(step.requests[-1])
+            ended.append(step)
+        return [*ended, trace]
+
+    def _leave_compaction(self, at: float, why: str) -> list[Ended]:
+        """One that came to no end of its own."""
+        compaction = self.trace.compactions[-1] if self.trace.compactions else None
+        if compaction is None or compaction.ended is not None:
+            return []
+        compaction.ended, compaction.error = at, why
+        return [compaction]
+
+
+def _with_retries(requests: list[RequestTrace], retries: Iterable[Retried]) -> list[RequestTrace]:
+    """Each attempt by itself: those the client made again by itself are told with the reply."""
+    made: list[RequestTrace] = []
+    left = sorted(retries, key=lambda retry: retry.at)
+    for place, request in enumerate(requests):
+        following = requests[place + 1].started if place + 1 < len(requests) else None
+        started, model = request.started, request.model
+        mine = [retry for retry in left if following is None or retry.at <= following]
+        left = left[len(mine) :]
+        for sent, retry in enumerate(mine, 1):
+            made.append(
+                RequestTrace(
+                    len(made) + 1,
+                    model,
+                    started,
+                    ended=retry.at,
+                    error=retry.reason,
+                    status=retry.status,
+                    wait=retry.wait,
+                    built=request.built,
+                    sent=sent,
+                )
+            )
+            started = retry.at + retry.wait
+        if following is None or not mine:
+            request.attempt, request.started, request.sent = len(made) + 1, started, len(mine) + 1
+            made.append(request)
+        else:  # the last of them tells how it ended
+            made[-1].usage = request.usage
+    return made
+
+
+def _stop(call: CallTrace, at: float) -> None:
+    if call.runs and call.runs[-1].ended is None:
+        call.runs[-1].ended = at
+
+
+def _answer(wait: Wait, question: Question | None, at: float) -> None:
+    wait.answered = at
+    answer = question.answer if question is not None else None
+    if answer is not None:
+        wait.answered = answer.at or at
+        wait.verdict, wait.by, wait.scope = answer.verdict, answer.by, answer.scope
+
+
+@lru_cache(512)  # the same few rules let most calls run
+def _parsed(text: str) -> tuple[str, str, str | None]:
+    found = _BECAUSE.fullmatch(text)
+    return ("", text, None) if found is None else (found["kind"], found["text"], found["origin"])
+
+
+def _because(text: str, waits: list[Wait]) -> Because | None:
+    if not text:
+        return None
+    if isinstance(text, Sentence):
+        kind, said, where = (str(text.values.get(name, "")) for name in ("kind", "said", "where"))
+        because = Because(kind, said, str(where.values["origin"]) if isinstance(where, Sentence) else None)
+    elif text.startswith("answer: "):  # stored before sentences had codes
+        because = Because("answer", text.removeprefix("answer: "))
+    else:
+        because = Because(*_parsed(text))
+    if because.kind == "answer":
+        answered = [wait for wait in waits if wait.answered is not None and wait.verdict == "allow"]
+        if answered:
+            because.by, because.at = answered[-1].by, answered[-1].answered
+    return because

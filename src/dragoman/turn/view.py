@@ -15,20 +15,18 @@ from dragoman.messages.boundary import check_json
 from dragoman.messages.events import MessageAdded, Notice, StepRetry
 from dragoman.messages.ids import new_id
 from dragoman.messages.media import CHAT, type_of
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Summary, ToolCall
+from dragoman.messages.message import Message, Summary, ToolCall
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.store.store import Change
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.facts import Compacted, CompactionStarted, ModelAsked
-from dragoman.turn.live.aside import asking_aside
-from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.log import TurnLog, asking_aside
 from dragoman.turn.machine import State, Turn
 from dragoman.turn.output import Output
-from dragoman.wire.collect import collect_reply
-from dragoman.wire.selection import current_message
+from dragoman.wire.media.selection import current_message
+from dragoman.wire.scripted import collect_reply
 from dragoman.wire.wire import Model
 
 

@@ -1,20 +1,20 @@
 """Where a provider is and how requests are addressed to it: plain data, so that a catalog can fill it.
 
 What stands in a request is the wire's; how one signs in is in `wire/auth/`; how a reply is cut into events is
-in `wire/framing.py`.
+in `wire/http_client/framing.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 from urllib.parse import quote, urlencode
 
 from pydantic import JsonValue
 
-from dragoman.wire.auth.auth import ProviderAuth
-from dragoman.wire.auth.key import NO_KEY, KeyAuth
-from dragoman.wire.framing import FramingName
+from dragoman.wire.auth.auth import NO_KEY, KeyAuth, ProviderAuth
+from dragoman.wire.http_client.framing import FramingName
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,7 +32,7 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     framing: FramingName = "sse"
     body: Mapping[str, JsonValue] = field(default_factory=dict)  # over what the wire writes; None removes
-    form: bool = False  # the body is a form with files in it (`wire/forms.py`), and not JSON
+    form: bool = False  # the body is a form with files in it (`wire/http_client/body.py`), and not JSON
     header_fields: Mapping[str, str] = field(default_factory=dict)  # of the body, that it takes as headers
     whole_names: bool = False  # a slash in a model's name is no step of the path
     lists: str | None = "models"  # the path under which it lists its models
@@ -139,3 +139,35 @@ SHAPES: dict[tuple[str, str], Endpoint] = {
         lists=None,
     ),
 }
+
+
+# How a provider differs from the protocol of its wire: plain data, written in the catalog.
+
+
+IdShape: TypeAlias = Literal["ours", "mistral", "kimi"]
+
+
+@dataclass(slots=True, frozen=True)
+class Quirks:
+    """Each default is what the wire's own provider takes."""
+
+    max_tokens_field: str = "max_completion_tokens"  # older servers know only `max_tokens`
+    seed_field: str = "seed"  # Mistral: `random_seed`
+    tool_ids: IdShape = "ours"  # Mistral: nine characters of [A-Za-z0-9]; Kimi: `functions.NAME:COUNT`
+    reasoning_field: str | None = None  # where thoughts must be sent back with calls; else as they came
+    call_signatures: bool = False  # wants every mark on a call back, also where nobody knows whose it is
+    reply_after_results: bool = False  # Mistral: a reply must stand between results and the next user message
+    no_strict: bool = False  # refuses the word `strict` in tools and schemas
+    no_examples: bool = False  # Anthropic: refuses `input_examples`, so that they stand in the description
+    strict_tools: bool = False  # makes the arguments of calls fit for certain, where a schema can be strict
+    no_forced_choice: bool = False  # refuses any tool choice but `auto` and `none`
+    no_stream_usage: bool = False  # refuses `stream_options`
+    no_parallel_flag: bool = False  # refuses `parallel_tool_calls`
+    no_tool_parts: bool = False  # Vertex: refuses to be asked what Google's own tools did
+    no_json_schema: bool = False  # Gemini: reads only OpenAPI's schemas, whatever the model
+    no_encrypted_reasoning: bool = False  # cannot return its thoughts encrypted
+    image_data: str = "b64_json"  # `response_format` of pictures: Together says `base64`; "" leaves it out
+    json_edits: bool = False  # xAI: a picture to be changed comes in JSON, not in a form
+
+
+NO_QUIRKS = Quirks()

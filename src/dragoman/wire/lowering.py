@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Literal
+
+from pydantic import JsonValue
 
 from dragoman.messages.boundary import is_address
 from dragoman.messages.media import in_words
-from dragoman.messages.message import Role
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     Arguments,
     CallState,
     Error,
@@ -19,6 +21,7 @@ from dragoman.messages.parts import (
     Part,
     ProviderItem,
     Reasoning,
+    Role,
     Summary,
     Text,
     ToolCall,
@@ -26,7 +29,7 @@ from dragoman.messages.parts import (
     canonical,
 )
 from dragoman.messages.request import RequestMessage, ToolSpec
-from dragoman.wire.quirks import IdShape
+from dragoman.wire.endpoint import IdShape
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -212,3 +215,14 @@ def description(tool: ToolSpec) -> str:
     """What a tool does, with its examples: few servers have a place of their own for them."""
     examples = "".join(f"\n{canonical(example)}" for example in tool.examples)
     return f"{tool.description}\n\nExamples of arguments:{examples}".strip() if examples else tool.description
+
+
+# A message as APIs have it whose contents are blocks: Anthropic's, and Bedrock's Converse.
+
+
+@dataclass(slots=True)
+class RoleBlocks:
+    """The roles must alternate, and the user's comes first."""
+
+    role: Literal["user", "assistant"]
+    blocks: list[dict[str, JsonValue]]

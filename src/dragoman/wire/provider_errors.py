@@ -1,6 +1,7 @@
 """Errors that providers report, however they write them, as a `ProviderError` that says what may help.
 
-Used for error responses (`wire/exchange.py`) and for errors inside a stream that began well (every decoder).
+Used for error responses (`wire/http_client/exchange.py`) and for errors inside a stream that began well
+(every decoder).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pydantic_core import from_json
 
 from dragoman.errors import ContextOverflow, ProviderError
 from dragoman.sentences import sentence
-from dragoman.wire.surrogates import join_halves
+from dragoman.wire.prose import join_halves
 
 LONGEST = 500  # characters of a provider's own words that an error repeats
 

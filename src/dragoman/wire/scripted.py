@@ -6,6 +6,7 @@ import asyncio
 import json
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -13,12 +14,15 @@ from pydantic import JsonValue
 
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages import events as e
+from dragoman.messages.events import StepRetry
+from dragoman.messages.fold import Draft
+from dragoman.messages.ids import new_id
 from dragoman.messages.media import CHAT, ModelType
-from dragoman.messages.parts import File
+from dragoman.messages.message import File, Message
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.sentences import sentence
-from dragoman.wire.wire import Prose, call_id
+from dragoman.wire.wire import Model, Prose, call_id
 
 
 @dataclass(slots=True, frozen=True)
@@ -158,3 +162,25 @@ class ScriptedModel:
 
     def _pieces(self, text: str) -> Iterator[str]:
         return (text[at : at + self._piece] for at in range(0, len(text), self._piece))
+
+
+# Collects a whole reply: for requests beside a conversation, such as titles and summaries.
+
+
+async def collect_reply(
+    model: Model,
+    request: Request,
+    conversation: str = "",
+    *,
+    on_retry: Callable[[StepRetry], None] | None = None,
+) -> Message:
+    """The reply as a message. Nothing of it is stored or shown; `on_retry` hears why it takes so long."""
+    draft = Draft(Message(new_id("msg"), conversation, None, "assistant", (), model=model.name))
+    async with aclosing(model.stream(request, draft.id)) as replies:
+        async for events in replies:
+            for event in events:
+                if on_retry is not None and isinstance(event, StepRetry):
+                    on_retry(event)
+                for one in request.read_reply(event) if request.filters else (event,):
+                    draft.apply(one)
+    return draft.message

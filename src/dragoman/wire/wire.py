@@ -1,7 +1,7 @@
 """The interfaces of this room: a `Model` answers requests with events; a `Wire` is one provider protocol.
 
 A wire encodes a `Request` as a provider's body and decodes the provider's frames into our events; it is pure.
-Models use one over HTTP (`wire/http_model.py`), or play a script (`wire/scripted.py`).
+Models use one over HTTP (`wire/http_client/http_model.py`), or play a script (`wire/scripted.py`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dragoman.messages.events import (
     TextEnd,
     TextStart,
 )
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.files import NO_ATTACHMENTS, Attachments
+from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments
 from dragoman.wire.options import Extra
-from dragoman.wire.surrogates import LONE, is_whole, join_all, join_halves, split_half
+from dragoman.wire.prose import LONE, is_whole, join_all, join_halves, split_half
 
 Voice: TypeAlias = Literal["text", "reasoning"]
 
@@ -63,7 +63,7 @@ class BreaksOff(Protocol):
     """A decoder that holds back what can be used also without its end, such as a sound."""
 
     def break_off(self) -> Iterable[Event]:
-        """What it holds of a reply that reached a limit. After that, nothing."""
+        """What it holds of a reply that reached a limit or broke off. After that, nothing."""
 
 
 class Wire(Protocol):

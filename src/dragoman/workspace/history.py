@@ -15,14 +15,20 @@ from pathlib import Path
 from dragoman.errors import BadRequest, RevertConflict
 from dragoman.sentences import sentence
 from dragoman.workspace.folder import paths_inside
+from dragoman.workspace.full_scan import WATCH_FROM, Looks
 from dragoman.workspace.ignore import IgnoreReader, load_rules
-from dragoman.workspace.journal import drop_journal, read_journal, write_journal
 from dragoman.workspace.known import Look, LookStopped
 from dragoman.workspace.lock import locked, unusable
-from dragoman.workspace.looks import Looks
 from dragoman.workspace.objects import SnapshotFile
 from dragoman.workspace.packs import PACK_FROM, Packer, drop_from_packs
-from dragoman.workspace.records import OpenRecord, Records, RunningCalls
+from dragoman.workspace.records import (
+    OpenRecord,
+    Records,
+    RunningCalls,
+    drop_journal,
+    read_journal,
+    write_journal,
+)
 from dragoman.workspace.revert import CHANGED, carry_out, inverse, plan_revert, remove_left_overs
 from dragoman.workspace.states import (
     DEFAULT_LIMITS,
@@ -33,7 +39,6 @@ from dragoman.workspace.states import (
     RevertPlan,
     SnapshotLimits,
 )
-from dragoman.workspace.whole import WATCH_FROM
 
 _RULES = "rules of "  # and the turn: where its ignore rules are kept
 _MOST_NAMED = 5  # files that are too large

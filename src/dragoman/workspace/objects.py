@@ -169,7 +169,7 @@ class SnapshotFile:
             query += f" WHERE path IN ({', '.join('?' * len(values))}) OR (path > ? AND path < ?)"
             values += [f"{path}/", f"{path}0"]  # 0 comes right after the slash
         for found, kind, mode, object, size, *status in self.db.execute(query, values).fetchall():
-            yield found, FileState(kind, mode, object, size), cast(Status, tuple(status))
+            yield found, FileState(kind, mode, object, size), cast("Status", tuple(status))
 
     def save_files(self, rows: Iterable[tuple[str, FileState, Status]]) -> None:
         self.db.executemany(
@@ -214,4 +214,4 @@ def load_state(text: str | None) -> FileState | None:
     if text is None:
         return None
     kind, mode, object, size = json.loads(text)
-    return FileState(cast(StateKind, kind), mode, object, size)
+    return FileState(cast("StateKind", kind), mode, object, size)

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from dragoman.errors import RevertConflict
 from dragoman.workspace.folder import BESIDE, OpenFolder, open_folder
 from dragoman.workspace.known import Known
+from dragoman.workspace.scanner import Looker
 from dragoman.workspace.states import (
     INTERRUPTED,
     ChangeRecord,
@@ -25,7 +26,6 @@ from dragoman.workspace.states import (
     RevertPlan,
     SnapshotLimits,
 )
-from dragoman.workspace.tree import Looker
 
 Contents: TypeAlias = Callable[[FileState], bytes | None]
 Step: TypeAlias = Callable[[], Conflict | None]  # → what is left as it is, and why

@@ -13,10 +13,9 @@ from pydantic import JsonValue
 from dragoman.cli.acp.diffs import diff_contents
 from dragoman.cli.acp.updates import TurnUpdates
 from dragoman.messages import events as e
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, File, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, File, Message, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
-from dragoman.tools.builtin.todo import todo
+from dragoman.tools.builtin.basics import todo
 from dragoman.visible_text import visible
 from dragoman.workspace.diff import diff_texts, joined
 from tests.later import Later

@@ -13,9 +13,9 @@ from mcp.shared.auth import OAuthToken
 from typer.testing import Result
 
 from dragoman.errors import ConfigError
-from dragoman.stored_keys import in_file, store_key
-from dragoman.tools.mcp.references import secret_name
-from dragoman.tools.mcp.tokens import TokenStore
+from dragoman.stored_keys import keys
+from dragoman.tools.mcp.login import TokenStore
+from dragoman.tools.mcp.secrets import secret_name
 from dragoman.wire.scripted import says
 from tests.cli.program import invoke, program, started
 from tests.loopback import loopback
@@ -176,11 +176,11 @@ def test_a_server_is_taken_out_of_the_file_that_it_stands_in(
 
 def test_what_the_page_stored_for_a_server_goes_with_it(tmp_path: Path) -> None:
     name = secret_name("mine", "TOKEN")
-    store_key(name, "s3cret")
-    store_key("OTHER", "kept")
+    keys().store(name, "s3cret")
+    keys().store("OTHER", "kept")
     mcp("add", "mine", "--env", f"TOKEN=${{{name}}}", "--env", "X=${OTHER}", "--", "a")
     assert mcp("remove", "mine").exit_code == 0
-    assert (in_file(name), in_file("OTHER")) == (None, "kept")
+    assert (keys().in_file(name), keys().in_file("OTHER")) == (None, "kept")
 
 
 def test_each_command_has_an_example() -> None:

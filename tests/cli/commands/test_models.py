@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.own_folders import data_folder
 from dragoman.providers.lessons import FILE, Lessons
+from dragoman.stored_keys import data_folder
 from dragoman.wire.scripted import says
 from tests.cli.program import invoke
 from tests.loopback import loopback

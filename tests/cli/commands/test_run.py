@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.tools.custom import load_tools
+from dragoman.tools.python_files import load_tools
 from dragoman.wire.scripted import calls, fails, says
 from dragoman.workspace.diff import diff_texts
 from tests.browser.plays import POEM, REVISED

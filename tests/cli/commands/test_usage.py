@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import BadRequest
-from dragoman.messages.spending import Spending, dimensions, group
-from dragoman.messages.usage import Usage
+from dragoman.messages.usage import Spending, Usage, dimensions, group
 from dragoman.server.auth import key_hash
 from dragoman.wire.scripted import Line, calls, says
 from tests.cli.program import Ended, program

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from dragoman.cli.terminal.cards import question_card
 from dragoman.cli.terminal.diffs import render_diff
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.messages.questions import Question
 from dragoman.workspace.diff import diff_texts
 

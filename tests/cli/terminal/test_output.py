@@ -10,8 +10,7 @@ from dragoman.cli.terminal.errors import describe_error
 from dragoman.cli.terminal.output import TextOutput, ValueOutput
 from dragoman.errors import BadRequest
 from dragoman.messages import events as e
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Message, Text
 from dragoman.messages.usage import Usage
 
 OVER: list[e.Event] = [

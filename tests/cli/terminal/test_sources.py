@@ -8,8 +8,7 @@ from rich.console import Console
 
 from dragoman.cli.terminal.transcript import print_messages
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Citation, ProviderItem, Text
+from dragoman.messages.message import Citation, Message, ProviderItem, Text
 from dragoman.store.transfer import markdown
 
 SOURCE = Citation("https://a.example", "A\x1b[31m page")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dragoman import Answer
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.machine import State
 from dragoman.wire.scripted import Line, calls, says
 from tests.crash.stage import Stage, until

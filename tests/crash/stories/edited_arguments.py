@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman import Answer, allow_once
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, calls, says
 from tests.crash.stage import Stage, until

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman import Agent
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, calls, says
 from tests.crash.stage import Stage

@@ -6,7 +6,7 @@ from collections import Counter
 
 from dragoman.errors import TurnEnded
 from dragoman.messages.request import Request
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import Line, calls, says
 from tests.crash.stage import Stage, texts, until
 from tests.crash.stories.story import Story, heard, made

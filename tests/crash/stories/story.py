@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman import Agent, Answer, Plugin, allow_once, reject, release
-from dragoman.messages.parts import Text, ToolCall
+from dragoman.messages.message import Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line
 from tests.crash.stage import Stage

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dragoman.messages.request import Request
-from dragoman.turn.conversations import ConversationHandle
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import Line, calls, says
 from tests.crash.stage import Stage
 from tests.crash.stories.story import Story, heard, made

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman import Plugin, TurnView
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState, Message
 from dragoman.messages.request import Request
 from dragoman.turn.machine import State
 from dragoman.turn.plugin import Appender

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from dragoman.messages import events as e
 from dragoman.messages.fold import fold
-from dragoman.messages.parts import CallState, Part, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Part, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
 from dragoman.server.protocols.event_reader import PartDelta
 from dragoman.server.protocols.openai.chat import ChatCompletion

@@ -14,8 +14,8 @@ from dragoman import Agent, Runtime
 from dragoman.errors import ProviderError
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
+from dragoman.providers.sign_in import Keys
 from dragoman.wire.scripted import Line, calls, fails, says
 from tests.later import Later
 from tests.loopback import loopback

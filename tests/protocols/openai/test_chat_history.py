@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Agent
 from dragoman.conversation.tree import Tree
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.server.auth import key_hash
 from dragoman.wire.scripted import calls, says
 from tests.later import Later

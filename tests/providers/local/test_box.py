@@ -12,12 +12,11 @@ import pytest
 from dragoman import Runtime
 from dragoman.errors import ConfigError
 from dragoman.messages.events import MessageEnd
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import load_catalog
-from dragoman.providers.local.adapter import IN_THE_PACKAGE, check_hash, find_adapter
 from dragoman.providers.local.server import LlamaServer, can_serve
-from dragoman.providers.local.weights import cache_folder, fetch
+from dragoman.providers.local.weights import IN_THE_PACKAGE, cache_folder, check_hash, fetch, find_adapter
 from dragoman.providers.models import Models
 from dragoman.tools.builtin import BUILTIN
 from tests.patience import PATIENCE

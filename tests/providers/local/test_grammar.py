@@ -6,8 +6,7 @@ import pytest
 
 from dragoman.messages.request import ToolSpec
 from dragoman.providers.local.exact import restore_copies, tells_truly, typed_expression
-from dragoman.providers.local.grammar import reply_grammar
-from dragoman.providers.local.prompt import tool_line
+from dragoman.providers.local.prompt import reply_grammar, tool_line
 
 SCHEMA = {
     "type": "object",

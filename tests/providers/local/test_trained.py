@@ -11,14 +11,14 @@ import pytest
 
 from dragoman.errors import BadRequest, ProviderError
 from dragoman.messages.events import CallInputEnd, Event, MessageEnd, Notice, StepRetry, TextDelta
-from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.local.completion import PATH, Completions
 from dragoman.providers.local.trained import TrainedModel
 from dragoman.tools.builtin import basics_group, files_group
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.http import HttpClient, Retry
-from dragoman.wire.http_model import HttpModel
+from dragoman.wire.http_client.client import HttpClient, Retry
+from dragoman.wire.http_client.http_model import HttpModel
 from dragoman.wire.openai_chat import OpenAIChat
 from tests.loopback import Answer, Body, Reply, Stream, delta, loopback, sse, stream
 from tests.patience import PATIENCE

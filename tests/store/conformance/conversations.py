@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import BadRequest, NotFound
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.questions import Answer
 from dragoman.messages.usage import Usage
 from dragoman.store.codecs import MESSAGE
@@ -82,7 +82,7 @@ class ConversationConformance(Suite):
             ):
                 with refused(NotFound, "nowhere"):
                     await look("nowhere")
-            assert await store.begin_queued("nowhere") is None
+            assert await store.start_queued("nowhere") is None
             assert not await store.is_queued("nowhere")
             assert not await store.change_queued("nowhere", [Text("x")])
             assert not await store.withdraw_steering("nowhere", 1)

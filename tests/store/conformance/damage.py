@@ -10,8 +10,7 @@ from pathlib import Path
 
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import Unreadable
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Error, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Error, Message, Text, ToolCall, ToolResult
 from dragoman.messages.questions import Answer, Grant, Rule
 from dragoman.messages.usage import Usage
 from dragoman.store.conversations import Busy
@@ -153,7 +152,7 @@ class DamageConformance(Suite):
             assert await store.queue() == ["turn_3"]
             assert [one.turn for one in await store.queued(conversation="conv_1")] == ["turn_3"]
             assert await store.is_queued("turn_2")
-            assert await store.begin_queued("turn_3") is not None
+            assert await store.start_queued("turn_3") is not None
             assert await store.unqueue("turn_2")
 
     async def test_what_others_spent_is_known_also_where_a_reply_cannot_be_read(self, tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import Fenced, NotFound
-from dragoman.messages.parts import File
-from dragoman.messages.provider_files import ProviderFile
+from dragoman.messages.message import File, ProviderFile
 from dragoman.messages.questions import Answer, Grant, Rule
 
 from . import scene

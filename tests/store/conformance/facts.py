@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dragoman.errors import Fenced, StoreUnavailable
-from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
 from dragoman.store.turns import SignalKind
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, NotFound
-from dragoman.messages.parts import CallState, ToolCall, ToolResult
-from dragoman.messages.spending import Spending
-from dragoman.messages.usage import Usage
+from dragoman.messages.message import CallState, ToolCall, ToolResult
+from dragoman.messages.usage import Spending, Usage
 from dragoman.store.store import Busy, Person
 
 from . import scene
@@ -55,6 +54,15 @@ class PeopleConformance(Suite):
             assert not await store.is_session_ended("two")
             await store.end_session("two", 300.0, 200.0)
             assert [await store.is_session_ended(one) for one in ("one", "two")] == [False, True]
+
+    async def test_models_with_native_calls_are_known_after_a_restart(self, tmp_path: Path) -> None:
+        """D6"""
+        async with self.opened(tmp_path) as store:
+            assert await store.native_models() == set()
+            await store.add_native_model("acme/large")
+            await store.add_native_model("acme/large")
+        async with self.opened(tmp_path) as store:
+            assert await store.native_models() == {"acme/large"}
 
     async def test_prompts_belong_to_one_person(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.message import Message
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     CallState,
     Citation,
     Error,
     File,
+    Message,
     Part,
     ProviderItem,
     Reasoning,

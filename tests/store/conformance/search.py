@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Text, ToolCall, ToolResult
 
 from . import scene
 from .suite import Suite

@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.conversation.tree import Tree
 from dragoman.errors import BadRequest, NotFound
-from dragoman.messages.parts import CallState, File, Summary, ToolCall, ToolResult
+from dragoman.messages.message import CallState, File, Summary, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
 from dragoman.store.transfer import export_conversation, import_conversation
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import KeyReused, NotFound, TurnBusy
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.store.store import SendKey, SentBefore, Start, Started
 
 from . import scene
@@ -152,16 +152,16 @@ class TurnConformance(Suite):
             await store.claim("turn_1")
             await scene.ended(store, epoch=2, seq=3)
             assert await store.queue() == ["turn_2", "turn_3"]
-            second = await store.begin_queued("turn_2")
+            second = await store.start_queued("turn_2")
             assert second is not None
             assert second.message is not None
             assert (second.message.id, second.message.parent) == ("msg_2", "msg_r1")
             assert await store.facts("turn_2") == [scene.fact(1)]
-            assert await store.begin_queued("turn_2") is None
+            assert await store.start_queued("turn_2") is None
             assert await store.queue() == []
             await scene.ended(store, 2)
             assert await store.queue() == ["turn_3"]
-            third = await store.begin_queued("turn_3")
+            third = await store.start_queued("turn_3")
             assert third is not None
             assert third.message is not None
             assert third.message.parent == "msg_2"
@@ -172,12 +172,12 @@ class TurnConformance(Suite):
             await store.start(scene.start(2, queue=True))
             await scene.ended(store, seq=3)
             assert await store.start(scene.start(3)) is not None  # somebody was faster
-            assert await store.begin_queued("turn_2") is None
+            assert await store.start_queued("turn_2") is None
             assert await store.is_queued("turn_2")
             assert await store.queue() == []
             await scene.ended(store, 3)
             assert await store.queue() == ["turn_2"]
-            started = await store.begin_queued("turn_2")
+            started = await store.start_queued("turn_2")
             assert started is not None
             assert started.message is not None
             assert started.message.parent == "msg_3"
@@ -192,13 +192,13 @@ class TurnConformance(Suite):
             await scene.ended(store, seq=3)
             assert await store.start(scene.start(4, queue=True)) is None
             assert await store.queue() == ["turn_2", "turn_3", "turn_4"]
-            assert await store.begin_queued("turn_2") is not None
-            assert await store.begin_queued("turn_3") is None
+            assert await store.start_queued("turn_2") is not None
+            assert await store.start_queued("turn_3") is None
             assert [one.turn for one in await store.queued()] == ["turn_3", "turn_4"]
             await scene.ended(store, 2)
             assert await store.start(scene.start(5, queue=True)) is None
-            assert await store.begin_queued("turn_4") is None  # by whoever looked while turn_2 was in line
-            assert await store.begin_queued("turn_3") is not None
+            assert await store.start_queued("turn_4") is None  # by whoever looked while turn_2 was in line
+            assert await store.start_queued("turn_3") is not None
             assert [one.turn for one in await store.queued()] == ["turn_4", "turn_5"]
 
     async def test_a_queued_message_stays_on_the_branch_it_was_sent_to(self, tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ class TurnConformance(Suite):
             await store.start(scene.start(2, queue=True))
             await store.set_leaf("conv_1", "msg_other", 1.0)
             await scene.ended(store)
-            started = await store.begin_queued("turn_2")
+            started = await store.start_queued("turn_2")
             assert started is not None
             assert started.message is not None
             assert started.message.parent == "msg_1"
@@ -232,11 +232,11 @@ class TurnConformance(Suite):
             await store.reorder_queue("conv_2", ["turn_5", "turn_4"])  # another conversation's: nothing to do
             await scene.ended(store, seq=3)
             assert await store.queue() == ["turn_4", "turn_3", "turn_5"]
-            assert await store.begin_queued("turn_4") is not None
+            assert await store.start_queued("turn_4") is not None
             assert not await store.change_queued("turn_4", [Text("too late")])
             await scene.ended(store, 4)
             assert await store.queue() == ["turn_3", "turn_5"]
-            begun = await store.begin_queued("turn_3")
+            begun = await store.start_queued("turn_3")
             assert begun is not None
             assert begun.message is not None
             assert (begun.message.id, begun.message.text) == ("msg_3", "another text")

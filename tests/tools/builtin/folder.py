@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import CallState
-from dragoman.tools.builtin.read_file import read_file
+from dragoman.messages.message import CallState
+from dragoman.tools.builtin.read_write import read_file
 from dragoman.tools.tool import Tool
 from tests.tools.bench import Bench
 

@@ -8,10 +8,10 @@ import pytest
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import reply
 from dragoman.tools.builtin import basics_group
-from dragoman.tools.builtin.ask_person import ask_person
+from dragoman.tools.builtin.basics import ask_person
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import calls_of, runtime_with
 from tests.tools.bench import Bench

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import CallState
-from dragoman.tools.builtin.calculator import FUNCTIONS, calculator, evaluate
+from dragoman.messages.message import CallState
+from dragoman.tools.builtin.basics import FUNCTIONS, calculator, evaluate
 from tests.tools.bench import run, text_of
 
 NAMES: dict[str, Any] = {"pi": math.pi, "e": math.e, "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos}

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.messages.questions import Action, Rule
-from dragoman.tools.builtin.commands import line_patterns, simple_commands
+from dragoman.tools.builtin.shell import line_patterns, simple_commands
 from dragoman.tools.permissions import decide
 from tests.sweeps import examples
 

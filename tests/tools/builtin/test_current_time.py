@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from dragoman.messages.parts import CallState
-from dragoman.tools.builtin.current_time import current_time
+from dragoman.messages.message import CallState
+from dragoman.tools.builtin.basics import current_time
 from tests.tools.bench import run, text_of
 
 

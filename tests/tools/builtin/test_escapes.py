@@ -18,12 +18,8 @@ from dragoman import ToolFailed
 from dragoman.messages.questions import Rule
 from dragoman.tools.builtin import BUILTIN, files_group
 from dragoman.tools.builtin.edit_file import edit_file
-from dragoman.tools.builtin.glob import glob
-from dragoman.tools.builtin.grep import grep
-from dragoman.tools.builtin.list_directory import list_directory
-from dragoman.tools.builtin.read_file import read_file
-from dragoman.tools.builtin.textfile import version_of
-from dragoman.tools.builtin.write_file import write_file
+from dragoman.tools.builtin.file_search import glob, grep
+from dragoman.tools.builtin.read_write import list_directory, read_file, version_of, write_file
 from dragoman.tools.permissions import decide
 from dragoman.tools.tool import Tool
 from dragoman.tools.workspace import path_patterns, read_inside, replace_inside, steps_of

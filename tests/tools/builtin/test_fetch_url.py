@@ -16,12 +16,11 @@ from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.tools.builtin import web_group
-from dragoman.tools.builtin.fetch_url import fetch_url, fetcher
-from dragoman.tools.builtin.html_text import text_of
+from dragoman.tools.builtin.fetch_url import fetch_url, fetcher, text_of
 from dragoman.tools.tool import Tool
-from dragoman.wire.public_address import is_public
+from dragoman.wire.http_client.network import is_public
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import only_call, play
 from tests.tools.bench import run

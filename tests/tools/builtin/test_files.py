@@ -11,12 +11,8 @@ from hypothesis import strategies as st
 
 from dragoman import ToolFailed
 from dragoman.tools.builtin.edit_file import edit_file
-from dragoman.tools.builtin.glob import fits, glob
-from dragoman.tools.builtin.grep import _matcher, grep
-from dragoman.tools.builtin.list_directory import list_directory
-from dragoman.tools.builtin.read_file import read_file
-from dragoman.tools.builtin.textfile import text_file, version_of
-from dragoman.tools.builtin.write_file import write_file
+from dragoman.tools.builtin.file_search import _matcher, fits, glob, grep
+from dragoman.tools.builtin.read_write import list_directory, read_file, text_file, version_of, write_file
 from tests.tools.builtin.folder import names, refused, told, version, workspace
 
 

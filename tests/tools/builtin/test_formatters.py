@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman import Runtime
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.tools.builtin import files_group
 from dragoman.tools.builtin.formatters import Formatter, with_formatters

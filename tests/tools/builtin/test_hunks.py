@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
+from dragoman.tools.approval import choose_hunks, foresee
 from dragoman.tools.builtin.apply_patch import apply_patch
-from dragoman.tools.builtin.edit_file import edit_file
-from dragoman.tools.builtin.edits import edits_between, replace_piece
-from dragoman.tools.builtin.textfile import version_of
-from dragoman.tools.builtin.write_file import write_file
-from dragoman.tools.preview import choose_hunks, foresee
+from dragoman.tools.builtin.edit_file import edit_file, edits_between, replace_piece
+from dragoman.tools.builtin.read_write import version_of, write_file
 from dragoman.tools.tool import Tool
 from dragoman.workspace.diff import diff_texts
 from dragoman.workspace.hunks import hunks_between, keep_hunks

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments
-from dragoman.tools.builtin.apply_patch import apply_patch
+from dragoman.messages.message import Arguments
+from dragoman.tools.builtin.apply_patch import apply_hunks, apply_patch, parse_patch
 from dragoman.tools.builtin.edit_file import edit_file
-from dragoman.tools.builtin.patch_text import apply_hunks, parse_patch
-from dragoman.tools.protected import changes_program
+from dragoman.tools.permissions import changes_program
 from dragoman.workspace.diff import diff_texts
 from tests.tools.builtin.folder import refused, told, version, workspace
 

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.messages.parts import CallState, ToolCall
-from dragoman.tools.builtin.process import ShellOutput, environment
-from dragoman.tools.builtin.shell import shell
+from dragoman.messages.message import CallState, ToolCall
+from dragoman.tools.builtin.shell import ShellOutput, environment, shell
 from dragoman.tools.execute import Permit, execute
 from tests.patience import PATIENCE, eventually
 from tests.tools.bench import Bench

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.messages.parts import CallState
-from dragoman.tools.builtin.todo import todo
+from dragoman.messages.message import CallState
+from dragoman.tools.builtin.basics import todo
 from tests.tools.bench import run, text_of
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import allow_once
-from dragoman.messages.parts import CallState, ToolCall
+from dragoman.messages.message import CallState, ToolCall
 from dragoman.messages.request import Request
 from dragoman.tools.builtin import files_group, shell_group
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import calls_of, play
 

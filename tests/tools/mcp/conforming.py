@@ -9,11 +9,10 @@ from typing import Any
 
 import httpx2
 
-from dragoman.messages.parts import Arguments
-from dragoman.tools.mcp.login import new_login
+from dragoman.messages.message import Arguments
+from dragoman.tools.mcp.login import TokenStore, new_login
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
-from dragoman.tools.mcp.tokens import TokenStore
 from tests.patience import PATIENCE
 from tests.tools.bench import Bench
 

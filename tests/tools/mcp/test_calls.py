@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from dragoman.messages.parts import CallState, ToolCall
+from dragoman.messages.message import CallState, ToolCall
 from dragoman.tools.execute import Permit, execute
 from dragoman.tools.mcp.elicitation import NOT_OPENED, OPENED
 from dragoman.tools.mcp.servers import McpServer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from tests.patience import PATIENCE

@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY as SUBSCRIPTION
 
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.tools.mcp.http import AT_ONCE, LISTEN_AGAIN, MOST_OF_A_MESSAGE
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import BETWEEN_LISTS

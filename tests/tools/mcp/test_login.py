@@ -16,10 +16,9 @@ import pytest
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
 
-from dragoman.tools.mcp.login import new_login, stored_login
+from dragoman.tools.mcp.login import TokenStore, new_login, stored_login
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
-from dragoman.tools.mcp.tokens import TokenStore
 from tests.fork_server import python
 from tests.patience import PATIENCE
 from tests.tools.mcp.conforming import Visitor

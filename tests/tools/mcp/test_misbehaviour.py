@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.messages.parts import CallState
-from dragoman.tools.mcp import results
+from dragoman.messages.message import CallState
+from dragoman.tools.mcp import contents
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.tool import tool as as_tool
@@ -123,7 +123,7 @@ async def test_a_flood_of_progress_is_thinned_out() -> None:
 async def test_a_result_without_measure_is_cut() -> None:
     async with source(raw("long")) as server:
         text = (await call(server, "echo", text="x")).result.text
-    assert len(text) < results.MOST_TEXT + 100
+    assert len(text) < contents.MOST_TEXT + 100
     assert text.endswith("[… 2000000 more characters were not kept …]")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import reply
 from dragoman.errors import DragomanError
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.messages.questions import Question
 from dragoman.wire.scripted import says
 from tests.fork_server import KILL, python

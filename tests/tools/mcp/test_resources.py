@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from tests.tools.bench import Bench
 from tests.tools.mcp.rig import call, everything, raw, source, tool
 

@@ -9,9 +9,9 @@ import mcp_types as types
 import pytest
 
 from dragoman.errors import ToolFailed
-from dragoman.tools.mcp import results
-from dragoman.tools.mcp.results import output_of
-from dragoman.tools.result import result_of
+from dragoman.tools.execute import result_of
+from dragoman.tools.mcp import contents
+from dragoman.tools.mcp.contents import output_of
 from tests.tools.bench import Bench
 
 
@@ -59,7 +59,7 @@ async def test_sounds_and_embedded_files_are_kept_under_their_names() -> None:
 
 async def test_a_broken_or_a_giant_file_is_told_and_left_out() -> None:
     broken = {"type": "image", "data": "abc", "mimeType": "image/png"}
-    giant = {"type": "image", "data": "A" * (results.LARGEST_FILE * 3 // 2), "mimeType": "image/png"}
+    giant = {"type": "image", "data": "A" * (contents.LARGEST_FILE * 3 // 2), "mimeType": "image/png"}
     result = await read(broken, giant)
     assert result.attachments == ()
     assert "sent it broken" in result.text
@@ -68,8 +68,8 @@ async def test_a_broken_or_a_giant_file_is_told_and_left_out() -> None:
 
 async def test_so_many_files_and_no_more() -> None:
     image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
-    result = await read(*[image] * (results.MOST_FILES + 3))
-    assert len(result.attachments) == results.MOST_FILES
+    result = await read(*[image] * (contents.MOST_FILES + 3))
+    assert len(result.attachments) == contents.MOST_FILES
 
 
 async def test_an_error_without_words_is_still_one() -> None:

@@ -12,8 +12,7 @@ import pytest
 from dragoman import ScriptedModel, reply
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import load
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState, Message
 from dragoman.messages.request import Request
 from dragoman.tools.mcp.elicitation import DO_NOT, LET
 from dragoman.wire.scripted import calls, says

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dragoman import Plugin, TurnView, allow_once, reject, reply, withhold
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE, eventually

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.messages.parts import CallState, Part, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Part, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.anthropic_messages import WIRE
-from dragoman.wire.quirks import Quirks
+from dragoman.wire.endpoint import Quirks
 from tests.wire.histories import (
     ATTACHMENTS,
     MODEL,

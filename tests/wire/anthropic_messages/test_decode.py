@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from dragoman.errors import ContextOverflow
-from dragoman.messages.parts import Citation, ProviderItem, Reasoning, Text, ToolCall
+from dragoman.messages.message import Citation, ProviderItem, Reasoning, Text, ToolCall
 from dragoman.messages.usage import Usage
 from dragoman.wire.anthropic_messages import WIRE
 from dragoman.wire.wire import Wire

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     CallState,
     Citation,
     File,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.messages.parts import ProviderItem, Reasoning, Text
+from dragoman.messages.message import ProviderItem, Reasoning, Text
 from dragoman.messages.request import Request, ToolSpec
 from tests.wire.anthropic_messages.bodies import (
     FOUND,

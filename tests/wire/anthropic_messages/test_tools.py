@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.messages.request import Request, ToolSpec
-from dragoman.wire.schema_fit import fits
-from dragoman.wire.schemas import inlined
+from dragoman.wire.schemas.fields import fits, inlined
 from tests.wire.anthropic_messages.bodies import body_of, unmarked, user
 from tests.wire.gemini.test_schema import TREE, schemas
 from tests.wire.histories import CLOCK, WEATHER

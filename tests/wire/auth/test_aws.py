@@ -9,7 +9,7 @@ import pytest
 from dragoman.errors import ConfigError
 from dragoman.wire.auth.auth import Outgoing, outgoing_to
 from dragoman.wire.auth.aws import AwsAuth, sign
-from dragoman.wire.payload import FileContent, InBase64, Payload
+from dragoman.wire.http_client.payload import FileContent, InBase64, Payload
 
 AUTH = AwsAuth(
     "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", region="us-east-1", service="service"

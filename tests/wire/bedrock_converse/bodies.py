@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.messages.parts import CallState, Part, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Part, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.bedrock_converse import WIRE
 from tests.wire.histories import ATTACHMENTS

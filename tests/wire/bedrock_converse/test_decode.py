@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from dragoman.messages.events import FileAdded, ProviderData
-from dragoman.messages.parts import Citation, ProviderItem, Reasoning, Text, ToolCall
+from dragoman.messages.message import Citation, ProviderItem, Reasoning, Text, ToolCall
 from dragoman.messages.usage import Usage
 from dragoman.wire.bedrock_converse import WIRE
 from dragoman.wire.wire import Wire

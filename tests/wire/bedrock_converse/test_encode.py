@@ -12,11 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dragoman.errors import ProviderError
-from dragoman.messages.parts import CallState, File, ProviderItem, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, File, ProviderItem, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire.bedrock_converse import WIRE
-from dragoman.wire.body_fields import fields_of
-from dragoman.wire.learned import Learned
+from dragoman.wire.learned import Learned, fields_of
 from dragoman.wire.lowering import result_text
 from tests.wire.bedrock_converse.bodies import (
     CLAUDE,

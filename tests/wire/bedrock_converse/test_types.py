@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dragoman.messages.parts import ProviderItem, Reasoning, Text
+from dragoman.messages.message import ProviderItem, Reasoning, Text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire.bedrock_converse import WIRE
 from tests.sweeps import examples

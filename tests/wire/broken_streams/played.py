@@ -11,14 +11,13 @@ from typing import Any
 from dragoman import ProviderError, Runtime, tool
 from dragoman.messages.events import Event, ReasoningDelta, TextDelta
 from dragoman.messages.fold import fold
-from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.message import Message, ToolCall
 from dragoman.messages.questions import allow_once
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
+from dragoman.providers.sign_in import Keys
 from dragoman.tools.tool import Tool
-from dragoman.wire.http import HttpClient, Retry, Timeouts
+from dragoman.wire.http_client.client import HttpClient, Retry, Timeouts
 from dragoman.wire.scripted import says
 from tests.loopback import (
     Loopback,

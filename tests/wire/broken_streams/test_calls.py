@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from tests.loopback import (
     Reply,
     call_piece,

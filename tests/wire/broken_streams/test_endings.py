@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import ProviderError
 from dragoman.messages.events import MessageEnd
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.providers.catalog import Provider
 from dragoman.wire.scripted import calls
 from tests.loopback import (

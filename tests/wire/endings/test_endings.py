@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pytest
 
 from dragoman import Runtime
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.providers.catalog import Provider, load_catalog
-from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
+from dragoman.providers.sign_in import Keys
 from tests.loopback import Answer, Stream, loopback, sse
 from tests.runtimes import calls_of
 from tests.wire.endings.played import CHAT, CONVERSE, GEMINI, MESSAGES, RESPONSES, play

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dragoman.messages.parts import Citation, File, ProviderItem, Text
+from dragoman.messages.message import Citation, File, ProviderItem, Text
 from tests.wire.endings.played import GEMINI, MESSAGES, play
 from tests.wire.endings.replies import ADD, FOUND, SEARCH, gemini, messages
 

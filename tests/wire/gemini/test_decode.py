@@ -9,7 +9,7 @@ from hypothesis import given
 
 from dragoman.errors import ContextOverflow
 from dragoman.messages.events import ProviderData
-from dragoman.messages.parts import Citation, File, Part, ProviderItem, Text, ToolCall
+from dragoman.messages.message import Citation, File, Part, ProviderItem, Text, ToolCall
 from dragoman.messages.usage import Usage
 from dragoman.wire.gemini import WIRE
 from dragoman.wire.wire import Wire

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given
 
-from dragoman.messages.parts import CallState, ProviderItem, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, ProviderItem, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.gemini import WIRE
 from dragoman.wire.gemini.shapes import NO_SIGNATURE

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
+from dragoman.wire.endpoint import Quirks
 from dragoman.wire.openai_chat import WIRE
-from dragoman.wire.quirks import Quirks
 from tests.wire.histories import (
     ATTACHMENTS,
     MODEL,

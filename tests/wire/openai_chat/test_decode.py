@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from dragoman.errors import ContextOverflow
-from dragoman.messages.parts import Citation, Reasoning, Text, ToolCall
+from dragoman.messages.message import Citation, Reasoning, Text, ToolCall
 from dragoman.messages.request import RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.wire.openai_chat import WIRE

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 
 from dragoman.errors import ConfigError
-from dragoman.messages.parts import CallState, Error, File, Reasoning, Summary, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Error, File, Reasoning, Summary, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
+from dragoman.wire.endpoint import Quirks
 from dragoman.wire.lowering import NO_RESULT, result_text
 from dragoman.wire.openai_chat import WIRE
-from dragoman.wire.quirks import Quirks
 from tests.wire.histories import (
     ATTACHMENTS,
     CLOCK,

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from pydantic_core import from_json
 
-from dragoman.messages.parts import CallState, ProviderItem, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, ProviderItem, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.lowering import NO_RESULT, result_text
 from dragoman.wire.openai_responses import WIRE

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from dragoman.cli.acp.jsonrpc import RpcError
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.tools.builtin import BUILTIN
-from dragoman.tools.builtin.process import ShellOutput
+from dragoman.tools.builtin.shell import ShellOutput
 from dragoman.tools.schema import attribute
 from dragoman.tools.tool import Returned, Tool, ToolContext, ToolOutput
 from dragoman.tools.toolbox import Group

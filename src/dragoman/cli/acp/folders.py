@@ -17,7 +17,7 @@ from dragoman.cli.model_choice import ChosenModel, choose_model
 from dragoman.config.build import DEFAULT_TOOLS, build_runtime, servers_of
 from dragoman.config.project_prompt import Template, templates
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import canonical
+from dragoman.messages.message import canonical
 from dragoman.runtime import Runtime
 from dragoman.store.address import absolute_place
 

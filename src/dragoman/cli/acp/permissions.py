@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dragoman.messages.causes import approval_text
+from dragoman.messages.asked import approval_text
 from dragoman.messages.questions import Question
-from dragoman.tools.answer_choices import choices_for
+from dragoman.tools.approval import choices_for
 
 
 def permission_request(

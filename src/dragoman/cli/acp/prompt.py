@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from dragoman.cli.attachments import LIMIT
 from dragoman.config.project_prompt import Template
 from dragoman.errors import BadRequest
-from dragoman.messages.parts import File, Part, Text
+from dragoman.messages.message import File, Part, Text
 from dragoman.store.store import Store
 from dragoman.web_address import split_uri
 

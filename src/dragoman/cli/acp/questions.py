@@ -16,7 +16,7 @@ from dragoman.cli.terminal.follow import prompt_until_settled
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages.questions import Answer, Question, reject, reply
 from dragoman.runtime import Runtime
-from dragoman.tools.answer_choices import choices_for
+from dragoman.tools.approval import choices_for
 from dragoman.visible_text import visible
 
 _BY = "editor"

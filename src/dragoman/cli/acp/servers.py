@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from dragoman.errors import BadRequest
 from dragoman.messages.ids import new_id
-from dragoman.messages.parts import canonical
+from dragoman.messages.message import canonical
 from dragoman.messages.questions import Action, Grant, Rule
 from dragoman.redaction import redact_value
 from dragoman.runtime import Runtime
@@ -23,7 +23,7 @@ from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import literal
 from dragoman.tools.tool import client_tool
 from dragoman.tools.toolbox import Group
-from dragoman.turn.authority import load_grants
+from dragoman.turn.acting_agent import load_grants
 
 PERMISSION = "mcp_server"  # `allow = ["mcp_server:npx *"]` asks no question about such servers
 

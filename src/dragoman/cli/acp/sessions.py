@@ -19,11 +19,11 @@ from dragoman.cli.acp.updates import TurnUpdates, Update, message_updates
 from dragoman.cli.interrupted import close_interrupted, resume_turn
 from dragoman.errors import NotFound, TurnBusy, TurnSetAside
 from dragoman.messages import events as e
-from dragoman.messages.call_events import question_in
+from dragoman.messages.asked import question_in
 from dragoman.messages.endings import FAILED, REFUSED, notice_of
-from dragoman.messages.parts import Part
-from dragoman.turn.conversations import ConversationHandle
-from dragoman.turn.handles import TurnHandle
+from dragoman.messages.message import Part
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.settings import unchecked
 
 _START = {

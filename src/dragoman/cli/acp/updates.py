@@ -13,8 +13,16 @@ from pydantic import JsonValue
 
 from dragoman.cli.acp.diffs import diff_contents
 from dragoman.messages import events as e
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, CallState, File, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.message import (
+    Arguments,
+    CallState,
+    File,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from dragoman.visible_text import visible
 
 Update: TypeAlias = dict[str, Any]

@@ -13,7 +13,7 @@ from dragoman.cli.terminal.transcript import print_messages
 from dragoman.conversation.tree import Tree
 from dragoman.errors import BadRequest
 from dragoman.messages.message import Message
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 
 LISTED = 20
 _OWN_FOLDER = "folder"

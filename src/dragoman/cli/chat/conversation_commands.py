@@ -14,7 +14,7 @@ from dragoman.cli.terminal.cards import describe_file
 from dragoman.cli.terminal.text import near_home, one_line, plain, write_file
 from dragoman.errors import BadRequest
 from dragoman.messages.questions import MODES
-from dragoman.turn.layers import conversation_switches
+from dragoman.turn.steps.request_layers import conversation_switches
 
 _MAIN = "none"  # back to the folder of the program
 

@@ -7,8 +7,8 @@ from dragoman.cli.chat.session import Session, Undone
 from dragoman.cli.terminal.diffs import render_diff
 from dragoman.cli.terminal.text import count, one_line
 from dragoman.errors import BadRequest, RevertConflict
-from dragoman.turn.handles import TurnHandle
-from dragoman.turn.way_back import FIRST_MESSAGE, Reverted
+from dragoman.turn.api.turn_handle import TurnHandle
+from dragoman.turn.api.way_back import FIRST_MESSAGE, Reverted
 
 _LINES = 400  # of a diff
 _FORCE = "force"

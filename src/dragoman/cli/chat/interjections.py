@@ -16,8 +16,8 @@ from dragoman.cli.terminal.typing import TypedLine
 from dragoman.errors import DragomanError, TurnEnded
 from dragoman.messages import events as e
 from dragoman.store.store import Store
-from dragoman.turn.conversations import ConversationHandle
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 
 _WIDTH = 100  # characters of a line that is shown
 _HINT = "Enter: before the next step · Tab: after this turn · Esc: clear"

@@ -16,7 +16,7 @@ from dragoman.cli.terminal.form import Declined, fill_form, unless_declined
 from dragoman.cli.terminal.keyboard import Interrupted, Keyboard
 from dragoman.cli.terminal.text import one_line, plain
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply
 from dragoman.runtime import Runtime
 from dragoman.visible_text import visible

@@ -27,12 +27,12 @@ from dragoman.cli.terminal.transcript import print_messages
 from dragoman.config.project_prompt import Template
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages import events as e
-from dragoman.messages.call_events import question_in
-from dragoman.messages.parts import File
+from dragoman.messages.asked import question_in
+from dragoman.messages.message import File
 from dragoman.runtime import Runtime
 from dragoman.store.store import TurnRow
-from dragoman.turn.conversations import ConversationHandle
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.settings import checked, unchecked
 from dragoman.workspace.workspaces import Workspace
 

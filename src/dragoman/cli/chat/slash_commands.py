@@ -18,7 +18,7 @@ from dragoman.cli.chat import turn_commands as turns
 from dragoman.cli.chat.session import Session
 from dragoman.cli.terminal.text import one_line
 from dragoman.errors import BadRequest
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 
 Action: TypeAlias = Callable[[Session, str], Awaitable[TurnHandle | None]]
 

@@ -12,8 +12,8 @@ from dragoman.cli.commands.waterfall import show_waterfall
 from dragoman.cli.terminal.text import one_line
 from dragoman.errors import BadRequest, NotFound
 from dragoman.plugins.compaction import Compaction
-from dragoman.turn.context_use import ShareKind
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
+from dragoman.turn.steps.request_layers import ShareKind
 
 _BAR = 20  # characters
 _NAMED = 3

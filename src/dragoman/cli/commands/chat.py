@@ -33,7 +33,7 @@ from dragoman.providers.listing import list_models
 from dragoman.providers.local.box import PROVIDER
 from dragoman.providers.sign_in import reach
 from dragoman.runtime import Runtime
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

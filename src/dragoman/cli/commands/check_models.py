@@ -17,13 +17,12 @@ from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.providers.catalog import Catalog, Provider
 from dragoman.providers.facts import PAST, ModelFacts, as_of, facts_of, known_models
-from dragoman.providers.keys import Keys
 from dragoman.providers.listing import ListedModel, list_models
 from dragoman.providers.local.box import PROVIDER
-from dragoman.providers.sign_in import describe_auth, reach
+from dragoman.providers.sign_in import Keys, describe_auth, reach
 from dragoman.redaction import redact_text
 from dragoman.web_address import WANTED, web_address
-from dragoman.wire.http import HttpClient
+from dragoman.wire.http_client.client import HttpClient
 
 AT_ONCE = 8  # providers that are asked at the same time
 

@@ -16,7 +16,7 @@ from dragoman.messages import events as e
 from dragoman.messages.usage import Usage
 from dragoman.providers.wires import wire
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.framing import FRAMINGS, Framing
+from dragoman.wire.http_client.framing import FRAMINGS, Framing
 from dragoman.wire.transport_errors import garbled, is_no_stream, no_event, no_stream
 from dragoman.wire.wire import Decoder, Wire
 

@@ -14,7 +14,7 @@ from dragoman.messages import events as e
 from dragoman.messages.questions import allow_once, reject
 from dragoman.runtime import Runtime
 from dragoman.tools.tool import tool
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import Line, ScriptedModel, calls, says, thinks
 
 MESSAGE = "How many letters has the file notes.txt? If it is short, delete it."

@@ -25,7 +25,7 @@ from dragoman.parameters import store_at
 from dragoman.redaction import redact_text
 from dragoman.server.page import BUILT
 from dragoman.store.address import StoreAddress, StoreServer
-from dragoman.store.sql.attachments import SqlAttachments
+from dragoman.store.sql.deletion import SqlAttachments
 from dragoman.store.sqlite.checkup import check_store
 
 OLDEST = (3, 11)

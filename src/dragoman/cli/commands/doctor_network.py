@@ -16,14 +16,13 @@ from dragoman.config.settings import Settings
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.providers.catalog import Provider
 from dragoman.providers.facts import facts_of
-from dragoman.providers.keys import Keys
 from dragoman.providers.listing import ListedModel, list_models
 from dragoman.providers.local.box import PROVIDER
-from dragoman.providers.sign_in import describe_auth, reach
+from dragoman.providers.sign_in import Keys, describe_auth, reach
 from dragoman.redaction import redact_text
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
-from dragoman.wire.http import HttpClient
+from dragoman.wire.http_client.client import HttpClient
 
 PATIENCE = 5.0  # seconds a model's server has to answer
 START = 20.0  # seconds an MCP server has to show that it is there

@@ -22,10 +22,10 @@ from dragoman.messages.questions import Question
 from dragoman.parameters import store_at
 from dragoman.store.address import StoreAddress
 from dragoman.store.store import TurnRow
+from dragoman.turn.api.turn_handle import load_trace
 from dragoman.turn.facts import FACT, Fact
-from dragoman.turn.layers import RequestLayers
-from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import Turn, advance
+from dragoman.turn.steps.request_layers import RequestLayers
 from dragoman.turn.trace import TurnTrace
 
 _A_MOMENT = 1e9  # seconds since 1970: no duration, number of tokens or price is as large, and a fraction too

@@ -22,7 +22,7 @@ from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, NotFound, RevertConflict
 from dragoman.runtime import Runtime
 from dragoman.store.store import Store
-from dragoman.turn.way_back import Reverted, WorkspaceDiff
+from dragoman.turn.api.way_back import Reverted, WorkspaceDiff
 from dragoman.visible_text import visible
 from dragoman.workspace.blame import BlamedLine
 

@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 from dragoman.cli.terminal.tables import as_markup, open_console
 from dragoman.cli.terminal.text import print_json
-from dragoman.own_folders import data_folder
 from dragoman.providers.lessons import FILE, Lesson, Lessons
+from dragoman.stored_keys import data_folder
 from dragoman.wire.learned import in_words
 
 

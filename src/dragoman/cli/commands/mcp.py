@@ -132,8 +132,7 @@ async def _connect(name: str, server: McpServer) -> AsyncIterator[McpSource]:
         if source.state != "login" or server.auth is None or server.url is None:
             yield source
             return
-    from dragoman.tools.mcp.login import new_login
-    from dragoman.tools.mcp.tokens import TokenStore
+    from dragoman.tools.mcp.login import TokenStore, new_login
 
     tokens = TokenStore(server.url)
     patient = replace(server, start_timeout=LOGIN)

@@ -24,7 +24,7 @@ from dragoman.server.mcp.caller import WithCaller
 from dragoman.server.mcp.server import http_app, mcp_server, serve_stdio
 from dragoman.server.middleware import LOOPBACK
 from dragoman.server.proxies import Proxies
-from dragoman.wire.network import is_loopback
+from dragoman.wire.http_client.network import is_loopback
 from dragoman.wire.wire import Model
 
 _log = logging.getLogger("dragoman.mcp")

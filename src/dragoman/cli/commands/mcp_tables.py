@@ -16,8 +16,7 @@ from dragoman.config.sources import decide_from_memory, find_files, find_sources
 from dragoman.config.trust.contents import inspect_project
 from dragoman.errors import ConfigError
 from dragoman.tools.builtin import BUILTIN
-from dragoman.tools.mcp.references import looks_secret
-from dragoman.tools.mcp.removal import forget_server
+from dragoman.tools.mcp.secrets import forget_server, looks_secret
 from dragoman.tools.mcp.servers import McpServer, parse_server, read_json
 
 TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")

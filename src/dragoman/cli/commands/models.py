@@ -18,11 +18,9 @@ from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
 from dragoman.messages.media import CHAT
 from dragoman.providers.catalog import Catalog, Provider, Traits
-from dragoman.providers.discover import LocalServer, discover
-from dragoman.providers.facts import facts_of
-from dragoman.providers.keys import Key, Keys
-from dragoman.providers.prices import Price, library, price_of
-from dragoman.providers.sign_in import describe_auth
+from dragoman.providers.facts import Price, facts_of, library, price_of
+from dragoman.providers.listing import LocalServer, discover
+from dragoman.providers.sign_in import Key, Keys, describe_auth
 from dragoman.redaction import redact_text
 
 

@@ -15,8 +15,8 @@ from dragoman.cli.terminal.text import count, parse_json, print_json
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
-from dragoman.messages.causes import approval_text
-from dragoman.messages.parts import Arguments
+from dragoman.messages.asked import approval_text
+from dragoman.messages.message import Arguments
 from dragoman.messages.questions import VERDICTS, Answer, Question, Rule, Scope
 from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.permissions import rules_in_words

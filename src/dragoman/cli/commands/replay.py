@@ -19,14 +19,14 @@ from dragoman.cli.terminal.tables import as_markup, open_console
 from dragoman.cli.terminal.text import one_line, plain, print_json
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
-from dragoman.messages.parts import ToolCall, canonical
+from dragoman.messages.message import ToolCall, canonical
 from dragoman.replay import Replayed, ToolsOf, TurnOutcome, replay_turn
 
 
 def show_replays(
     settings: Settings, turns: Sequence[str], models: Sequence[str], *, tools: str, as_json: bool
 ) -> None:
-    found = asyncio.run(_replay(settings, turns, models, cast(ToolsOf, tools)))
+    found = asyncio.run(_replay(settings, turns, models, cast("ToolsOf", tools)))
     if as_json:
         print_json([_report(one) for one in found], indent=2)
         return

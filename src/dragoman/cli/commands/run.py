@@ -12,6 +12,7 @@ from contextlib import redirect_stdout
 from mimetypes import guess_type
 from typing import Any, cast
 
+from dragoman.background import in_thread
 from dragoman.cli.attachments import attach_file
 from dragoman.cli.commands.run_flags import (
     RunFlags,
@@ -38,17 +39,16 @@ from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError, DragomanError, TurnBusy
 from dragoman.messages import events as e
-from dragoman.messages.call_events import question_in
+from dragoman.messages.asked import question_in
 from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER
 from dragoman.messages.media import ModelType, type_of
-from dragoman.messages.parts import Part, Text
+from dragoman.messages.message import Part, Text
 from dragoman.messages.questions import Mode
 from dragoman.runtime import Runtime
-from dragoman.tools.custom import load_tools
-from dragoman.tools.thread import in_thread
+from dragoman.tools.python_files import load_tools
 from dragoman.tools.toolbox import Toolbox
-from dragoman.turn.conversations import ConversationHandle
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.output import SchemaOutput
 from dragoman.turn.send import SendOptions
 
@@ -223,7 +223,7 @@ async def _send(
 ) -> TurnHandle[Any]:
     # What is said now goes before what a conversation, or an agent, says.
     over: SendOptions = {"agent": flags.agent, "model": model_name(flags), "max_rounds": flags.max_rounds}
-    over["mode"] = cast(Mode | None, flags.mode)
+    over["mode"] = cast("Mode | None", flags.mode)
     over["options"] = read_options(flags, await _type_of_model(flags, conversation, runtime))
     if output_type is None:
         return await conversation.send(said, **over)

@@ -19,7 +19,7 @@ from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.media import CHAT, ModelType
 from dragoman.providers.catalog import Catalog, Provider
-from dragoman.providers.keys import Keys
+from dragoman.providers.sign_in import Keys
 from dragoman.providers.wires import wire
 from dragoman.store.address import absolute_place
 from dragoman.turn.output import SchemaOutput, spec_of_schema

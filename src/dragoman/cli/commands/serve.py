@@ -38,7 +38,7 @@ from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel
 from dragoman.store.address import StoreAddress, StoreFile
 from dragoman.store.store import Store
-from dragoman.wire.network import is_loopback
+from dragoman.wire.http_client.network import is_loopback
 
 
 def serve(settings: Settings) -> None:

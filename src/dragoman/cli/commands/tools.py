@@ -20,10 +20,10 @@ from dragoman.config.settings import Settings
 from dragoman.errors import DragomanError
 from dragoman.messages.questions import Rule
 from dragoman.redaction import redact_text
+from dragoman.tools.authorize import review_of
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import decide
-from dragoman.tools.review import review_of
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Toolbox
 from dragoman.turn.services import Services

@@ -19,7 +19,7 @@ from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, DragomanError
 from dragoman.runtime import Runtime
 from dragoman.store.store import Queued, Store
-from dragoman.turn.drivers.load import needs_of
+from dragoman.turn.live.loading import needs_of
 
 _TURN = "turn_"
 _BEFORE = "the turn before it"

@@ -19,7 +19,7 @@ from dragoman.cli.terminal.text import print_json
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
-from dragoman.messages.spending import Dimension, Spending, dimensions, group
+from dragoman.messages.usage import Dimension, Spending, dimensions, group
 
 _NUMBERS = ("replies", "input", "output", "cached", "reasoning", "cost", "unpriced")
 _SPARE = ("cached", "reasoning", "unpriced")  # left out at a narrow terminal

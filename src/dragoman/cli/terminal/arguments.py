@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 
 from pydantic import JsonValue
 
+from dragoman.background import in_thread
 from dragoman.cli.terminal.form import parse_field
 from dragoman.cli.terminal.keyboard import Keyboard
 from dragoman.cli.terminal.text import count, format_json, one_line
-from dragoman.messages.parts import Arguments
-from dragoman.tools.thread import in_thread
+from dragoman.messages.message import Arguments
 
 _SHORT = 60  # characters of a text that is edited in a line
 

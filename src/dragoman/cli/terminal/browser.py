@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dragoman.private_files import open_private
+from dragoman.stored_keys import open_private
 
 _PAGE = """<!doctype html>
 <meta charset="utf-8">

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from dragoman.cli.terminal.diffs import render_diff
 from dragoman.cli.terminal.text import format_json, head, one_line, rows
-from dragoman.messages.causes import cause, untold
-from dragoman.messages.parts import Arguments, CallState, File, ToolResult
+from dragoman.messages.asked import cause, untold
+from dragoman.messages.message import Arguments, CallState, File, ToolResult
 from dragoman.messages.questions import Question
 from dragoman.tools.permissions import rules_in_words
 from dragoman.visible_text import visible

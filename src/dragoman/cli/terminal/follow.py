@@ -11,7 +11,7 @@ from typing import Any
 from dragoman.cli.terminal.text import one_line
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 
 POLL = 0.2  # seconds between looks at what another process may change
 # What asks a program to end, beside Ctrl-C. Windows has not all of them.

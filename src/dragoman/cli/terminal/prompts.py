@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from dragoman.background import in_thread
 from dragoman.cli.terminal.cards import ASKED_LINES, describe_file, hidden_lines
 from dragoman.cli.terminal.choices import (
     EDIT,
@@ -24,7 +25,7 @@ from dragoman.cli.terminal.follow import prompt_until_settled
 from dragoman.cli.terminal.text import format_json, head, parse_json
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages import events as e
-from dragoman.messages.causes import cause, untold
+from dragoman.messages.asked import cause, untold
 from dragoman.messages.questions import (
     Answer,
     Question,
@@ -37,8 +38,7 @@ from dragoman.messages.questions import (
     withhold,
 )
 from dragoman.runtime import Runtime
-from dragoman.tools.thread import in_thread
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.visible_text import visible
 
 # What becomes of a question that nobody can answer: the cautious thing, and never waiting.

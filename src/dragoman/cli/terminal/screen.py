@@ -18,7 +18,7 @@ from dragoman.cli.terminal.markdown import Blocks, Tail, TerminalMarkdown
 from dragoman.cli.terminal.sources import item_line, source_lines
 from dragoman.cli.terminal.text import format_json, one_line, plain
 from dragoman.messages import events as e
-from dragoman.messages.parts import Citation
+from dragoman.messages.message import Citation
 
 REFRESHED = 8  # times a second
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from dragoman.cli.terminal.text import one_line
-from dragoman.messages.parts import Citation
+from dragoman.messages.message import Citation
 
 
 def item_line(kind: str, text: str) -> str:

@@ -13,8 +13,7 @@ from dragoman.cli.terminal.markdown import TerminalMarkdown
 from dragoman.cli.terminal.sources import item_line, source_lines
 from dragoman.cli.terminal.text import one_line, plain
 from dragoman.messages.endings import ending_of
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Error, File, ProviderItem, Reasoning, Summary, Text, ToolCall
+from dragoman.messages.message import Error, File, Message, ProviderItem, Reasoning, Summary, Text, ToolCall
 
 
 def print_messages(console: Console, messages: Sequence[Message], *, thoughts: bool = False) -> None:

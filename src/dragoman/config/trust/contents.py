@@ -88,7 +88,7 @@ MOST_FILES = 2_000
 MOST_BYTES = 20_000_000
 _LARGEST_PROGRAM = 1_000_000_000
 _LARGEST_TEXT = 500_000  # of what a summary is made from
-_COMPILED = "__pycache__"  # never loaded from a folder of tools (`tools/custom.py`)
+_COMPILED = "__pycache__"  # never loaded from a folder of tools (`tools/python_files.py`)
 
 
 @dataclass(slots=True, frozen=True)

@@ -13,20 +13,18 @@ from pydantic_core import from_json, to_json
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.events import Event
 from dragoman.messages.request import Request
-from dragoman.providers.local.adapter import find_adapter
-from dragoman.providers.local.completion import PATH, Completions
+from dragoman.providers.local.completion import PATH, Completions, Prefill
 from dragoman.providers.local.eight_bits import quicker_copy
-from dragoman.providers.local.prefill import Prefill
 from dragoman.providers.local.server import CONTEXT, LlamaServer
 from dragoman.providers.local.trained import SLOTS, TRAINED_CONTEXT, WORK, TrainedModel
-from dragoman.providers.local.weights import Progress, cache_folder, fetch
+from dragoman.providers.local.weights import Progress, cache_folder, fetch, find_adapter
 from dragoman.sentences import sentence
-from dragoman.wire.attachments import AttachmentReader
-from dragoman.wire.auth.key import KeyAuth
+from dragoman.wire.auth.auth import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS, Endpoint
-from dragoman.wire.exchange import client_error, read_bounded
-from dragoman.wire.http import HttpClient
-from dragoman.wire.http_model import HttpModel
+from dragoman.wire.files.attachments import AttachmentReader
+from dragoman.wire.http_client.client import HttpClient
+from dragoman.wire.http_client.exchange import client_error, read_bounded
+from dragoman.wire.http_client.http_model import HttpModel
 from dragoman.wire.wire import Model, Wire
 
 PROVIDER = "local"

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
+from dragoman.errors import ProviderError
 from dragoman.messages.events import Event
-from dragoman.messages.parts import File, Text
+from dragoman.messages.message import File, Text
 from dragoman.messages.request import Request
+from dragoman.providers.local.server import LlamaServer, PostJson
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.files import NO_ATTACHMENTS, Attachments
+from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments
 from dragoman.wire.openai_chat.decode import ChatDecoder
 from dragoman.wire.options import COMMON, Extra, check_options
 
@@ -50,3 +56,62 @@ class Completions:
 
     def decoder(self, reply: str) -> CompletionDecoder:
         return CompletionDecoder(reply)
+
+
+# Keeps what the server has computed for the beginning of a prompt, so that no first turn has to wait for it.
+#
+# The tools come first in every prompt, and reading them is most of its cost. They are read once, alone, and
+# the state of the server is saved to a file; the next server takes it from there. Nothing a person wrote is
+# in it.
+
+
+MOST_FILES = 4  # about 25 kB a token each
+_SUFFIX = ".state"
+
+
+class Prefill:
+    """The beginning of prompts on one server, in one of its slots."""
+
+    def __init__(self, server: LlamaServer, post: PostJson, slot: int) -> None:
+        self._server = server
+        self._post = post
+        self._slot = slot
+        self._loaded: tuple[str, str] | None = None  # the server's address, and the text
+        self._working = asyncio.Lock()
+
+    async def load(self, beginning: str) -> None:
+        """Let the server read this, unless it has. Where that fails, a turn is slower, and no worse."""
+        async with self._working:
+            with suppress(ProviderError, OSError):
+                await self._load(beginning)
+
+    async def _load(self, beginning: str) -> None:
+        address = await self._server.address()
+        if self._loaded == (address.url, beginning):
+            return
+        folder = self._server.states
+        digest = hashlib.sha256(f"{self._server.fingerprint}\0{beginning}".encode()).hexdigest()
+        file = f"{digest[:32]}{_SUFFIX}"
+        there = folder is not None and (folder / file).is_file()
+        restored = there and await self._slot_action("restore", file)
+        if restored and folder is not None:
+            (folder / file).touch()  # those that are used stay
+        else:
+            await self._post("/completion", {"prompt": beginning, "n_predict": 0, "id_slot": self._slot})
+            if folder is not None and await self._slot_action("save", file):
+                await asyncio.to_thread(_remove_oldest, folder)
+        self._loaded = (address.url, beginning)
+
+    async def _slot_action(self, action: str, file: str) -> bool:
+        try:
+            answer = await self._post(f"/slots/{self._slot}?action={action}", {"filename": file})
+        except ProviderError:
+            return False
+        return "error" not in answer
+
+
+def _remove_oldest(folder: Path) -> None:
+    files = sorted(folder.glob(f"*{_SUFFIX}"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for file in files[MOST_FILES:]:
+        with suppress(OSError):
+            file.unlink()

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 
 SHORTEST = 6  # characters of a copy in which a slip can be told from another word
 ALIKE = 0.85  # how much of it is right

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
-from dragoman.messages.parts import CallState, Summary, Text, ToolCall
+from dragoman.messages.message import CallState, Summary, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.local.prompt import END, OPEN, SAY, call_line, message, system_text, tool_line
 from dragoman.wire.lowering import asked_arguments, result_text

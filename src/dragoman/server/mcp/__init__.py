@@ -1,5 +1,5 @@
 """Our tools, agents and conversations for other programs, over the Model Context Protocol."""
 
-from dragoman.extras import require
+from dragoman.installed import require
 
 require("mcp")

@@ -14,10 +14,10 @@ from pydantic import JsonValue
 from dragoman.errors import ProviderError
 from dragoman.messages import events as e
 from dragoman.messages.media import ModelType
-from dragoman.messages.parts import Arguments, Text, ToolCall
+from dragoman.messages.message import Arguments, Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
-from dragoman.wire.attachments import BlobReader, UsesBlobs
+from dragoman.wire.files.attachments import BlobReader, UsesBlobs
 from dragoman.wire.wire import Model, call_id
 
 CALLER = "mcp/caller"  # the model of conversations in which another program calls tools

@@ -30,7 +30,7 @@ from dragoman.server.mcp.tool_calls import TASKS, Caller, ToolCalls, Unfinished,
 from dragoman.server.middleware import Middleware, person_in
 from dragoman.server.proxies import Proxies
 from dragoman.store.store import TurnRow
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 
 _INSTRUCTIONS = """\
 Tools of Dragoman. A call may need a person's permission: they are asked where this client can ask, and else \

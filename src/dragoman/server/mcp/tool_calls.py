@@ -18,20 +18,18 @@ from pydantic import ValidationError
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import AlreadyAnswered, BadRequest, DragomanError, NotFound, TurnBusy, TurnEnded
 from dragoman.messages import events as e
-from dragoman.messages.call_events import call_end, question_in
-from dragoman.messages.causes import approval_text, cause
+from dragoman.messages.asked import approval_text, call_end, cause, question_in
 from dragoman.messages.ids import new_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, CallState, File, Text
+from dragoman.messages.message import Arguments, CallState, File, Message, Text
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule, reject, reply, withhold
 from dragoman.runtime import Runtime
 from dragoman.server.mcp.caller import CALLER, call_text
 from dragoman.store.store import Store
-from dragoman.tools.answer_choices import choices_for
+from dragoman.tools.approval import choices_for
 from dragoman.tools.permissions import decide
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 
 _AGENT = "ask_"  # an agent is offered as a tool of this name
 _TASK = "task"  # a client has a tool for each agent instead

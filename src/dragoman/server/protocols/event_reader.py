@@ -15,19 +15,19 @@ from typing import Literal, TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
-from dragoman.messages.message import Message
-from dragoman.messages.parts import (
+from dragoman.messages.message import (
     Arguments,
     CallState,
     Error,
     File,
+    Message,
     ProviderItem,
     Reasoning,
     Text,
     ToolCall,
 )
 from dragoman.messages.questions import Question
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.machine import State
 

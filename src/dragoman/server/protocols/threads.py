@@ -15,19 +15,18 @@ from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, DragomanError, NotFound, Unreadable
+from dragoman.messages.asked import question_to_read
 from dragoman.messages.boundary import check_json
-from dragoman.messages.call_events import question_to_read
-from dragoman.messages.data_urls import data_in, is_media_type, parse_data_url
 from dragoman.messages.events import Event, MessageAdded
 from dragoman.messages.ids import derived_id, new_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import File, Part, Reasoning, Text
+from dragoman.messages.media import data_in, is_media_type, parse_data_url
+from dragoman.messages.message import File, Message, Part, Reasoning, Text
 from dragoman.server.context import Context
 from dragoman.server.event_stream import EventStream
 from dragoman.server.protocols.event_reader import TurnWriter
 from dragoman.store.store import SendKey, TurnRow
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.facts import TurnOptions
-from dragoman.turn.handles import TurnHandle
 from dragoman.turn.live.log import Snapshot
 
 LONGEST_NAME = 500

@@ -14,7 +14,7 @@ from dragoman.server import bodies, shapes
 from dragoman.server.context import TheContext, api_router
 from dragoman.tools.authorize import decide_with_grants
 from dragoman.tools.permissions import parse_rule, rules_in_words
-from dragoman.turn.past_calls import CoveredCalls, calls_covered_by
+from dragoman.turn.api.approvals import CoveredCalls, calls_covered_by
 
 router = api_router("questions")
 

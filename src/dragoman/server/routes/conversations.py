@@ -170,7 +170,7 @@ def _attachment(title: str, ending: str, id: str) -> str:
 
 def _settings(context: Context, wanted: bodies.ConversationSettings) -> dict[str, Any]:
     """The same, if they can be followed."""
-    settings = known(cast(dict[str, JsonValue], wanted))
+    settings = known(cast("dict[str, JsonValue]", wanted))
     services = context.runtime.services
     for name, find in (("agent", services.agent), ("model", services.model)):
         if isinstance(named := settings.get(name), str):

@@ -15,12 +15,12 @@ from starlette.responses import Response, StreamingResponse
 
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.events import Event, FileAdded, FilePartial, MessageAdded
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Context, TheContext, api_router
-from dragoman.turn.way_back import Reverted, WorkspaceDiff
+from dragoman.turn.api.way_back import Reverted, WorkspaceDiff
 
 router = api_router("files")
 

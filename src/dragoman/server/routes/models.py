@@ -11,16 +11,15 @@ from typing import cast
 from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.messages.media import type_of
 from dragoman.providers.catalog import Provider
-from dragoman.providers.discover import LocalServer, discover
-from dragoman.providers.listing import list_models
+from dragoman.providers.facts import price_of
+from dragoman.providers.listing import LocalServer, discover, list_models
 from dragoman.providers.models import Models
-from dragoman.providers.prices import price_of
 from dragoman.providers.sign_in import reach
 from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
 from dragoman.server import shapes
 from dragoman.server.context import TheContext, api_router
-from dragoman.wire.media_options import option_schemas
+from dragoman.wire.options import option_schemas
 
 router = api_router("models")
 _FRESH = 15.0  # seconds for which we believe what we found on this machine

@@ -16,7 +16,7 @@ from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
 from dragoman.telemetry.observer import Telemetry
 from dragoman.telemetry.registry import CONTENT_TYPE, Registry, prometheus_text
-from dragoman.wire.network import is_loopback
+from dragoman.wire.http_client.network import is_loopback
 
 PATHS = ("/healthz", "/readyz")
 _METHODS = ["GET", "HEAD"]  # many who watch over servers want no body

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from dragoman.conversation.tree import LOCAL
-from dragoman.messages.spending import Spending, dimensions, group
+from dragoman.messages.usage import Spending, dimensions, group
 from dragoman.plugins.limits import RoundLimit
 from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes

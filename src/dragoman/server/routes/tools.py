@@ -15,14 +15,14 @@ from dragoman.redaction import redact_text
 from dragoman.server import shapes
 from dragoman.server.bodies import PromptArguments
 from dragoman.server.context import Context, TheContext, api_router
+from dragoman.tools.authorize import review_of
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import concerns
-from dragoman.tools.review import review_of
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group
 from dragoman.turn.agent import Agent
-from dragoman.turn.layers import conversation_switches
 from dragoman.turn.settings import unchecked
+from dragoman.turn.steps.request_layers import conversation_switches
 
 router = api_router("tools")
 

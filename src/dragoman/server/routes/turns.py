@@ -10,7 +10,7 @@ from fastapi import Query
 from starlette.responses import PlainTextResponse, Response
 
 from dragoman.errors import BadRequest, DragomanError, NotFound, TurnBusy, TurnEnded, Unreadable
-from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
+from dragoman.messages.message import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.usage import Usage
 from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
@@ -18,11 +18,10 @@ from dragoman.server.context import Context, Key, LastEventId, TheContext, api_r
 from dragoman.server.event_stream import OVER, EventStream, TurnEvent, follow_turn
 from dragoman.server.snapshots import queue_of, queued_turns, state_of
 from dragoman.store.store import TurnRow
-from dragoman.turn.context_use import ContextUse
+from dragoman.turn.api.turn_handle import load_trace, result_of
 from dragoman.turn.facts import FACT, CallChange, Fact
-from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import replay
-from dragoman.turn.result import result_of
+from dragoman.turn.steps.request_layers import ContextUse
 
 router = api_router("turns")
 _PLACE = re.compile(rf"^([0-9]{{1,18}}|{OVER})$")  # the id of an event of a turn

@@ -25,8 +25,8 @@ from dragoman.server.setup.setup_models import (
     FolderTrust,
     FolderTrustList,
 )
+from dragoman.turn.acting_agent import turns_of_agent
 from dragoman.turn.agent import Agent
-from dragoman.turn.handoff import turns_of_agent
 
 router = api_router("setup", "/setup")
 

@@ -27,9 +27,8 @@ from dragoman.server.setup.setup_models import (
     ServerSetupList,
     ServerTool,
 )
-from dragoman.stored_keys import store_key
-from dragoman.tools.mcp.references import looks_secret, secret_name
-from dragoman.tools.mcp.removal import forget_server
+from dragoman.stored_keys import keys
+from dragoman.tools.mcp.secrets import forget_server, looks_secret, secret_name
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import concerns
@@ -192,7 +191,7 @@ def _write(own: OwnSettings, body: NewServer, secrets: dict[str, str]) -> None:
     own.add("mcp", body.name, _table(body, {}))
     try:
         for name, value in secrets.items():
-            store_key(name, value)
+            keys().store(name, value)
     except OSError as error:
         own.remove("mcp", body.name)
         raise ConfigError(sentence("server.not_stored", error=error.strerror)) from None

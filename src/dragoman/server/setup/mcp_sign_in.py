@@ -14,14 +14,13 @@ from dataclasses import replace
 from typing import TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
-from dragoman.background import Background
+from dragoman.background import Background, in_thread
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
 from dragoman.server.setup.setup_models import LoginState, Returned, ServerLogin
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
-from dragoman.tools.thread import in_thread
 from dragoman.web_address import web_address
 
 LIFETIME = 600.0  # seconds a person has to sign in
@@ -146,7 +145,7 @@ class _Login:
         """By a connection of its own, as a person would try it: the one that turns use never waits."""
         from mcp.shared.auth import AuthorizationCodeResult
 
-        from dragoman.tools.mcp import errors, login, tokens
+        from dragoman.tools.mcp import errors, login
 
         async def answer() -> AuthorizationCodeResult:
             returned = await self._answer
@@ -156,7 +155,7 @@ class _Login:
 
         url = self._server.url
         assert url is not None
-        new = await in_thread(lambda: tokens.NewTokens(tokens.TokenStore(url), self.redirect))
+        new = await in_thread(lambda: login.NewTokens(login.TokenStore(url), self.redirect))
         provider = login.login_at(self.redirect, self._server, new, show=self._show, answer=answer)
         patience = self._server.start_timeout
         trial = McpSource(self._name, self._server, patience=patience, authorize=lambda _: provider)

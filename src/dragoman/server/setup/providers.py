@@ -28,7 +28,7 @@ from dragoman.server.setup.setup_models import (
     ProviderSetupList,
     ProviderTest,
 )
-from dragoman.stored_keys import forget_key, next_place, store_key
+from dragoman.stored_keys import keys, next_place
 
 router = api_router("setup", "/setup")
 
@@ -134,7 +134,7 @@ async def new_provider(context: TheContext, own: TheOwnSettings, body: NewProvid
         except ConfigError:
             own.remove("providers", body.name)
             raise
-        forget_key(variable)  # one that an earlier provider of this name left behind
+        keys().forget(variable)  # one that an earlier provider of this name left behind
         if key is not None:
             _store(variable, key)
 
@@ -155,7 +155,7 @@ async def drop_provider(context: TheContext, own: TheOwnSettings, name: str) -> 
         shared = {one for each in models.catalog.providers.values() for one in each.keys}
         for variable in provider.keys:
             if variable not in shared:
-                forget_key(variable)
+                keys().forget(variable)
 
     await asyncio.to_thread(write)
 
@@ -195,7 +195,7 @@ def _checked(secret: SecretStr) -> str:
 
 def _store(name: str, key: str) -> None:
     try:
-        store_key(name, key)
+        keys().store(name, key)
     except OSError as error:
         raise ConfigError(sentence("key.not_stored", error=error.strerror)) from None
 
@@ -203,7 +203,7 @@ def _store(name: str, key: str) -> None:
 def _forget(provider: Provider) -> None:
     try:
         for name in provider.keys:
-            forget_key(name)
+            keys().forget(name)
     except OSError as error:
         raise ConfigError(sentence("key.not_removed", error=error.strerror)) from None
 

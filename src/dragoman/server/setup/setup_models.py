@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, SecretStr
 
 from dragoman.messages.questions import Rule
-from dragoman.providers.keys import KeySource
+from dragoman.providers.sign_in import KeySource
 from dragoman.sentences import SaidFields, Spoken
 from dragoman.server.bodies import Body
 from dragoman.stored_keys import KeyPlace

@@ -15,8 +15,7 @@ from dragoman.sentences import sentence
 from dragoman.server.context import TheContext, TheOwnSettings, api_router
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.setup.setup_models import SkillBody, SkillSetup, SkillSetupList
-from dragoman.tools.skill_text import edit_skill, write_skill
-from dragoman.tools.skills import NAME, Skill, Skills, parse_skill
+from dragoman.tools.skills import NAME, Skill, Skills, edit_skill, parse_skill, write_skill
 
 router = api_router("setup", "/setup")
 

@@ -23,7 +23,7 @@ from dragoman.store.address import shown_address
 from dragoman.store.conversations import ListChange
 from dragoman.store.postgres.bridge import run, wait
 from dragoman.store.postgres.migrate import look, migrate
-from dragoman.store.postgres.session import OwnerSession
+from dragoman.store.postgres.owner_session import OwnerSession
 from dragoman.store.sql.database import (
     Operation,
     SchemaState,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.message import ToolCall
 from dragoman.store.conversations import Found
 from dragoman.store.postgres.database import PostgresDatabase
 from dragoman.store.sql.database import SqlConnection

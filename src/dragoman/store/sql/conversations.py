@@ -9,8 +9,7 @@ from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import NotFound
-from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.message import Message, ToolCall, ToolResult
 from dragoman.store.codecs import CALL, JSON, MESSAGE, RESULT
 from dragoman.store.conversations import Busy
 from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase

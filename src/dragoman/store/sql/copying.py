@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pydantic import JsonValue
+
 from dragoman.errors import BadRequest, ConfigError, NotFound, Unreadable
-from dragoman.store.sql.database import SqlConnection, SqlDatabase
+from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
 from dragoman.store.sql.texts import without_nul
 
 Values = dict[str, Any]
@@ -34,6 +37,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "provider_files": ("account", "id"),
     "ended_sessions": ("id",),
     "send_keys": ("user", "name"),
+    "native_models": ("model",),
     "unwanted_blobs": ("blob",),
     "texts": ("id",),
 }
@@ -175,3 +179,45 @@ async def _hashes(database: SqlDatabase, table: str, key: Sequence[str]) -> dict
             hash = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
             hashes[tuple(str(row[name]) for name in known_by)] = hash[:16]
     return hashes
+
+
+# A conversation's rows as the database has them: how a damaged one is taken out of the store.
+
+
+_FORMAT = "dragoman.rows/1"
+_OF_A_CONVERSATION = (
+    "conversations",
+    "messages",
+    "calls",
+    "turns",
+    "facts",
+    "questions",
+    "signals",
+    "queue",
+    "grants",
+)
+
+
+class SqlRaw(SqlDatabase):
+    async def export_raw(self, conversation: str) -> dict[str, JsonValue]:
+        def read(db: SqlConnection) -> dict[str, JsonValue]:
+            key = {"id": conversation}
+            with self._snapshot(db):
+                rows = {
+                    table: db.execute(self._sql[f"raw_{table}"], key).fetchall()
+                    for table in _OF_A_CONVERSATION
+                }
+            return {table: [_columns(row) for row in found] for table, found in rows.items()}
+
+        tables = await self._read(read, slow=True)
+        if not tables["conversations"]:
+            raise NotFound("conversation", conversation)
+        return {"format": _FORMAT, "tables": tables}
+
+
+def _columns(row: Row) -> dict[str, JsonValue]:
+    return {name: _json(row[name]) for name in row.keys()}  # noqa: SIM118 - a row iterates over its values
+
+
+def _json(value: str | int | float | bytes | None) -> JsonValue:
+    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value

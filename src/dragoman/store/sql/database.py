@@ -19,7 +19,7 @@ from time import perf_counter
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from dragoman.errors import ConfigError, NotFound, Unreadable
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.message import ToolCall
 from dragoman.store.blobs.blobs import Blobs
 from dragoman.store.blobs.place import NamedBlobs
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import LATEST_TIME
-from dragoman.messages.spending import DIMENSIONS, Spending
+from dragoman.messages.usage import DIMENSIONS, Spending
 from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
 from dragoman.store.sql.rows import number_in, text_in
 from dragoman.store.store import Person
@@ -25,6 +25,12 @@ class SqlPeople(SqlDatabase):
 
     async def set_pin(self, user: str, tool: str, fingerprint: str) -> None:
         await self._run("set_pin", user=user, tool=tool, fingerprint=fingerprint)
+
+    async def add_native_model(self, model: str) -> None:
+        await self._run("add_native_model", model=model)
+
+    async def native_models(self) -> set[str]:
+        return {row["model"] for row in await self._all("native_models")}
 
     async def add_person(self, name: str, key: str, created: float) -> None:
         if not await self._run("add_person", id=name, key=key, created=created):

@@ -13,11 +13,9 @@ from pydantic_core import from_json
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import Unreadable
-from dragoman.messages.codec import Codec
-from dragoman.messages.message import Message, Role
-from dragoman.messages.parts import Error, Part, ToolCall, ToolResult
+from dragoman.messages.codec import Codec, replace_fast
+from dragoman.messages.message import Error, Message, Part, Role, ToolCall, ToolResult
 from dragoman.messages.questions import Action, Grant, Question, Rule
-from dragoman.messages.replace_fast import replace_fast
 from dragoman.messages.usage import Usage
 from dragoman.store.codecs import CALL, JSON, MESSAGE, QUESTION, RESULT, USAGE
 from dragoman.store.sql.database import Row

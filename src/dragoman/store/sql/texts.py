@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.message import ToolCall
 from dragoman.store.conversations import Found
 
 _CHUNK = 20_000  # characters: a longer text is several rows, so that indexing one takes milliseconds

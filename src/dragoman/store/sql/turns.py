@@ -8,8 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 
 from dragoman.errors import Fenced, KeyReused, NotFound, StoreUnavailable, TurnBusy, Unreadable
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Part
+from dragoman.messages.message import Message, Part
 from dragoman.store.codecs import JSON, MESSAGE
 from dragoman.store.sql.conversations import SqlConversations
 from dragoman.store.sql.database import Row, SqlConnection
@@ -242,7 +241,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
 
 
 class SqlQueue(SqlTurns):
-    async def begin_queued(self, turn: str) -> Started | None:
+    async def start_queued(self, turn: str) -> Started | None:
         def write(db: SqlConnection) -> Started | None:
             key = {"turn": turn, "conversation": None}
             if (row := db.execute(self._sql["queued"], key).fetchone()) is None:

@@ -21,7 +21,7 @@ from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.codecs import CALL, JSON, MESSAGE, QUESTION, USAGE
 from dragoman.store.sql.rows import load
 from dragoman.store.sqlite.migrate import connect
-from dragoman.store.sqlite.queries import schema
+from dragoman.store.sqlite.readers import schema
 
 _DAY = 24 * 3600.0  # seconds after which a blob that nothing mentions is one nobody will
 _SHOWN = 20  # of each kind

@@ -15,11 +15,9 @@ from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.store.address import is_url
 from dragoman.store.conversations import ListChange
 from dragoman.store.sql.database import Operation, SchemaState, SqlConnection, SqlDatabase, refuse_missing
-from dragoman.store.sqlite.faults import translate
 from dragoman.store.sqlite.migrate import connect, connect_bare, look, migrate
 from dragoman.store.sqlite.owner import Owner
-from dragoman.store.sqlite.queries import queries
-from dragoman.store.sqlite.readers import Readers
+from dragoman.store.sqlite.readers import Readers, queries, translate
 from dragoman.store.sqlite.writer import Writer
 
 T = TypeVar("T")

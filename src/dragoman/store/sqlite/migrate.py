@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dragoman.errors import ConfigError
 from dragoman.store.sql.database import SchemaState, schema_state
-from dragoman.store.sqlite.queries import MIGRATIONS, migrations, schema
+from dragoman.store.sqlite.readers import MIGRATIONS, migrations, schema
 
 _AGAIN = 0.005  # seconds
 

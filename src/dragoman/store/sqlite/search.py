@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.message import ToolCall
 from dragoman.store.conversations import Found
 from dragoman.store.sql.database import Row, SqlConnection
 from dragoman.store.sql.rows import text_in

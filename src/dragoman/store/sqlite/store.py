@@ -10,10 +10,9 @@ from pathlib import Path
 from dragoman.errors import DragomanError
 from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.blobs.place import named_blobs
-from dragoman.store.sql.attachments import SqlAttachments
-from dragoman.store.sql.deletion import SqlDeletion, SqlProviderFiles, SqlRetention
+from dragoman.store.sql.copying import SqlRaw
+from dragoman.store.sql.deletion import SqlAttachments, SqlDeletion, SqlProviderFiles, SqlRetention
 from dragoman.store.sql.questions import SqlEvents
-from dragoman.store.sql.raw import SqlRaw
 from dragoman.store.sql.turns import SqlQueue
 from dragoman.store.sqlite.search import SqliteSearch
 

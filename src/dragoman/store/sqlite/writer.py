@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from dragoman.errors import EngineError
 from dragoman.store.sql.database import Write
-from dragoman.store.sqlite.faults import translate
+from dragoman.store.sqlite.readers import translate
 
 T = TypeVar("T")
 

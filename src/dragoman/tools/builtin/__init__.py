@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dragoman.errors import ConfigError
-from dragoman.tools.builtin.read_output import read_output
+from dragoman.tools.builtin.basics import read_output
 from dragoman.tools.tool import Tool
 from dragoman.tools.tool import tool as make_tool
 from dragoman.tools.toolbox import Group, Source
@@ -32,10 +32,7 @@ those of the workspace."""
 
 
 def basics_group() -> Group:
-    from dragoman.tools.builtin.ask_person import ask_person
-    from dragoman.tools.builtin.calculator import calculator
-    from dragoman.tools.builtin.current_time import current_time
-    from dragoman.tools.builtin.todo import todo
+    from dragoman.tools.builtin.basics import ask_person, calculator, current_time, todo
 
     return Group("basics", (calculator, current_time, todo, ask_person))
 
@@ -43,11 +40,8 @@ def basics_group() -> Group:
 def files_group() -> Group:
     from dragoman.tools.builtin.apply_patch import apply_patch
     from dragoman.tools.builtin.edit_file import edit_file
-    from dragoman.tools.builtin.glob import glob
-    from dragoman.tools.builtin.grep import grep
-    from dragoman.tools.builtin.list_directory import list_directory
-    from dragoman.tools.builtin.read_file import read_file
-    from dragoman.tools.builtin.write_file import write_file
+    from dragoman.tools.builtin.file_search import glob, grep
+    from dragoman.tools.builtin.read_write import list_directory, read_file, write_file
 
     tools = (list_directory, read_file, write_file, edit_file, apply_patch, glob, grep)
     return Group("files", tools, rules=_FILES)
@@ -73,7 +67,7 @@ def browser_group() -> Group:
 
 
 def media_group() -> Group:
-    from dragoman.tools.builtin.media import media_group
+    from dragoman.tools.builtin.media_tools import media_group
 
     return media_group()
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
 from dragoman.sentences import sentence
-from dragoman.tools.builtin.patch_text import FilePatch, apply_hunks, parse_patch
-from dragoman.tools.builtin.textfile import MOST, encoded, output_of_write, text_file, version_of
+from dragoman.tools.builtin.edit_file import find_lines, indented_like
+from dragoman.tools.builtin.read_write import MOST, encoded, output_of_write, text_file, version_of
 from dragoman.tools.tool import ToolContext, ToolOutput, tool
 from dragoman.tools.workspace import (
     mode_inside,
@@ -23,8 +24,227 @@ from dragoman.tools.workspace import (
     replace_inside,
     wider_paths,
 )
-from dragoman.workspace.diff import FileDiff, diff_texts, joined
+from dragoman.workspace.diff import FileDiff, diff_texts, joined, unquoted
 from dragoman.workspace.hunks import HunkChoices, hunks_between, keep_hunks
+
+# Reads patches as models write them: unified diffs, and the form that begins with `*** Begin Patch`.
+
+
+PatchKind: TypeAlias = Literal["add", "delete", "update"]
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_HEADS = (
+    *("diff --git ", "index ", "old mode ", "new mode ", "new file mode ", "deleted file mode "),
+    *("similarity index ", "Binary files "),
+)
+_NO_END = "\\ No newline at end of file"
+_MARKED = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
+
+
+@dataclass(slots=True)
+class Hunk:
+    """Lines that are there, and those that come in their place. `at`: the line, counted from 0, if given."""
+
+    old: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    at: int | None = None
+    after: list[str] = field(default_factory=list)  # lines that stand somewhere above: `@@ def f():`
+    end: bool = False  # at the end of the file
+    left: tuple[int, int] = (0, 0)  # lines of both sides that are still to come, as far as that was said
+
+
+@dataclass(slots=True)
+class FilePatch:
+    path: str
+    kind: PatchKind
+    hunks: list[Hunk] = field(default_factory=list)
+    to: str | None = None  # its new name
+    ends: bool | None = None  # whether it has a line end at its end; None: as before
+
+    @property
+    def paths(self) -> list[str]:
+        return [self.path, *([self.to] if self.to is not None else [])]
+
+
+def parse_patch(text: str) -> list[FilePatch]:
+    """ToolFailed where it is neither form, or broken."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    marked = any(line.strip() == "*** Begin Patch" for line in lines)
+    found = _parse_marked(lines) if marked else _parse_unified(lines)
+    if not found:
+        raise ToolFailed(
+            "there is no change in this patch: give a unified diff, or *** Begin Patch … *** End Patch"
+        )
+    names = [path for patch in found for path in patch.paths]
+    if len(set(names)) != len(names):
+        raise ToolFailed("a file is named twice in this patch: put all its changes together")
+    return found
+
+
+def apply_hunks(patch: FilePatch, text: str) -> tuple[str, bool]:
+    """The new text, and whether a place was found by its words alone. ToolFailed where one is not clear."""
+    ended = text.endswith("\n") or not text
+    lines = text.removesuffix("\n").split("\n") if text else []
+    at, moved, loosely = 0, 0, False
+    for number, hunk in enumerate(patch.hunks, 1):
+        place, loose = _place(patch.path, number, hunk, lines, at=at, moved=moved)
+        there = lines[place : place + len(hunk.old)]
+        fresh = indented_like(there, hunk.old, hunk.new) if loose else hunk.new
+        lines[place : place + len(hunk.old)] = fresh
+        at, moved, loosely = place + len(fresh), moved + len(fresh) - len(hunk.old), loosely or loose
+    end = "\n" if lines and (ended if patch.ends is None else patch.ends) else ""
+    return "\n".join(lines) + end, loosely
+
+
+def _place(path: str, number: int, hunk: Hunk, lines: list[str], *, at: int, moved: int) -> tuple[int, bool]:
+    for anchor in hunk.after:
+        found, _ = find_lines(lines, [anchor], at)
+        if not found:
+            raise ToolFailed(f"hunk {number}: the line {anchor!r} is not in {path}: read it again")
+        at = found[0] + 1
+    if not hunk.old:
+        known = hunk.at is not None and not hunk.after
+        return (min((hunk.at or 0) + moved, len(lines)) if known else at if hunk.after else len(lines)), False
+    found, loose = find_lines(lines, hunk.old, at)
+    if hunk.end:
+        found = [place for place in found if place + len(hunk.old) == len(lines)] or found
+    if not found:
+        raise ToolFailed(sentence("patch.hunk_missing", number=number, path=path))
+    if hunk.at is not None:
+        wanted = hunk.at + moved
+        return min(found, key=lambda place: abs(place - wanted)), loose
+    if len(found) > 1 and not hunk.after and not hunk.end:
+        raise ToolFailed(sentence("patch.hunk_repeated", number=number, count=len(found), path=path))
+    return found[0], loose
+
+
+# ── unified diffs ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _parse_unified(lines: list[str]) -> list[FilePatch]:
+    """The numbers of a hunk are used where they help: models miscount."""
+    found: list[FilePatch] = []
+    old: list[str | None] = []  # of a file whose +++ comes next
+    renamed = mark = ""
+    for place, line in enumerate(lines):
+        hunk = found[-1].hunks[-1] if found and found[-1].hunks else None
+        due = hunk is not None and hunk.left[0] > 0
+        if line.startswith("@@") and found:
+            found[-1].hunks.append(_hunk(line))
+        elif line.startswith("--- ") and not due and "".join(lines[place + 1 : place + 2]).startswith("+++ "):
+            old = [_name(line[4:], "a/")]
+        elif line.startswith("+++ ") and old:
+            found.append(_file_patch(old.pop(), _name(line[4:], "b/")))
+        elif line.startswith("rename from ") and not due:
+            renamed = unquoted(line[12:])
+        elif line.startswith("rename to ") and not due:
+            found.append(FilePatch(renamed, "update", to=unquoted(line[10:])))
+        elif line == _NO_END and found:
+            found[-1].ends = mark == "-"
+        elif hunk is not None and not (line.startswith(_HEADS) and not due):
+            mark = _take(hunk, line) or mark
+    return _merged(found)
+
+
+def _merged(found: list[FilePatch]) -> list[FilePatch]:
+    """A rename with changes names its files twice."""
+    made: list[FilePatch] = []
+    for patch in found:
+        before = made[-1] if made else None
+        if before is not None and before.to is not None and not before.hunks and patch.paths == before.paths:
+            made[-1] = patch
+        else:
+            made.append(patch)
+    return made
+
+
+def _file_patch(old: str | None, new: str | None) -> FilePatch:
+    if old is None and new is not None:
+        return FilePatch(new, "add")
+    if old is not None and new is None:
+        return FilePatch(old, "delete")
+    if old is None or new is None:
+        raise ToolFailed("a patch from /dev/null to /dev/null changes nothing")
+    return FilePatch(old, "update", to=new if new != old else None)
+
+
+def _name(text: str, prefix: str) -> str | None:
+    name = unquoted(text.split("\t", maxsplit=1)[0].strip())
+    return None if name == "/dev/null" else name.removeprefix(prefix)
+
+
+def _hunk(line: str) -> Hunk:
+    found = _HUNK.match(line)
+    if found is None:
+        anchor = line.strip("@").strip()
+        return Hunk(after=[anchor] if anchor else [])
+    start, length, others = int(found[1]), int(found[2] or 1), int(found[3] or 1)
+    return Hunk(at=start - 1 if length else start, left=(length, others))
+
+
+def _take(hunk: Hunk, line: str) -> str:
+    """A line of the hunk. → its mark"""
+    mark, rest, due = line[:1], line[1:], hunk.left[0] > 0
+    if not line and due:
+        mark = " "  # an editor took the white space away
+    if mark in (" ", "-"):
+        hunk.old.append(rest)
+    if mark in (" ", "+"):
+        hunk.new.append(rest)
+    hunk.left = hunk.left[0] - (mark in (" ", "-")), hunk.left[1] - (mark in (" ", "+"))
+    return mark
+
+
+# ── *** Begin Patch ───────────────────────────────────────────────────────────────────────────────
+
+
+def _parse_marked(lines: list[str]) -> list[FilePatch]:
+    found: list[FilePatch] = []
+    kinds: dict[str, PatchKind] = {"Add": "add", "Update": "update", "Delete": "delete"}
+    begun = False
+    for line in lines:
+        if line.strip() == "*** Begin Patch":
+            begun = True
+        elif line.strip() == "*** End Patch":
+            break
+        elif not begun:
+            continue
+        elif (head := _MARKED.match(line)) is not None:
+            found.append(FilePatch(head[2].strip(), kinds[head[1]]))
+        elif not found:
+            raise ToolFailed(f"{line!r} belongs to no file: begin with *** Update File: PATH")
+        elif line.startswith("*** Move to: "):
+            found[-1].to = line[13:].strip()
+        elif line.strip() == "*** End of File":
+            if found[-1].hunks:
+                found[-1].hunks[-1].end = True
+        elif line.startswith("@@"):
+            _next_marked(found[-1], line[2:].strip())
+        else:
+            _take_marked(found[-1], line)
+    return found
+
+
+def _next_marked(patch: FilePatch, anchor: str) -> None:
+    last = patch.hunks[-1] if patch.hunks else None
+    if last is not None and not last.old and not last.new:
+        last.after += [anchor] if anchor else []  # a class, then a function in it
+    else:
+        patch.hunks.append(Hunk(after=[anchor] if anchor else []))
+
+
+def _take_marked(patch: FilePatch, line: str) -> None:
+    if not patch.hunks:
+        patch.hunks.append(Hunk())
+    hunk, mark = patch.hunks[-1], line[:1]
+    if patch.kind == "add" and mark != "+":
+        raise ToolFailed(f"every line of a new file begins with +, and {line!r} does not")
+    if mark not in ("+", "-", " ", ""):
+        raise ToolFailed(f"{line!r}: a line of a patch begins with a space, + or -")
+    if mark != "+":
+        hunk.old.append(line[1:])
+    if mark != "-":
+        hunk.new.append(line[1:])
 
 
 @dataclass(slots=True, frozen=True)

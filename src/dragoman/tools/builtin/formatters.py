@@ -15,11 +15,11 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel
 
+from dragoman.background import in_thread
 from dragoman.errors import ConfigError, ToolFailed
-from dragoman.tools.builtin.glob import fits
-from dragoman.tools.builtin.process import ShellOutput, run_program
-from dragoman.tools.builtin.textfile import MOST, WriteOutput, output_of_write, version_of
-from dragoman.tools.thread import in_thread
+from dragoman.tools.builtin.file_search import fits
+from dragoman.tools.builtin.read_write import MOST, WriteOutput, output_of_write, version_of
+from dragoman.tools.builtin.shell import ShellOutput, run_program
 from dragoman.tools.tool import Returned, Tool, ToolContext
 from dragoman.tools.toolbox import Group
 from dragoman.tools.workspace import inside, read_if_there, replace_inside, steps_of

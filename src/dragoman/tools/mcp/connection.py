@@ -23,20 +23,18 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, URL_ELICITATION_REQUIRED
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from dragoman.background import in_thread
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments
+from dragoman.messages.message import Arguments
+from dragoman.tools.mcp.contents import Reporter, ServerPrompt, output_of, prompt_of, text_of
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.elicitation import Elicitation
 from dragoman.tools.mcp.errors import BROKEN_OFF, CLOSED, NO_MESSAGE, describe, own_words
 from dragoman.tools.mcp.http import open_http
-from dragoman.tools.mcp.prompts import ServerPrompt, prompt_of, text_of
-from dragoman.tools.mcp.references import Find, resolve_references
-from dragoman.tools.mcp.reporting import Reporter
-from dragoman.tools.mcp.resources import contents_of, describe_resources
-from dragoman.tools.mcp.results import output_of
+from dragoman.tools.mcp.secrets import Find, resolve_references
+from dragoman.tools.mcp.server_tools import contents_of, describe_resources
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.stdio import open_program
-from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import ToolContext, ToolOutput
 
 Incoming: TypeAlias = SessionMessage | Exception

@@ -14,7 +14,7 @@ from mcp.client.session import ClientRequestContext
 from pydantic import JsonValue, ValidationError
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Text
+from dragoman.messages.message import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.tools.tool import ToolContext
 from dragoman.web_address import web_address

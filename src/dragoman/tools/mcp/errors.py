@@ -14,7 +14,7 @@ from dragoman.errors import ConfigError
 from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
 from dragoman.tools.mcp.diagnostics import Diagnostics
-from dragoman.tools.mcp.messages import NO_MCP
+from dragoman.tools.mcp.stdio import NO_MCP
 
 NO_MESSAGE = "server returned an error response"  # the SDK's words for a refusal without a message
 CLOSED = "Connection closed"  # and where nothing can be sent any more

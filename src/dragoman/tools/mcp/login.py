@@ -4,19 +4,113 @@ from __future__ import annotations
 
 import asyncio
 import html
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.client.auth import OAuthClientProvider
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata
-from pydantic import AnyUrl
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, BaseModel, ValidationError
 
+from dragoman.background import in_thread
+from dragoman.stored_keys import Secrets
 from dragoman.tools.mcp.errors import LoginNeeded
-from dragoman.tools.mcp.references import Find, look_up, resolve_references
+from dragoman.tools.mcp.secrets import SERVICE, Find, logins_file, look_up, resolve_references
 from dragoman.tools.mcp.servers import McpServer
-from dragoman.tools.mcp.tokens import TokenStore
+
+# Stores the tokens of logins at MCP servers: in the keyring, else in a file that only its owner can read.
+
+
+EARLY = 30  # seconds before a token's end in which it counts as over
+
+
+class StoredLogin(BaseModel):
+    """All that is known of one login. `expires` is a time, while a token only says how long it lasts."""
+
+    tokens: OAuthToken | None = None
+    expires: float | None = None
+    client: OAuthClientInformationFull | None = None
+    issuer: OAuthMetadata | None = None  # where a token is made new
+    resource: ProtectedResourceMetadata | None = None
+
+
+class TokenStore:
+    """The login at one address. It is what the SDK calls a token storage.
+
+    A keyring may wait until somebody unlocks it, so it is asked in a thread while a connection is made.
+    """
+
+    def __init__(self, url: str, file: Path | None = None, *, use_keyring: bool = True) -> None:
+        self._url = url
+        self._file = file or logins_file()
+        self._secrets = Secrets(SERVICE, self._file, use_keyring=use_keyring)
+        self.where = ""  # for people, once something was saved
+
+    def login(self) -> StoredLogin:
+        """What is stored; an empty one where there is nothing, or nothing that can be read."""
+        try:
+            return StoredLogin.model_validate_json(self._secrets.read(self._url) or "{}")
+        except ValidationError:
+            return StoredLogin()
+
+    def save(self, **known: Any) -> None:
+        text = self.login().model_copy(update=known).model_dump_json(exclude_none=True)
+        if self._secrets.store(self._url, text) == "keyring":
+            self.where = "the system's keyring"
+        else:
+            self.where = f"{self._file}, which only you can read, as there is no keyring"
+
+    def forget(self) -> None:
+        self._secrets.forget(self._url)
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """Without the access token once that is over: then it is made new before it is refused."""
+        login = await in_thread(self.login)
+        if login.tokens is not None and login.expires is not None and time.time() > login.expires - EARLY:
+            return login.tokens.model_copy(update={"access_token": ""})
+        return login.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        lasts = tokens.expires_in
+        expires = time.time() + lasts if lasts is not None else None
+        await in_thread(lambda: self.save(tokens=tokens, expires=expires))
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return (await in_thread(self.login)).client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        await in_thread(lambda: self.save(client=client_info))
+
+
+class NewTokens(TokenStore):
+    """A login that is being made: in memory until `keep` stores it whole, so that one that comes to nothing
+    takes nothing away. Who we are there is known already if the browser comes back to the same address."""
+
+    def __init__(self, store: TokenStore, redirect: str) -> None:
+        self._store = store
+        client = store.login().client
+        known = client is not None and redirect in map(str, client.redirect_uris or ())
+        self._made = StoredLogin(client=client if known else None)
+
+    def login(self) -> StoredLogin:
+        return self._made
+
+    def save(self, **known: Any) -> None:
+        self._made = self._made.model_copy(update=known)
+
+    def keep(self) -> None:
+        self._store.save(**{name: getattr(self._made, name) for name in StoredLogin.model_fields})
+
 
 PATH = "/callback"
 HOST = "127.0.0.1"

@@ -15,16 +15,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from dragoman.background import in_thread
 from dragoman.errors import ConfigError, ToolFailed
-from dragoman.extras import describe_missing, require
-from dragoman.messages.parts import Arguments
+from dragoman.installed import describe_missing, require
+from dragoman.messages.message import Arguments
 from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
 from dragoman.tools.mcp.diagnostics import Diagnostics
-from dragoman.tools.mcp.names import prefix
-from dragoman.tools.mcp.references import Find, look_up
+from dragoman.tools.mcp.secrets import Find, look_up
+from dragoman.tools.mcp.server_tools import prefix
 from dragoman.tools.mcp.servers import McpServer
-from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput
 from dragoman.tools.toolbox import Group
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # the SDK takes most of a second to load: that is done beside
     import httpx2
 
     from dragoman.tools.mcp.connection import Connection
-    from dragoman.tools.mcp.prompts import ServerPrompt
+    from dragoman.tools.mcp.contents import ServerPrompt
 
 T = TypeVar("T")
 
@@ -323,8 +323,7 @@ class McpSource:
         return True
 
     async def _read_tools(self, connection: Connection) -> None:
-        from dragoman.tools.mcp.definition import tools_of
-        from dragoman.tools.mcp.resources import resource_tools
+        from dragoman.tools.mcp.server_tools import resource_tools, tools_of
 
         tools, self.left_out = tools_of(self.name, self.server, await connection.definitions(), self.call)
         own: list[Tool] = []

@@ -16,15 +16,14 @@ from typing import Literal, TypeAlias
 
 from dragoman.background import Background
 from dragoman.errors import ConfigError, DragomanError, NotFound, StoreUnavailable
-from dragoman.messages.parts import CallState
+from dragoman.messages.message import CallState
 from dragoman.store.store import Started, TurnRow
 from dragoman.store.turns import JobQueue, MemoryJobs, job_queue_of
-from dragoman.turn.drivers.driver import Driver
-from dragoman.turn.drivers.tasks import TaskDriver
+from dragoman.turn.drivers.tasks import Driver, TaskDriver
 from dragoman.turn.facts import FACT, Fact, TurnStarted
-from dragoman.turn.live.bus import EventBus
+from dragoman.turn.live.event_bus import EventBus
+from dragoman.turn.live.event_log import is_set_aside
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.live.set_aside import is_set_aside
 from dragoman.turn.live.signals import moves_waiting
 from dragoman.turn.machine import State
 from dragoman.turn.services import Services
@@ -108,14 +107,14 @@ class JobDriver(TaskDriver):
                     await self._hand_over(log.id, log.epoch)
         await self._jobs.close()
 
-    async def begin(self, started: Started, fact: Fact) -> None:
+    async def start(self, started: Started, fact: Fact) -> None:
         inner = started.conversation.parent is not None  # the turn it works for runs here, and counts
         free = len(self._places) < self._limits.per_node and not self._limited
         if self._works and (inner or free) and not self._closing:
             if not inner:
                 self._places[started.turn.id] = asyncio.Event()
             try:
-                await super().begin(started, fact)
+                await super().start(started, fact)
             except BaseException:
                 self._leave(started.turn.id)
                 raise
@@ -159,7 +158,7 @@ class JobDriver(TaskDriver):
         for row in await self._store.abandoned_turns(waiting=False):
             if self._bus.here(row.id) is None:
                 await self._jobs.put(row.id)
-        await self._begin_queued()
+        await self._start_queued()
 
     async def _may_go_on(self, turn: str) -> bool:
         """Whether there is something to do for it."""

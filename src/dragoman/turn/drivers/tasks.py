@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
+from typing import Protocol
 
 from pydantic import ValidationError
 
@@ -13,15 +14,14 @@ from dragoman.background import Background
 from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnInterrupted, TurnSetAside
 from dragoman.store.store import Started, Store, TurnRow
 from dragoman.store.turns import job_queue_of
-from dragoman.turn.cancel import end_set_aside
-from dragoman.turn.drivers.load import load_path, load_turn, missing_here
-from dragoman.turn.drivers.paths import Paths
 from dragoman.turn.facts import FACT, Fact, options_in
-from dragoman.turn.live.bus import EventBus, LiveTurn
+from dragoman.turn.live.event_bus import EventBus, LiveTurn
+from dragoman.turn.live.event_log import tell_set_aside
+from dragoman.turn.live.loading import Paths, load_path, load_turn, missing_here
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.live.set_aside import tell_set_aside
-from dragoman.turn.runner import Runner
 from dragoman.turn.services import Services
+from dragoman.turn.steps.runner import Runner
+from dragoman.turn.steps.subtasks import end_set_aside
 
 _log = logging.getLogger("dragoman.turn")
 _ORPHANS = 5.0  # seconds between looks for turns whose process died
@@ -65,7 +65,7 @@ class TaskDriver:
         self._bus.open()
         if self._adopts:
             await self._adopt_all()
-            await self._begin_queued(others_first=0.0)
+            await self._start_queued(others_first=0.0)
             self._background.repeat("the watch for orphaned turns", self._adopt_all, every=_ORPHANS)
         self._background.repeat("the watch for signals", self._look_for_signals, every=_PAUSE)
 
@@ -87,7 +87,7 @@ class TaskDriver:
         await self._background.close()  # what the last turns and events began
 
     @contextmanager
-    def beginning(self) -> Iterator[None]:
+    def starting(self) -> Iterator[None]:
         self._begins += 1
         try:
             yield
@@ -103,14 +103,14 @@ class TaskDriver:
             self._broken_off[started.turn.id] = started.turn.epoch
             raise
 
-    async def begin(self, started: Started, fact: Fact) -> None:
+    async def start(self, started: Started, fact: Fact) -> None:
         path = self._paths.take(started)
         if path is None:
             with self._given_up_on_error(started):
                 path = await load_path(self._store, started.conversation.id, started.turn.message)
             if self._closing:
                 return  # it goes on at the next start
-        self._launch(
+        self._start_runner(
             TurnLog(
                 started.turn,
                 store=self._store,
@@ -122,7 +122,7 @@ class TaskDriver:
             )
         )
 
-    async def begin_queued(self, turn: str) -> None:
+    async def start_queued(self, turn: str) -> None:
         if not self._closing:
             beginning = self._background.run("beginning a queued turn", lambda: self._begin_next(turn))
             await asyncio.wait([beginning])  # if it fails it is queued all the same
@@ -178,7 +178,7 @@ class TaskDriver:
                 with suppress(StoreUnavailable):  # who is told finds that nobody runs it
                     await tell_set_aside(self._store, turn, epoch, error.why)
             raise
-        self._launch(log)
+        self._start_runner(log)
         return True
 
     async def _adopt_all(self) -> None:
@@ -192,7 +192,7 @@ class TaskDriver:
                 with suppress(NotFound, Fenced):  # deleted, or somebody else's
                     async with self._ended_if_cancelled(row.id):
                         await self.adopt(row.id)
-        await self._begin_queued()
+        await self._start_queued()
 
     @asynccontextmanager
     async def _ended_if_cancelled(self, turn: str) -> AsyncIterator[None]:
@@ -254,10 +254,10 @@ class TaskDriver:
                         async with self._ended_if_cancelled(signalled.turn):
                             await self.wake(signalled.turn)
             if self._adopts:
-                await self._begin_queued()
+                await self._start_queued()
             self._unheard = bool(begins)
 
-    async def _begin_queued(self, others_first: float = _OTHERS_FIRST) -> None:
+    async def _start_queued(self, others_first: float = _OTHERS_FIRST) -> None:
         """What nobody begins. Who ran the turn before it does that at once, and may alone have what it needs:
         its model, its folder, what was sent along."""
         now = asyncio.get_running_loop().time()
@@ -266,7 +266,7 @@ class TaskDriver:
             if now - since >= others_first:
                 await self._begin_next(turn)
 
-    async def _begin_queued_in(self, conversation: str) -> None:
+    async def _start_queued_in(self, conversation: str) -> None:
         for queued in await self._store.queued(conversation=conversation):
             await self._begin_next(queued.turn)
 
@@ -274,13 +274,13 @@ class TaskDriver:
         await self._runs_here(turn)  # nobody else is at it
         self._beginning[turn] = decided = asyncio.Event()
         try:
-            with self.beginning():
-                started = None if await self._lacks(turn) else await self._store.begin_queued(turn)
+            with self.starting():
+                started = None if await self._lacks(turn) else await self._store.start_queued(turn)
                 if started is not None:
                     # What cannot be read holds up no other: it is set aside when it is adopted.
                     with suppress(ValidationError), self._given_up_on_error(started):
                         facts = await self._store.facts(turn)
-                        await self.begin(started, FACT.load(facts[0]))
+                        await self.start(started, FACT.load(facts[0]))
         finally:
             del self._beginning[turn]
             decided.set()
@@ -304,7 +304,7 @@ class TaskDriver:
 
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _launch(self, log: TurnLog) -> None:
+    def _start_runner(self, log: TurnLog) -> None:
         self._bus.announce(log)
         runner = Runner(self._services, log, on_follow=lambda: self._bus.mirror(log), wake=self.wake)
         self._runners[log.id] = runner
@@ -323,10 +323,48 @@ class TaskDriver:
             self._paths.keep(log)
             if not self._closing:
                 here = log.conversation.id
-                self._background.run("beginning queued turns", lambda: self._begin_queued_in(here))
+                self._background.run("starting queued turns", lambda: self._start_queued_in(here))
             return
         if error is not None and not isinstance(error, Fenced | TurnInterrupted):
             _log.error("turn %s broke off; it is tried again", log.id, exc_info=error)
         if not self._closing:
             self._broken_off[log.id] = log.epoch
             self._background.run(f"releasing turn {log.id}", self._release_all)
+
+
+# Who sees to it that turns are run: in one process a task for each, on many machines a job queue.
+
+
+class Driver(Protocol):
+    hands_out: bool  # what nobody runs waits for a worker: it is not broken off
+
+    async def open(self) -> None:
+        """Go on with every turn that nobody runs, except those that only wait for a person."""
+
+    async def close(self) -> None:
+        """Stop, without ending any turn: they go on at the next start."""
+
+    def starting(self) -> AbstractContextManager[None]:
+        """A turn is about to be stored and begun: what comes in for it meanwhile is not missed."""
+
+    async def start(self, started: Started, fact: Fact) -> None:
+        """Run a turn that was just stored."""
+
+    async def start_queued(self, turn: str) -> None:
+        """Run a turn that was put in the queue, if what it waits for is over by now."""
+
+    async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
+        """Run a turn that was begun elsewhere. False where it is over, or its owner is alive, or where this
+        process adopts none, unless a person wants it. TurnSetAside where it cannot go on here."""
+
+    def leaves(self, turn: str) -> bool:
+        """Whether a turn that no process runs stays so: this one only looks, answers and leaves."""
+
+    async def wake(self, turn: str) -> None:
+        """A signal came in: let the turn read it, wherever it is."""
+
+    async def will_run(self, turn: TurnRow) -> bool:
+        """Whether a turn that nobody runs goes on by itself when there is room: it is not broken off."""
+
+    def forget(self, conversation: str) -> None:
+        """It was deleted: nothing of it need be in memory."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import takewhile
@@ -13,21 +13,20 @@ from itertools import takewhile
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import EngineError, NotFound
+from dragoman.errors import EngineError, NotFound, ProviderError
+from dragoman.messages.codec import replace_fast
 from dragoman.messages.events import TurnState
 from dragoman.messages.fold import Appending, Draft
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Message, ToolCall, ToolResult
 from dragoman.messages.questions import Question
-from dragoman.messages.replace_fast import replace_fast
 from dragoman.messages.request import Request
 from dragoman.store.store import Change, Store, TurnRow, Unread
-from dragoman.trace_context import TraceContext
+from dragoman.trace_context import TraceContext, current_trace, within
 from dragoman.turn.facts import FACT, Fact, ModelAsked
-from dragoman.turn.live.events import EventLog
-from dragoman.turn.live.observed import Observed, Observer, Written
-from dragoman.turn.live.timing import ReplyTiming
+from dragoman.turn.live.event_log import EventLog
+from dragoman.turn.live.observed import Aside, Observed, Observer, ReplyTiming, Written
 from dragoman.turn.machine import State, Turn, advance, replay
+from dragoman.turn.trace import RequestTrace
 
 _log = logging.getLogger("dragoman.turn")
 _MOMENT = 0.003  # seconds: what is recorded so close together is written together, if nobody waits for it
@@ -302,3 +301,81 @@ class TurnLog:
 def _steerable(turn: Turn) -> bool:
     """Whether a person may still say something to it."""
     return not turn.state.ended and not (turn.state is State.FINALIZING and turn.finished)
+
+
+# Requests beside the conversation: for a title, for a summary, or on behalf of a tool.
+#
+# Nothing of them is stored. Whoever observes the turn is told of each when it is over, as it ended.
+
+
+@contextmanager
+def asking_aside(log: TurnLog, purpose: str, request: Request) -> Iterator[Aside]:
+    """Around the request, which has a span of its own inside. Put the reply into `reply`."""
+    log.asides += 1
+    trace, current = log.trace, current_trace()
+    ours = trace is not None and current is not None and current.trace == trace.trace
+    aside = Aside(
+        purpose,
+        f"{log.epoch}.{log.asides}",
+        current if ours else trace,
+        request,
+        [RequestTrace(1, request.model, log.now())],
+    )
+    error: str | None = "cancelled"
+    status: int | None = None
+    try:
+        with within(trace, "aside", aside.place):
+            yield aside
+        error = None
+    except Exception as wrong:
+        error = type(wrong).__name__
+        status = wrong.status if isinstance(wrong, ProviderError) else None
+        raise
+    finally:
+        last = aside.attempts[-1]
+        last.ended, last.error, last.status = max(last.started, log.now()), error, status
+        if aside.reply is not None:
+            last.finish, last.usage = aside.reply.finish, aside.reply.usage
+        log.tell(aside)
+
+
+# Logs how turns and calls ended: a line for each, with numbers and ids, and nothing of their contents.
+
+
+def log_turn(log: TurnLog) -> None:
+    """The turn is over, and that is stored."""
+    if not _log.isEnabledFor(logging.INFO):
+        return
+    turn, usage = log.turn, log.turn.usage
+    fields = {
+        "turn": log.id,
+        "conversation": log.conversation.id,
+        "state": str(turn.state),
+        "seconds": round(turn.ended - turn.started, 3),
+        "steps": turn.step,
+        "calls": len(turn.calls),
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cost": usage.cost,  # left out where it is not known
+        "model": turn.options.started_with,
+        "person": log.conversation.owner,
+        "limit": turn.limit or None,
+        "error_kind": turn.error.kind if turn.error is not None else None,
+    }
+    _log.info("turn %s", turn.state, extra=fields)
+
+
+def log_call(log: TurnLog, call: ToolCall) -> None:
+    """The call has its result."""
+    if not _log.isEnabledFor(logging.INFO):
+        return
+    seconds = round(call.ended - call.started, 3) if call.started and call.ended else None
+    fields = {
+        "turn": log.id,
+        "conversation": log.conversation.id,
+        "call": call.id,
+        "tool": call.tool,
+        "state": str(call.state),
+        "seconds": seconds,
+    }
+    _log.info("call %s", call.state, extra=fields)

@@ -17,9 +17,14 @@ from pydantic import JsonValue, ValidationError
 
 from dragoman.errors import NotFound, Unreadable
 from dragoman.messages.codec import Codec
+from dragoman.messages.events import MessageAdded
+from dragoman.messages.ids import derived_id
+from dragoman.messages.message import Message
 from dragoman.messages.questions import Answer
 from dragoman.store.codecs import MESSAGE, RESULT
-from dragoman.store.store import Signal, Store
+from dragoman.store.store import Change, Signal, Store
+from dragoman.turn.facts import Steered
+from dragoman.turn.live.log import TurnLog
 
 T = TypeVar("T")
 _log = logging.getLogger("dragoman.turn")
@@ -189,3 +194,25 @@ def _put(slots: dict[str, asyncio.Future[Received[T]]], key: str, received: Rece
     slot = _slot(slots, key)
     if not slot.done():
         slot.set_result(received)
+
+
+# Takes in what a person says while a turn runs: it hangs on the branch, where the next request finds it.
+
+
+async def take_in_steering(log: TurnLog, signals: Signals) -> None:
+    """Hang what came in on the turn's branch, where the next request finds it."""
+    while signals.steering:
+        received = signals.steering.pop(0)
+        said = MESSAGE.from_json(received.value["message"])
+        message = Message(
+            derived_id("msg", log.id, "steer", received.signal),
+            log.conversation.id,
+            log.tip,
+            "user",
+            said.parts,
+            turn=log.id,
+            created=log.now(),
+            metadata=said.metadata,
+        )
+        await log.record(Steered(message.id), change=Change(messages=[message], signals=[received.signal]))
+        log.publish(MessageAdded(message))

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from pydantic import JsonValue
 
 from dragoman.messages.ids import derived_id
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.message import ToolCall, ToolResult
 from dragoman.messages.questions import Cause, Kind, Mode, Question, Rule
 from dragoman.sentences import Sentence, sentence, together
+from dragoman.tools.approval import Foreseen
 from dragoman.tools.authorize import Ask
 from dragoman.tools.permissions import rules_in_words
-from dragoman.tools.preview import Foreseen
 from dragoman.tools.tool import Tool
 from dragoman.turn.live.log import TurnLog
 

@@ -6,24 +6,24 @@ Each station is a fact, so a call that was left at any of them by a dead process
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from dragoman.errors import AlreadyAnswered, NotFound
+from dragoman.errors import AlreadyAnswered, NotFound, StoreUnavailable
 from dragoman.messages import events as e
-from dragoman.messages.call_events import call_asked, call_end
-from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
+from dragoman.messages.asked import call_asked, call_end
+from dragoman.messages.codec import replace_fast
+from dragoman.messages.message import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
-from dragoman.messages.replace_fast import replace_fast
 from dragoman.sentences import sentence, together
 from dragoman.store.codecs import RESULT
-from dragoman.store.store import Change
+from dragoman.store.store import Change, Store
 from dragoman.tools.execute import Outcome, execute, failed
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
-from dragoman.turn.client_tools import gone_tool
 from dragoman.turn.facts import (
     ApprovalAsked,
     CallFact,
@@ -34,11 +34,10 @@ from dragoman.turn.facts import (
     QuestionWithdrawn,
     ResultAsked,
 )
-from dragoman.turn.live.outcomes import log_call
+from dragoman.turn.live.log import log_call
 from dragoman.turn.live.signals import Received
+from dragoman.turn.send import gone_tool
 from dragoman.turn.steps.ask import question_about
-from dragoman.turn.steps.context import CallContext
-from dragoman.turn.steps.long_results import shorten
 from dragoman.turn.steps.plan import (
     BY_PERSON,
     NO_CALL,
@@ -55,6 +54,63 @@ from dragoman.turn.steps.plan import (
 )
 from dragoman.turn.steps.prepare import PreparedTurn, offer_to_calls
 from dragoman.turn.steps.slots import Lanes, Slot
+from dragoman.turn.steps.tool_context import CallContext
+
+# Shortens a long output for the model: head and tail, with a note on what is missing.
+
+
+def bounded(text: str, call: str, max_lines: int, max_bytes: int) -> str:
+    """The text itself if it is short enough, else its two ends. They never meet."""
+    lines = text.splitlines(keepends=True)
+    if len(lines) <= max_lines and len(text.encode()) <= max_bytes:
+        return text
+    head = _fit(lines, max_lines // 2, max_bytes // 2, from_end=False)
+    tail = _fit(lines, max_lines - max_lines // 2, max_bytes - max_bytes // 2, from_end=True)
+    left_out = len(text) - len(head) - len(tail)
+    note = (
+        f"\n[… {left_out} of {len(text)} characters ({len(lines)} lines in all) are left out here; "
+        f"read_output(call={call!r}, start=LINE) shows them …]\n"
+    )
+    return head + note + tail
+
+
+def _fit(lines: list[str], max_lines: int, max_bytes: int, *, from_end: bool) -> str:
+    """As many whole lines as fit. Where that leaves more than half the room, a piece of the next one too."""
+    chosen: list[str] = []
+    room = max_bytes
+    for line in reversed(lines) if from_end else lines:
+        size = len(line.encode())
+        if len(chosen) == max_lines:
+            break
+        if size > room:
+            if room > max_bytes // 2:
+                data = line.encode()
+                chosen.append((data[-room:] if from_end else data[:room]).decode(errors="ignore"))
+            break
+        chosen.append(line)
+        room -= size
+    return "".join(reversed(chosen) if from_end else chosen)
+
+
+# A result that is too long for a model: it is shown a part of it, and the whole is kept.
+
+
+NOT_KEPT = "[The whole output could not be stored: read_output has no more of it than this.]"
+_log = logging.getLogger("dragoman.turn")
+
+
+async def shorten(result: ToolResult, call: ToolCall, tool: Tool, store: Store) -> ToolResult:
+    """What the model is shown; the whole is kept where that is not all of it."""
+    shown = bounded(result.text, call.id, tool.max_lines, tool.max_bytes)
+    if shown is result.text:
+        return result
+    try:
+        blob = await store.put_blob(result.text.encode())
+    except StoreUnavailable as error:  # it has done its work, and is not to lose all of its result
+        _log.warning("the whole output of call %s is not kept: %s", call.id, error)
+        return replace(result, text=f"{shown}\n{NOT_KEPT}", value=None)
+    return replace(result, text=shown, value=None, blob=blob)
+
 
 REJECTED = "A person did not let this call run."
 NOBODY_THERE = "No rule allows this call, and nobody was there to be asked: it did not run."
@@ -105,7 +161,7 @@ class CallRun:
                 result = ToolResult(text + "Answer with what there is.")
                 await self._settle(call, CallState.SKIPPED, result, limit=self._limit)
             case CallState.PENDING:
-                await self._go(await plan(self._prepared, self._offer, call, self._grants))
+                await self._run_planned(await plan(self._prepared, self._offer, call, self._grants))
             case CallState.ASKED:
                 await self._await_answer(call, self._open_question())
             case CallState.RUNNING if known.client:
@@ -133,7 +189,7 @@ class CallRun:
             case CallState.REVIEWING if answered:
                 await self._await_review(call, self._log.under_review[self._id])
 
-    async def _go(self, planned: Plan, decided: _Decided = _NOTHING) -> None:
+    async def _run_planned(self, planned: Plan, decided: _Decided = _NOTHING) -> None:
         match planned:
             case Answered(call, state, text, limit):
                 await self._settle(call, state, ToolResult(text), limit=limit, decided=decided)
@@ -160,7 +216,7 @@ class CallRun:
         planned = await plan_answered(self._prepared, self._offer, call, question, answer)
         approved = planned.call.hash if isinstance(planned, Ready) else None
         decided = self._decide(question, answer, received.signal, approved=approved)
-        return await self._go(planned, decided)
+        return await self._run_planned(planned, decided)
 
     async def _answer_by_rule(self, call: ToolCall, question: Question) -> None:
         answer = await answer_meanwhile(self._prepared, self._tool_of(call), call)
@@ -260,7 +316,9 @@ class CallRun:
             outcome = await self._run(planned, decided, slot) if isinstance(planned, Ready) else None
         if outcome is not None:
             return await self._returned(self._log.call(self._id), tool, outcome)
-        return await (self._run_again(ready.call, planned) if repeated else self._go(planned, decided))
+        return await (
+            self._run_again(ready.call, planned) if repeated else self._run_planned(planned, decided)
+        )
 
     async def _plan_late(self, ready: Ready, decided: _Decided, *, repeated: bool) -> Plan:
         """Others ran before it: what let it run may have changed meanwhile."""

@@ -7,25 +7,34 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from dragoman.messages.asked import call_asked, call_end
 from dragoman.messages.boundary import check_json
-from dragoman.messages.call_events import call_end
 from dragoman.messages.endings import INCOMPLETE, REFUSED, notice_kind, notice_of
 from dragoman.messages.events import MessageAdded, StepEnd
 from dragoman.messages.fold import Appending
 from dragoman.messages.ids import derived_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, ToolResult
+from dragoman.messages.message import CallState, Message, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
 from dragoman.sentences import sentence
 from dragoman.store.store import Change, Unread
-from dragoman.turn.authority import load_grants
-from dragoman.turn.facts import CallFinished, Fact, MessageAppended, StepFinished
-from dragoman.turn.live.outcomes import log_call
+from dragoman.tools.tool import Tool
+from dragoman.tools.toolbox import Offer
+from dragoman.turn.acting_agent import load_grants
+from dragoman.turn.facts import (
+    CallFinished,
+    CallInterrupted,
+    Fact,
+    MessageAppended,
+    QuestionWithdrawn,
+    StepFinished,
+)
+from dragoman.turn.live.log import TurnLog, log_call
+from dragoman.turn.live.signals import take_in_steering
 from dragoman.turn.plugin import Appended, Appender, PlannedCalls, Plugin
-from dragoman.turn.steps.call import CallRun
+from dragoman.turn.steps.ask import question_about
+from dragoman.turn.steps.call import INTERRUPTED, CallRun
 from dragoman.turn.steps.prepare import PreparedTurn
 from dragoman.turn.steps.slots import Lanes
-from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.steps.stream import Streamed
 
 
@@ -217,3 +226,51 @@ async def _append(prepared: PreparedTurn, wanted: Sequence[tuple[Plugin, int, Ap
         await log.record(*facts, change=Change(messages=messages))
         for message in messages:
             log.publish(MessageAdded(message))
+
+
+# What becomes of calls that were running when the process of their turn died.
+
+
+async def recover(log: TurnLog, offer: Offer) -> None:
+    """By each tool's own word: run it again, ask, or say that nobody knows. Everything else is found by
+    its state: a torn step is asked again, a question stays open, a client may still deliver."""
+    for id in log.turn.unsettled:
+        known = log.turn.calls[id]
+        if known.state is CallState.RUNNING and not known.client:
+            call = log.call(id)
+            found = offer.find(call.tool)
+            if found is None or found[1].replay == "never":
+                await _give_up(log, call)
+            elif found[1].replay == "ask":
+                await _ask(log, call, found[1])
+
+
+async def _ask(log: TurnLog, call: ToolCall, tool: Tool) -> None:
+    """The tool that asked something is gone: its own questions go with it."""
+    starts = log.turn.calls[call.id].starts
+    question = question_about(log, call, tool, "interrupted", place=starts)
+    withdrawn = [QuestionWithdrawn(call.id, id) for id in log.turn.calls[call.id].questions]
+    await log.record(
+        *withdrawn,
+        CallInterrupted(call.id, question.id),
+        change=Change(
+            calls=[replace(call, state=CallState.ASKED)], questions=[question], closed=_closed(log, call)
+        ),
+    )
+    log.publish(call_asked(question))
+
+
+async def _give_up(log: TurnLog, call: ToolCall) -> None:
+    result = ToolResult(INTERRUPTED)
+    settled = replace(call, state=CallState.INTERRUPTED, result=result, ended=log.now())
+    await log.record(
+        CallFinished(call.id, CallState.INTERRUPTED),
+        change=Change(calls=[settled], closed=_closed(log, call)),
+    )
+    log.publish(call_end(settled))
+    log_call(log, settled)
+
+
+def _closed(log: TurnLog, call: ToolCall) -> dict[str, str]:
+    """The questions that died with the tool that asked them."""
+    return dict.fromkeys(log.turn.calls[call.id].questions, "the program stopped while the tool waited")

@@ -7,22 +7,19 @@ from dataclasses import replace
 from traceback import walk_tb
 
 from dragoman.errors import DragomanError, ProviderError
-from dragoman.messages.call_events import call_end
+from dragoman.messages.asked import call_end
 from dragoman.messages.endings import INCOMPLETE
 from dragoman.messages.events import ErrorRaised, MessageAdded, MessageEnd, TurnEnd
 from dragoman.messages.fold import Appending
 from dragoman.messages.ids import derived_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Error, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Error, Message, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
 from dragoman.store.store import Change, Unread
 from dragoman.turn.facts import CallFinished, Fact, TurnCancelled, TurnCompleted, TurnFailed
-from dragoman.turn.live.log import TurnLog
-from dragoman.turn.live.outcomes import log_call, log_turn
-from dragoman.turn.live.signals import Signals
+from dragoman.turn.live.log import TurnLog, log_call, log_turn
+from dragoman.turn.live.signals import Signals, take_in_steering
 from dragoman.turn.machine import State, Turn
 from dragoman.turn.plugin import Plugin
-from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.steps.stream import received
 
 CANCELLED = "The turn was cancelled before this call had a result."

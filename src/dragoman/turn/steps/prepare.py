@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,28 +14,32 @@ from dragoman.dialects.reader import brought_in
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.events import Event, Notice
 from dragoman.messages.ids import new_id
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.message import ToolCall
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import Request
 from dragoman.sentences import sentence
-from dragoman.tools.authorize import decide_with_grants
+from dragoman.tools.authorize import decide_with_grants, review_of
 from dragoman.tools.permissions import hidden
-from dragoman.tools.review import review_of
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group, Offer
+from dragoman.turn.acting_agent import (
+    NAME,
+    Givers,
+    agents_in,
+    bounds_in,
+    handoff_tool,
+    keep_agent,
+    load_grants,
+)
 from dragoman.turn.agent import Agent
-from dragoman.turn.authority import Givers, bounds_in, load_grants
-from dragoman.turn.client_tools import client_tools_of
-from dragoman.turn.handoff import NAME, agents_in, handoff_tool, keep_agent
-from dragoman.turn.layers import TOOL_RULES, options_of, switches_of, system_layers, system_of
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.live.signals import Signals
+from dragoman.turn.live.signals import Signals, take_in_steering
 from dragoman.turn.output import Output, SchemaOutput
 from dragoman.turn.plugin import Cleanup, Hooks, Plugin, returned
-from dragoman.turn.send import NO_INPUTS
+from dragoman.turn.send import NO_INPUTS, client_tools_of
 from dragoman.turn.services import Services
 from dragoman.turn.settings import AUTO
-from dragoman.turn.steps.steering import take_in_steering
+from dragoman.turn.steps.request_layers import TOOL_RULES, options_of, switches_of, system_layers, system_of
 from dragoman.turn.view import TurnView
 from dragoman.wire.options import merge_options, without_removed
 from dragoman.wire.wire import Model
@@ -200,7 +204,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
             prepared.services, prepared.agent, prepared.model, log.settings, log.turn.options.options
         ),
         dialect=_dialect(log),
-        has_called=partial(_has_called, log),
+        has_called=partial(_has_called, log, await _native_models(prepared)),
         brought=lambda: brought_in(log.path),
         may_write=await _granted_formats(prepared),
         continues=bool(log.path) and log.path[-1].role == "assistant" and log.path[-1].finish == "pause",
@@ -345,9 +349,17 @@ def _dialect(log: TurnLog) -> str | None:
     return None if wanted == AUTO else wanted
 
 
-def _has_called(log: TurnLog, model: str) -> bool:
-    """Whether this model has made native calls in this conversation: then its text is text (D6)."""
-    return any(
+async def _native_models(prepared: PreparedTurn) -> set[str]:
+    """Models that made native calls in any conversation, before a restart and at other nodes, too (D6)."""
+    known = prepared.services.native_models
+    if prepared.model.name not in known and _reads_text(prepared.model):
+        known |= await prepared.log.store.native_models()
+    return known
+
+
+def _has_called(log: TurnLog, native: Set[str], model: str) -> bool:
+    """Whether this model has made a native call: then its text is text (D6)."""
+    return model in native or any(
         message.model == model and any(call.format == "" for call in message.calls) for message in log.path
     )
 
@@ -355,10 +367,8 @@ def _has_called(log: TurnLog, model: str) -> bool:
 async def _granted_formats(prepared: PreparedTurn) -> Callable[[str, str], bool] | None:
     """What people decided about formats that models are not known to write (D7), if the model's text is
     read."""
-    reads_text = getattr(prepared.model, "reads_text", False)  # custom models need not say so
-    if (
-        not reads_text or prepared.log.conversation.parent is not None
-    ):  # of a task, its giver's rules count, too
+    if not _reads_text(prepared.model) or prepared.log.conversation.parent is not None:
+        # of a task, its giver's rules count, too
         return None
     grants = await load_grants(
         prepared.services, prepared.log.conversation.id, prepared.log.turn.options.workspace
@@ -370,6 +380,10 @@ async def _granted_formats(prepared: PreparedTurn) -> Callable[[str, str], bool]
     return lambda name, model: (
         decide_with_grants("format", (f"{name} {model}",), rules, given).action == "allow"
     )
+
+
+def _reads_text(model: Model) -> bool:
+    return bool(getattr(model, "reads_text", False))  # custom models need not say so
 
 
 def _setting(log: TurnLog, name: str) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from binascii import Error, a2b_base64
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -21,16 +23,52 @@ from dragoman.messages.events import (
     StepStart,
 )
 from dragoman.messages.fold import Appending, Draft, DraftView
-from dragoman.messages.message import Message
+from dragoman.messages.media import parse_data_url
+from dragoman.messages.message import File, Message
 from dragoman.messages.usage import Usage
 from dragoman.sentences import said_of, sentence
-from dragoman.store.store import Change
+from dragoman.store.store import Change, Store
 from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
 from dragoman.turn.facts import CallMade, ModelAsked, ReplyReceived, RequestBuilt
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.steps.made_files import store_made
 from dragoman.turn.steps.prepare import PreparedTurn, RequestReady
+
+# Stores the files that a model made, so that messages and events name them and hold no bytes.
+
+
+SMALL = 64 << 10  # characters that are decoded sooner than a thread is found
+_PIECE = 1 << 20  # characters that are decoded at once: a thread gives way between two of them
+
+
+async def store_made(event: FileAdded | FilePartial, store: Store, owner: str, now: float) -> None:
+    """Put the bytes of its file where files are. The owner of the conversation may look at it at once: the
+    message that will hold it is not stored yet, and what only shows the way to it never is."""
+    event.file = file = await store_file(event.file, store)
+    if file.blob is not None:
+        await store.add_upload(file.blob, owner, now)
+
+
+async def store_file(file: File, store: Store) -> File:
+    """The file with its bytes among the blobs. One that is only an address stays as it is."""
+    found = parse_data_url(file.url) if file.url is not None else None
+    if file.url is None or found is None or not found.base64:
+        return file
+    try:
+        if len(file.url) <= SMALL:
+            data = a2b_base64(file.url[found.begins :])
+            return replace(file, url=None, blob=await store.put_blob(data), size=len(data))
+        blob, size = await store.put_blob_pieces(_decoded(file.url, found.begins))
+    except Error:
+        return replace(file, url=None)  # what came is no file: the part says that there was one
+    return replace(file, url=None, blob=blob, size=size)
+
+
+async def _decoded(text: str, begins: int) -> AsyncIterator[bytes]:
+    """The bytes in base64 from here on. They can be hundreds of megabytes, and are never there whole."""
+    for at in range(begins, len(text), _PIECE):
+        yield await asyncio.to_thread(a2b_base64, text[at : at + _PIECE])
+
 
 MOST_CALLS = 500  # of one reply
 
@@ -92,6 +130,7 @@ async def stream(ready: RequestReady) -> Streamed:
     end = _told_as_it_is(end, draft.message)
     draft.apply(end)
     message = await _received(prepared, draft.message, end)
+    await _remember_native(prepared, draft.message)
     end.message = ready.reply
     log.publish(end)
     if end.unfinished:
@@ -125,6 +164,14 @@ async def _received(prepared: PreparedTurn, reply: Message, end: MessageEnd) -> 
     )
     log.draft = None
     return message
+
+
+async def _remember_native(prepared: PreparedTurn, reply: Message) -> None:
+    """A native call says for good that this model has them (D6)."""
+    model, known = reply.model or prepared.model.name, prepared.services.native_models
+    if model not in known and any(call.format == "" for call in reply.calls):
+        await prepared.log.store.add_native_model(model)
+        known.add(model)
 
 
 def received(

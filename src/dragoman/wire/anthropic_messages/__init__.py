@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
+from dragoman.wire.anthropic_messages.blocks import carries
 from dragoman.wire.anthropic_messages.decode import MessagesDecoder
 from dragoman.wire.anthropic_messages.encode import OPTIONS, check, encode
-from dragoman.wire.anthropic_messages.history import carries
 from dragoman.wire.anthropic_messages.shapes import NAME
-from dragoman.wire.files import NO_ATTACHMENTS, Attachments
+from dragoman.wire.endpoint import NO_QUIRKS, Quirks
+from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments
 from dragoman.wire.options import Extra, check_options, check_tool_options
-from dragoman.wire.quirks import NO_QUIRKS, Quirks
 
 
 @dataclass(slots=True)

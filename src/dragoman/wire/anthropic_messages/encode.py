@@ -11,8 +11,7 @@ from pydantic import JsonValue
 from dragoman.errors import BadRequest
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.sentences import sentence
-from dragoman.wire.anthropic_messages.history import turns_of
-from dragoman.wire.anthropic_messages.hosted import MCP_BETA, hosted_of
+from dragoman.wire.anthropic_messages.blocks import MCP_BETA, hosted_of, turns_of
 from dragoman.wire.anthropic_messages.shapes import (
     BUDGETS,
     EFFORTS,
@@ -24,13 +23,11 @@ from dragoman.wire.anthropic_messages.shapes import (
     family,
 )
 from dragoman.wire.anthropic_messages.strict import StrictRoom
-from dragoman.wire.files import NO_ATTACHMENTS, Attachments
-from dragoman.wire.lowering import description
+from dragoman.wire.endpoint import NO_QUIRKS, Quirks
+from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments
+from dragoman.wire.lowering import RoleBlocks, description
 from dragoman.wire.options import check_effort, refuse_together, with_extra
-from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.role_blocks import RoleBlocks
-from dragoman.wire.schema_fit import fits
-from dragoman.wire.schemas import Schema, inlined, one_object, without_limits
+from dragoman.wire.schemas.fields import Schema, fits, inlined, one_object, without_limits
 
 Body: TypeAlias = dict[str, JsonValue]
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from dragoman.wire.schema_notes import note_words
-from dragoman.wire.schemas import Schema, inlined
+from dragoman.wire.schemas.fields import Schema, inlined, note_words
 
 FORMATS = frozenset(
     ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")

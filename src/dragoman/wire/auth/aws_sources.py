@@ -16,9 +16,8 @@ from pydantic_core import from_json
 
 from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import Outgoing, TokenClient
-from dragoman.wire.auth.aws import AwsAuth, sign
-from dragoman.wire.auth.aws_identity import LONGEST, AwsKeys, AwsSource, keys_in, no_keys
-from dragoman.wire.auth.secret_files import read_secret
+from dragoman.wire.auth.aws import LONGEST, AwsAuth, AwsKeys, AwsSource, keys_in, no_keys, sign
+from dragoman.wire.auth.token import read_secret
 
 INSTANCE = "http://169.254.169.254"
 PROCESS_SECONDS = 60.0  # a person may have to touch a key for it

@@ -8,8 +8,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from dragoman.wire.auth.auth import TokenClient
-from dragoman.wire.auth.secret_files import read_secret
-from dragoman.wire.auth.token import AccessToken, ask_token, check_token_address, fetch_token
+from dragoman.wire.auth.token import AccessToken, ask_token, check_token_address, fetch_token, read_secret
 
 AUTHORITY = "https://login.microsoftonline.com"
 SCOPE = "https://cognitiveservices.azure.com/.default"

@@ -5,16 +5,165 @@ from __future__ import annotations
 import asyncio
 import base64
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, ProviderError
 from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import TokenClient
-from dragoman.wire.auth.google_identity import SCOPE, acting_as, external_account
-from dragoman.wire.auth.token import AccessToken, TokenSource, check_token_address, fetch_token
+from dragoman.wire.auth.token import (
+    LONGEST,
+    AccessToken,
+    TokenSource,
+    ask_token,
+    check_token_address,
+    fetch_token,
+    read_secret,
+)
+from dragoman.wire.transport_errors import host_of
+
+# Signing in to Google without a key: by another identity's token, by another account, or as this machine.
+
+
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+ACCESS = "urn:ietf:params:oauth:token-type:access_token"
+METADATA = "http://metadata.google.internal"
+
+
+@dataclass(slots=True, frozen=True)
+class GoogleMachine:
+    """The account of a machine, a job or a service in Google's cloud, by its metadata server."""
+
+    server: str = METADATA
+    name: str = "the account of this machine"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return ()
+
+    async def fetch(self, client: TokenClient) -> AccessToken:
+        path = f"computeMetadata/v1/instance/service-accounts/default/token?scopes={SCOPE}"
+        url = f"{self.server.rstrip('/')}/{path}"
+        return await ask_token(client, url, {"Metadata-Flavor": "Google"}, name=self.name)
+
+
+@dataclass(slots=True, frozen=True)
+class SubjectToken:
+    """The token of another identity: in a file or at an address, as it is or as a field of JSON."""
+
+    file: Path | None
+    url: str
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    json_field: str
+
+    async def read(self, client: TokenClient, name: str) -> str:
+        if self.file is not None:
+            text = await read_secret(self.file, name)
+        else:
+            status, body = await client.ask(self.url, headers=dict(self.headers))
+            if status != 200:
+                raise _no_token(f"{host_of(self.url)} answers {status}, and gives no token", name, status)
+            text = body.decode("utf-8", "replace").strip()
+        if not self.json_field:
+            return text
+        try:
+            return str(from_json(text)[self.json_field])
+        except (ValueError, LookupError, TypeError):
+            raise _no_token(f"the token of the other identity has no {self.json_field!r}", name) from None
+
+
+@dataclass(slots=True, frozen=True)
+class ExternalAccount:
+    """Workload identity: the token of another identity is exchanged for one of Google's."""
+
+    audience: str
+    token_type: str
+    url: str
+    subject: SubjectToken
+    name: str = "GOOGLE_APPLICATION_CREDENTIALS"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return ()
+
+    async def fetch(self, client: TokenClient) -> AccessToken:
+        form = {
+            "grant_type": EXCHANGE,
+            "audience": self.audience,
+            "scope": SCOPE,
+            "requested_token_type": ACCESS,
+            "subject_token": await self.subject.read(client, self.name),
+            "subject_token_type": self.token_type,
+        }
+        return await fetch_token(client, self.url, form, name=self.name)
+
+
+@dataclass(slots=True, frozen=True)
+class Impersonated:
+    """A service account that another account may act as."""
+
+    source: TokenSource
+    url: str
+    name: str
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return self.source.secrets
+
+    async def fetch(self, client: TokenClient) -> AccessToken:
+        token = await self.source.fetch(client)
+        headers = {"Authorization": f"Bearer {token.value}", "Content-Type": "application/json"}
+        body = to_json({"scope": [SCOPE], "lifetime": "3600s"})
+        status, answer = await client.ask(self.url, method="POST", headers=headers, body=body)
+        try:
+            found = from_json(answer)
+            value, ends = found["accessToken"], datetime.fromisoformat(found["expireTime"])
+        except (ValueError, LookupError, TypeError):
+            raise _no_token(
+                f"{self.name}: this account may not act as the other one", self.name, status
+            ) from None
+        return AccessToken(str(value), min(ends.timestamp(), client.clock() + LONGEST))
+
+
+def external_account(found: dict[str, Any], *, name: str) -> TokenSource:
+    """The account that such a file describes. KeyError where something is missing."""
+    described = found["credential_source"]
+    if not isinstance(described, dict) or not ("file" in described or "url" in described):
+        raise ConfigError(sentence("google.other", name=name))
+    form = described.get("format") or {}
+    url = str(described.get("url") or "")
+    if url and not url.startswith(("http://", "https://")):
+        raise ConfigError(sentence("google.no_address", name=name, url=url))
+    subject = SubjectToken(
+        Path(described["file"]).expanduser() if "file" in described else None,
+        url,
+        tuple((str(key), str(value)) for key, value in (described.get("headers") or {}).items()),
+        str(form.get("subject_token_field_name") or "access_token") if form.get("type") == "json" else "",
+    )
+    exchanged = ExternalAccount(
+        found["audience"],
+        found["subject_token_type"],
+        check_token_address(str(found["token_url"]), name=name),
+        subject,
+        name,
+    )
+    return acting_as(exchanged, found.get("service_account_impersonation_url"), name=name)
+
+
+def acting_as(source: TokenSource, url: str | None, *, name: str) -> TokenSource:
+    return source if not url else Impersonated(source, check_token_address(str(url), name=name), name)
+
+
+def _no_token(message: str, name: str, status: int | None = None) -> ProviderError:
+    again = status is not None and (status == 429 or status >= 500)
+    return ProviderError(
+        message, kind="auth", status=status, retryable=again, hint=sentence("hint.check", name=name)
+    )
+
 
 TOKENS = "https://oauth2.googleapis.com/token"
 ASSERTION = "urn:ietf:params:oauth:grant-type:jwt-bearer"

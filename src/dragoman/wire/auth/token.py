@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Protocol
 
 from pydantic import JsonValue
@@ -15,7 +16,7 @@ from dragoman.errors import ConfigError, ProviderError
 from dragoman.sentences import sentence
 from dragoman.web_address import split_uri
 from dragoman.wire.auth.auth import Outgoing, TokenClient
-from dragoman.wire.network import is_loopback
+from dragoman.wire.http_client.network import is_loopback
 from dragoman.wire.transport_errors import excerpt, host_of
 
 EARLY = 120.0  # seconds before its end a token is not used any more: a request takes its time
@@ -137,3 +138,30 @@ def _is_number(value: object) -> bool:
         return math.isfinite(float(str(value)))
     except ValueError:
         return False
+
+
+# Reads tokens that others write into files, and write anew before they end.
+
+
+LARGEST = 64 * 1024  # bytes: no token is larger
+
+
+async def read_secret(file: Path, name: str) -> str:
+    """What is in a file that a variable names. ProviderError where it cannot be read, or is empty."""
+    try:
+        text = await asyncio.to_thread(_read, file)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
+        raise _unreadable(sentence("secret.not_read", name=name, file=file, why=why), name) from None
+    if not text or not text.isprintable():
+        raise _unreadable(f"{name}: {file} holds no token", name)
+    return text
+
+
+def _read(file: Path) -> str:
+    with file.open("rb") as opened:
+        return opened.read(LARGEST).decode().strip()
+
+
+def _unreadable(message: str, name: str) -> ProviderError:
+    return ProviderError(message, kind="auth", retryable=False, hint=sentence("hint.check", name=name))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from dragoman.messages.media import is_text, media_type
-from dragoman.messages.parts import File
-from dragoman.wire import files
+from dragoman.messages.message import File
 from dragoman.wire.bedrock_converse.shapes import Block
-from dragoman.wire.files import Attachments
+from dragoman.wire.files import file_parts as files
+from dragoman.wire.files.file_parts import Attachments
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 

@@ -22,8 +22,8 @@ from dragoman.wire.anthropic_messages.shapes import (
 )
 from dragoman.wire.anthropic_messages.shapes import family as claude_family
 from dragoman.wire.bedrock_converse.shapes import family
+from dragoman.wire.lowering import RoleBlocks
 from dragoman.wire.options import check_effort, refuse_together
-from dragoman.wire.role_blocks import RoleBlocks
 
 Body: TypeAlias = dict[str, JsonValue]
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from dragoman.wire.gemini.schema import all_of, described_values
-from dragoman.wire.schema_notes import note_words
-from dragoman.wire.schemas import Schema, inlined
+from dragoman.wire.schemas.fields import Schema, inlined, note_words
 
 TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 TEXTS = ("description", "format")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import canonical
-from dragoman.wire.schemas import Schema, inlined
+from dragoman.messages.message import canonical
+from dragoman.wire.schemas.fields import Schema, inlined
 
 TYPES = {
     "string": "STRING",

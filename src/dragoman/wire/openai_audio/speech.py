@@ -11,15 +11,13 @@ from pydantic import JsonValue
 from dragoman.errors import BadRequest
 from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd
 from dragoman.messages.media import is_text
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.sentences import sentence
-from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.files import NO_ATTACHMENTS, Attachments
-from dragoman.wire.media_options import SpeechOptions, check_media_options
-from dragoman.wire.options import Extra, with_extra
-from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.selection import prompt_of, select
+from dragoman.wire.endpoint import NO_QUIRKS, Endpoint, Quirks
+from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments
+from dragoman.wire.media.selection import prompt_of, select
+from dragoman.wire.options import Extra, SpeechOptions, check_media_options, with_extra
 
 NAME = "openai_speech"
 VOICE = "alloy"  # where nobody says which
@@ -83,17 +81,19 @@ class SoundDecoder:
     def __init__(self) -> None:
         self.finish_word: str | None = None
         self._kind = ""
-        self._coded: list[str] = []
+        self._coded = bytearray()  # one block, which grows in place
         self._rest = b""  # less than three bytes, which wait for the next
         self._told = 0  # bytes that have been told of as pieces
         self._piece = bytearray()
 
     def feed(self, frame: bytes) -> Iterable[Event]:
-        self._kind = self._kind or _kind(frame)
+        if not self._kind:
+            self._kind = _kind(frame)
+            self._coded += self._address("").encode()
         data = self._rest + frame
         whole = len(data) - len(data) % 3
         self._rest = data[whole:]
-        self._coded.append(_base64(data[:whole]))
+        self._coded += b2a_base64(data[:whole], newline=False)
         self._piece += frame
         if len(self._piece) < min(LARGEST, max(FIRST, self._told // 2)):
             return ()
@@ -110,8 +110,10 @@ class SoundDecoder:
     def break_off(self) -> Iterator[Event]:
         """The sound so far: a player plays it also if it was cut off."""
         if self._kind:
-            pieces, self._coded = [self._address(""), *self._coded, _base64(self._rest)], []
-            yield FileAdded(File(self._type, url="".join(pieces), name=f"speech.{self._kind}"))
+            self._coded += b2a_base64(self._rest, newline=False)
+            url = self._coded.decode("ascii")
+            self._coded.clear()
+            yield FileAdded(File(self._type, url=url, name=f"speech.{self._kind}"))
             self._kind = ""
 
     @property

@@ -12,20 +12,18 @@ from pydantic import JsonValue
 from dragoman.errors import BadRequest
 from dragoman.messages.events import Event, MessageEnd, ProviderData
 from dragoman.messages.media import is_text, media_type, modality
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.sentences import sentence
-from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.files import NO_ATTACHMENTS, Attachments, base64_of
-from dragoman.wire.forms import form_file
-from dragoman.wire.media_options import TranscriptionOptions, check_media_options
-from dragoman.wire.options import Extra, with_extra
+from dragoman.wire.endpoint import NO_QUIRKS, Endpoint, Quirks
+from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments, base64_of
+from dragoman.wire.http_client.body import form_file
+from dragoman.wire.http_client.framing import DONE
+from dragoman.wire.media.selection import files_in, prompt_of, select
+from dragoman.wire.options import Extra, TranscriptionOptions, check_media_options, with_extra
+from dragoman.wire.prose import read_json
 from dragoman.wire.provider_errors import provider_error
-from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.selection import files_in, prompt_of, select
-from dragoman.wire.sse import DONE
-from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 

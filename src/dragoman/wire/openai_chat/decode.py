@@ -10,11 +10,11 @@ from pydantic import JsonValue
 from dragoman.errors import ProviderError
 from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, FileAdded, MessageEnd, ProviderData, TextCited
+from dragoman.messages.message import Citation
 from dragoman.messages.usage import Usage, count, counted, counts
 from dragoman.wire.calls import Calls
-from dragoman.wire.extra_fields import ExtraFields, extra_fields
-from dragoman.wire.files import file_at
-from dragoman.wire.openai_chat import details
+from dragoman.wire.files.file_parts import file_at
+from dragoman.wire.http_client.framing import DONE
 from dragoman.wire.openai_chat.shapes import (
     CHOICE_FIELDS,
     CHUNK_FIELDS,
@@ -24,6 +24,7 @@ from dragoman.wire.openai_chat.shapes import (
     NAME,
     THINKING,
     USAGE_FIELDS,
+    ChatAnnotation,
     ChatBlock,
     ChatCallPiece,
     ChatChoice,
@@ -34,12 +35,89 @@ from dragoman.wire.openai_chat.shapes import (
     FilterResult,
     ReasoningDetail,
 )
-from dragoman.wire.openai_chat.sources import CitedSources
+from dragoman.wire.prose import ExtraFields, Samples, extra_fields, join_all, read_json
 from dragoman.wire.provider_errors import provider_error, reports_error
-from dragoman.wire.samples import Samples
-from dragoman.wire.sse import DONE
-from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.wire import Prose
+
+# OpenRouter's `reasoning_details`: put together from pieces, as they have to be sent back.
+
+
+GROWING = ("text", "summary")
+WORTH_KEEPING = (*GROWING, "data", "signature")
+
+
+def merged_details(pieces: Iterable[ReasoningDetail]) -> list[JsonValue]:
+    """The details, each once. Those of one index belong together; encrypted data comes whole."""
+    details: list[ReasoningDetail] = []
+    for piece in pieces:
+        detail = None if piece.get("data") else _begun(details, piece)
+        if detail is None:
+            details.append(dict(piece))
+        else:
+            _add(detail, piece)
+    return [detail for detail in details if any(detail.get(key) for key in WORTH_KEEPING)]
+
+
+def readable_details(details: Iterable[ReasoningDetail]) -> str:
+    """The text in them that can be read."""
+    return "".join(text for detail in details for key in GROWING if isinstance(text := detail.get(key), str))
+
+
+def _begun(details: list[ReasoningDetail], piece: ReasoningDetail) -> ReasoningDetail | None:
+    index, type = piece.get("index"), piece.get("type")
+    for detail in reversed(details):
+        if detail.get("index") == index and detail.get("type") == (type or detail.get("type")):
+            return None if detail.get("data") else detail
+        if index is None:  # only the order says where it belongs
+            return None
+    return None
+
+
+def _add(detail: ReasoningDetail, piece: ReasoningDetail) -> None:
+    for key, value in piece.items():
+        held = detail.get(key)
+        if key in GROWING and isinstance(held, str) and isinstance(value, str):
+            detail[key] = held + value
+        elif value or held is None:
+            detail[key] = value
+
+
+# The sources that searching models name: in annotations of the answer, or as lists beside it.
+
+
+class CitedSources:
+    """Those of one reply. Lists come again in every chunk, and grow: the last one counts."""
+
+    def __init__(self) -> None:
+        self._cited: list[Citation] = []
+        self._listed: dict[str, Citation] = {}
+
+    def add(self, annotations: Iterable[ChatAnnotation]) -> None:
+        for annotation in annotations:
+            source = annotation.get("url_citation") or annotation
+            if source.get("url"):
+                citation = Citation(
+                    source.get("url"),
+                    source.get("title"),
+                    source.get("content"),
+                    source.get("start_index"),
+                    source.get("end_index"),
+                    join_all(cast("JsonValue", annotation)),
+                )
+                if citation not in self._cited:
+                    self._cited.append(citation)
+
+    def note(self, chunk: ChatChunk) -> None:
+        for url in chunk.get("citations") or ():
+            if isinstance(url, str):
+                self._listed.setdefault(url, Citation(url))
+        for found in chunk.get("search_results") or ():
+            if address := found.get("url"):
+                self._listed[address] = Citation(address, found.get("title"))
+
+    def all(self) -> list[Citation]:
+        """Those of annotations, else those of lists: where both come, they are the same."""
+        return self._cited or [*self._listed.values()]
 
 
 class ChatDecoder:
@@ -168,7 +246,7 @@ class ChatDecoder:
             if pieces := delta.get("reasoning_details"):
                 self._details += pieces
                 if not thought:  # else it says the same
-                    yield from self._reasoning(details.readable(pieces))
+                    yield from self._reasoning(readable_details(pieces))
             if content := delta.get("content"):
                 yield from self._text(content) if isinstance(content, str) else self._blocks(content)
             if refusal := delta.get("refusal"):
@@ -235,7 +313,7 @@ class ChatDecoder:
 
     def _close(self) -> Iterator[Event]:
         self._blank, self._in_text = "", False
-        yield from self._prose.close(opaque=details.merge(self._details) or None)
+        yield from self._prose.close(opaque=merged_details(self._details) or None)
         self._details = []
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────

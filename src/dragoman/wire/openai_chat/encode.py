@@ -8,10 +8,11 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages.media import is_text, media_type
-from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, json_text
+from dragoman.messages.message import File, Part, Reasoning, Text, ToolCall, json_text
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
-from dragoman.wire import files
-from dragoman.wire.files import NO_ATTACHMENTS, Attachments
+from dragoman.wire.endpoint import NO_QUIRKS, Quirks
+from dragoman.wire.files import file_parts as files
+from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments
 from dragoman.wire.lowering import (
     CallIds,
     asked_arguments,
@@ -23,9 +24,8 @@ from dragoman.wire.lowering import (
 )
 from dragoman.wire.openai_chat.shapes import AUDIO_FORMATS, DOCUMENTS, IMAGES, NAME, THINKING
 from dragoman.wire.options import hosted_tools, with_extra
-from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.schemas import one_object, schema_name
-from dragoman.wire.strict import strict_form
+from dragoman.wire.schemas.fields import one_object, schema_name
+from dragoman.wire.schemas.strict import strict_form
 
 Body: TypeAlias = dict[str, JsonValue]
 

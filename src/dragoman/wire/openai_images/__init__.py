@@ -9,17 +9,15 @@ from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
 from dragoman.messages.media import is_text, modality
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.sentences import sentence
-from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.files import NO_ATTACHMENTS, Attachments
-from dragoman.wire.media_options import ImageOptions, check_media_options
+from dragoman.wire.endpoint import NO_QUIRKS, Endpoint, Quirks
+from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments
+from dragoman.wire.media.selection import select
 from dragoman.wire.openai_images.decode import NAME, ImagesDecoder
 from dragoman.wire.openai_images.encode import changes_a_picture, encode
-from dragoman.wire.options import Extra, refuse_together
-from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.selection import select
+from dragoman.wire.options import Extra, ImageOptions, check_media_options, refuse_together
 
 
 @dataclass(slots=True)

@@ -10,11 +10,11 @@ from pydantic import JsonValue
 
 from dragoman.messages.endings import reason_of
 from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd, ProviderData
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.usage import Usage, counted, counts
+from dragoman.wire.http_client.framing import DONE
+from dragoman.wire.prose import read_json
 from dragoman.wire.provider_errors import provider_error
-from dragoman.wire.sse import DONE
-from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import unfinished
 
 NAME = "openai_images"

@@ -9,14 +9,14 @@ from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
 from dragoman.messages.media import media_type
-from dragoman.messages.parts import File
+from dragoman.messages.message import File
 from dragoman.messages.request import Request
 from dragoman.sentences import sentence
-from dragoman.wire.files import NO_ATTACHMENTS, Attachments, address_of, base64_of
-from dragoman.wire.forms import form_file
+from dragoman.wire.endpoint import NO_QUIRKS, Quirks
+from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments, address_of, base64_of
+from dragoman.wire.http_client.body import form_file
+from dragoman.wire.media.selection import files_in, prompt_of
 from dragoman.wire.options import with_extra
-from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.selection import files_in, prompt_of
 
 Body: TypeAlias = dict[str, JsonValue]
 
@@ -36,7 +36,7 @@ def encode(
     body |= {name: options[name] for name in _SAME if options.get(name) is not None}
     body |= {theirs: options[ours] for ours, theirs in _RENAMED.items() if options.get(ours) is not None}
     streams, partials = _STREAMS.search(request.model) is not None, options.get("partial_images")
-    if not streams:
+    if not streams and quirks.image_data:
         body["response_format"] = quirks.image_data
     if partials is not None or (streams and options.get("n", 1) == 1):  # several cannot be streamed
         body |= {"stream": True, "partial_images": PARTIALS if partials is None else partials}

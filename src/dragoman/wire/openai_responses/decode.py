@@ -17,11 +17,10 @@ from dragoman.messages.events import (
     ProviderData,
     TextCited,
 )
-from dragoman.messages.parts import File
+from dragoman.messages.message import Citation, File
 from dragoman.messages.usage import Usage, counted, counts
 from dragoman.wire.calls import Calls
-from dragoman.wire.extra_fields import extra_fields
-from dragoman.wire.openai_responses.items import citation, describe
+from dragoman.wire.http_client.framing import DONE
 from dragoman.wire.openai_responses.shapes import (
     FINISH,
     NAME,
@@ -36,11 +35,45 @@ from dragoman.wire.openai_responses.shapes import (
     ResponsesItem,
     ResponsesTokens,
 )
+from dragoman.wire.prose import extra_fields, join_all, read_json
 from dragoman.wire.provider_errors import provider_error, reports_error
-from dragoman.wire.sse import DONE
-from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
+
+# What OpenAI's own tools did, in a line for people, and the sources they found.
+
+
+TELLING = (
+    *("queries", "query", "url", "commands", "command", "code"),
+    *("revised_prompt", "name", "server_label"),
+)
+MOST = 300  # characters of a line
+
+
+def describe(item: JsonValue) -> str:
+    """A search's words, the first line of code, a tool's name: whatever says most about the item."""
+    if not isinstance(item, dict):
+        return ""
+    action = item.get("action")
+    fields = {**item, **action} if isinstance(action, dict) else item
+    for name in TELLING:
+        match fields.get(name):
+            case str() as text if text.strip():
+                return text.strip().partition("\n")[0][:MOST]
+            case [str(), *_] as texts:
+                return " · ".join(map(str, texts))[:MOST]
+    return ""
+
+
+def citation(note: ResponsesAnnotation) -> Citation:
+    return Citation(
+        note.get("url"),
+        note.get("title") or note.get("filename") or note.get("file_id"),
+        None,
+        note.get("start_index"),
+        note.get("end_index"),
+        join_all(cast("JsonValue", note)),
+    )
 
 
 class ResponsesDecoder:

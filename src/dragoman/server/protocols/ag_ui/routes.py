@@ -13,8 +13,7 @@ from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnEnded
 from dragoman.messages.events import TurnEnd
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Part, Text, ToolResult
+from dragoman.messages.message import Message, Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
 from dragoman.server.context import Context, Key, TheContext, api_router
 from dragoman.server.event_stream import EventStream

@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_json
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, CallState, canonical
+from dragoman.messages.message import Arguments, CallState, Message, canonical
 from dragoman.messages.request import ToolSpec
 from dragoman.server.context import Context
 from dragoman.turn.facts import TurnOptions, options_in

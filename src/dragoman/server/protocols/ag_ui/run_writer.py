@@ -10,13 +10,9 @@ from pydantic import JsonValue
 
 from dragoman.errors import AlreadyAnswered, NotFound
 from dragoman.messages import events as e
-from dragoman.messages.causes import approval_text
+from dragoman.messages.asked import approval_text
 from dragoman.messages.endings import FAILED, notice_of
-from dragoman.messages.message import Message
-from dragoman.messages.parts import (
-    CallState,
-    canonical,
-)
+from dragoman.messages.message import CallState, Message, canonical
 from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
 from dragoman.server.protocols.ag_ui.run_input import UPDATE_STATE, changes_in, difference, merged
@@ -33,7 +29,7 @@ from dragoman.server.protocols.event_reader import (
     TurnWriter,
     Value,
 )
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.api.turn_handle import TurnHandle
 
 RunEvent: TypeAlias = dict[str, JsonValue]
 

@@ -14,7 +14,7 @@ from functools import partial
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy, TurnEnded
-from dragoman.messages.parts import Part, Text, ToolResult, canonical
+from dragoman.messages.message import Part, Text, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
 from dragoman.server.context import Context, Key, TheContext, api_router

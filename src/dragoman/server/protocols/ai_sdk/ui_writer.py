@@ -13,15 +13,8 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
-from dragoman.messages.causes import approval_text
-from dragoman.messages.message import Message
-from dragoman.messages.parts import (
-    CallState,
-    Citation,
-    Error,
-    File,
-    ProviderItem,
-)
+from dragoman.messages.asked import approval_text
+from dragoman.messages.message import CallState, Citation, Error, File, Message, ProviderItem
 from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
 from dragoman.server.protocols.ai_sdk.ui_input import UIMessage, UIPart

@@ -15,8 +15,7 @@ from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import AlreadyAnswered, DragomanError, NotFound, TurnEnded
 from dragoman.messages.events import MessageAdded
 from dragoman.messages.ids import new_id
-from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Text
+from dragoman.messages.message import CallState, Message, Text
 from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.api_errors import ApiRefusal

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.errors import DragomanError
-from dragoman.messages.message import Message, Role
-from dragoman.messages.parts import canonical
+from dragoman.messages.message import Message, Role, canonical
 from dragoman.server.protocols.openai.request_input import (
     AssistantEntry,
     Attached,

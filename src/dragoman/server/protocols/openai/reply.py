@@ -19,8 +19,7 @@ from starlette.requests import Request
 from dragoman.errors import DragomanError
 from dragoman.messages import events as e
 from dragoman.messages.endings import FAILED, INCOMPLETE, REFUSED, notice_of
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, Citation, Error
+from dragoman.messages.message import Arguments, Citation, Error, Message
 from dragoman.messages.usage import Usage
 from dragoman.runtime import Runtime
 from dragoman.server.context import Context

@@ -12,17 +12,26 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from dragoman.messages.data_urls import is_media_type, parse_data_url
 from dragoman.messages.ids import new_id
-from dragoman.messages.message import Message, Role
-from dragoman.messages.parts import Arguments, CallState, File, Part, Text, ToolCall, ToolResult
+from dragoman.messages.media import is_media_type, parse_data_url
+from dragoman.messages.message import (
+    Arguments,
+    CallState,
+    File,
+    Message,
+    Part,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.api_errors import ApiRefusal, not_offered
 from dragoman.server.protocols.threads import store_file
-from dragoman.turn.client_tools import MOST
 from dragoman.turn.output import spec_of_schema
-from dragoman.wire.arguments import parse_arguments
+from dragoman.turn.send import MOST
+from dragoman.wire.calls import parse_arguments
 
 _SOUNDS = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 

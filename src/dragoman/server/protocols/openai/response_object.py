@@ -10,8 +10,7 @@ from typing import Any
 from dragoman.errors import NotFound, TurnBusy
 from dragoman.messages import events as e
 from dragoman.messages.endings import REFUSED
-from dragoman.messages.message import Message
-from dragoman.messages.parts import Citation, File, Text
+from dragoman.messages.message import Citation, File, Message, Text
 from dragoman.messages.request import OutputSpec
 from dragoman.messages.usage import Usage
 from dragoman.server.context import Context

@@ -7,6 +7,12 @@ SELECT fingerprint FROM pins WHERE "user" = :user AND tool = :tool;
 INSERT INTO pins ("user", tool, fingerprint) VALUES (:user, :tool, :fingerprint)
 ON CONFLICT ("user", tool) DO UPDATE SET fingerprint = :fingerprint;
 
+-- name: add_native_model
+INSERT INTO native_models (model) VALUES (:model) ON CONFLICT DO NOTHING;
+
+-- name: native_models
+SELECT model FROM native_models;
+
 -- name: add_person
 INSERT INTO people (name, key, created) VALUES (:id, :key, :created) ON CONFLICT DO NOTHING;
 

@@ -268,4 +268,7 @@ CREATE TABLE send_keys (
 ) WITHOUT ROWID;
 CREATE INDEX send_keys_by_age ON send_keys (created);
 
+-- Models that have made a native call: their text is never read for calls (D6).
+CREATE TABLE native_models (model TEXT PRIMARY KEY) WITHOUT ROWID;
+
 CREATE TABLE schema_version (version INTEGER NOT NULL);

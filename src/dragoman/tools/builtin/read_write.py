@@ -1,0 +1,256 @@
+"""Reading, writing and listing files of the workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import accumulate
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from dragoman.errors import ToolFailed
+from dragoman.messages.message import Arguments
+from dragoman.sentences import sentence
+from dragoman.tools.tool import ToolContext, ToolOutput, tool
+from dragoman.tools.workspace import (
+    below,
+    entries_inside,
+    on_one_line,
+    path_patterns,
+    read_if_there,
+    read_inside,
+    replace_inside,
+    steps_of,
+    wider_paths,
+)
+from dragoman.workspace.diff import FileDiff, diff_texts, joined
+from dragoman.workspace.folder import Entry
+from dragoman.workspace.hunks import HunkChoices, keep_hunks
+
+# `list_directory`: what is in a folder of the workspace.
+
+
+_MOST = 1000
+
+
+@tool(
+    permission="files.read",
+    writes="nothing",
+    pattern=path_patterns,
+    wider=wider_paths,
+    replay="safe",
+    timeout=30,
+)
+def list_directory(
+    context: ToolContext,
+    path: Annotated[
+        str, Field(description="a folder, relative to the workspace; `.` is the workspace")
+    ] = ".",
+) -> str:
+    """List a folder of the workspace: folders end in /, files are followed by their size in bytes."""
+    found = entries_inside(context.workspace, path)
+    entries = [entry for entry in found if context.permits(below(path, entry.name))]
+    shown = sorted(entries, key=lambda entry: entry.kind != "folder")[:_MOST]
+    more = f"\n[{len(entries) - _MOST} more are not shown: use glob]" if len(entries) > _MOST else ""
+    return "\n".join(map(_line, shown)) + more if shown else f"{path} is empty"
+
+
+def _line(entry: Entry) -> str:
+    name = on_one_line(entry.name)
+    match entry.kind:
+        case "folder":
+            return f"{name}/"
+        case "file":
+            return f"{name}  {entry.size}"
+        case "link":
+            return f"{name}  (a link; links are not followed)"
+        case "other":
+            return f"{name}  (no regular file)"
+
+
+# Text files as the file tools see them: text, line ends, and a short word for each version.
+
+
+_SHOWN = 20_000  # characters of a diff that goes with a result
+MOST = 5_000_000  # bytes of a file that is read or written as text
+
+
+@dataclass(slots=True, frozen=True)
+class TextFile:
+    """`crlf` where every line ends as on Windows; the text has plain line ends in any case where it is so."""
+
+    text: str
+    version: str
+    crlf: bool
+
+    def bytes(self, text: str) -> bytes:
+        """Another text with the line ends of this one."""
+        return (text.replace("\r\n", "\n").replace("\n", "\r\n") if self.crlf else text).encode()
+
+
+def text_file(path: str, data: bytes) -> TextFile:
+    """ToolFailed where it is no text."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise ToolFailed(f"{path} is no text file (not UTF-8): it cannot be shown or edited") from error
+    if "\0" in text:
+        raise ToolFailed(f"{path} is a binary file: it cannot be shown or edited")
+    crlf = "\r\n" in text and text.count("\n") == text.count("\r\n") == text.count("\r")
+    return TextFile(text.replace("\r\n", "\n") if crlf else text, version_of(data), crlf)
+
+
+def version_of(data: bytes) -> str:
+    """Short, because a model has to repeat it."""
+    return sha256(data).hexdigest()[:10]
+
+
+def check_version(path: str, data: bytes, version: str) -> None:
+    if version_of(data) != version.strip():
+        raise ToolFailed(sentence("file.changed_version", path=path, version=version))
+
+
+def seen_versions(versions: dict[str, str]) -> dict[str, JsonValue]:
+    """For a result: which versions of which files this conversation knows from now on. It is read again from
+    the stored messages, so it is still known after a restart (`ToolContext.seen_version`)."""
+    return {"versions": {"/".join(steps_of(path)): version for path, version in versions.items()}}
+
+
+@dataclass(slots=True)
+class WriteOutput(ToolOutput):
+    """What a tool that wrote files says; and, of each file, its path, what it was and what it is."""
+
+    written: tuple[tuple[str, bytes | None, bytes | None], ...] = ()
+
+
+def output_of_write(text: str, written: Sequence[tuple[str, bytes | None, bytes | None]]) -> WriteOutput:
+    """The text for the model; for people, the diff of each file."""
+    diffs = [diff_texts(path, old, new) for path, old, new in written if old != new]
+    known = {path: version_of(new) for path, _, new in written if new is not None}
+    metadata: dict[str, JsonValue] = {"diff": joined(diffs, _SHOWN), **seen_versions(known)}
+    return WriteOutput(text, metadata=metadata, written=tuple(written))
+
+
+def encoded(path: str, text: str) -> bytes:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise ToolFailed(f"the text for {path} has half a character in it and cannot be written") from error
+    if len(data) > MOST:
+        raise ToolFailed(f"the text for {path} is too long: at most {MOST // 1000} kB can be written")
+    return data
+
+
+# `read_file`: lines of a text file in the workspace, and the version that was read.
+
+
+_PAGE = 40_000  # bytes: less than what a model is shown of a result
+
+
+@tool(
+    permission="files.read",
+    writes="nothing",
+    pattern=path_patterns,
+    wider=wider_paths,
+    replay="safe",
+    timeout=30,
+)
+def read_file(
+    path: Annotated[str, Field(description="relative to the workspace")],
+    context: ToolContext,
+    start: Annotated[int, Field(ge=1, description="the first line wanted")] = 1,
+    lines: Annotated[int, Field(ge=1, le=1900, description="how many lines")] = 1000,
+) -> ToolOutput:
+    """Read a text file of the workspace. The first line of the result says which lines these are, how many
+    there are, and the file's version, which edit_file and write_file ask for."""
+    file = text_file(path, read_inside(context.workspace, path, MOST))
+    whole = file.text.removesuffix("\n").split("\n") if file.text else []
+    if start > max(len(whole), 1):
+        raise ToolFailed(f"{path} has {len(whole)} lines; start is {start}")
+    page, cut = _page(whole[start - 1 : start - 1 + lines])
+    head = f"[{path}: lines {start} to {start - 1 + len(page)} of {len(whole)}, version {file.version}]"
+    if not whole:
+        head = f"[{path} is empty, version {file.version}]"
+    text = "\n".join([head, *page, *cut])
+    return ToolOutput(text, metadata=seen_versions({path: file.version}))
+
+
+def _page(wanted: list[str]) -> tuple[list[str], list[str]]:
+    """As many whole lines as fit; of a first line that does not, its beginning and a note."""
+    sizes = accumulate(len(line.encode()) + 1 for line in wanted)
+    page = [line for line, size in zip(wanted, sizes, strict=True) if size <= _PAGE]
+    if page or not wanted:
+        return page, []
+    shown = wanted[0].encode()[:_PAGE].decode(errors="ignore")
+    return [shown], [f"[this line goes on: it has {len(wanted[0])} characters, {len(shown)} are shown]"]
+
+
+# `write_file`: a new text file in the workspace, or a new text for one that was read.
+
+
+def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
+    """The file as it is now, and as it would be."""
+    path = path_patterns(arguments)[0]
+    old, wanted = read_if_there(workspace, path, MOST), encoded(path, str(arguments["text"]))
+    version = arguments.get("version")
+    _check(path, old, wanted, str(version) if version else None)
+    return [diff_texts(path, old, wanted)]
+
+
+def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> Arguments:
+    """The text with some of its changes alone."""
+    path = path_patterns(arguments)[0]
+    old = read_if_there(workspace, path, MOST)
+    kept = keep_hunks(old, encoded(path, str(arguments["text"])), chosen)
+    return {**arguments, "text": (kept or b"").decode()}
+
+
+# Run again after a crash, it finds its own text and is content, or the version it was given and goes on.
+@tool(
+    permission="files.write",
+    writes="named",
+    preview=preview,
+    previewed=("path", "text", "version"),
+    keep_hunks=keep,
+    pattern=path_patterns,
+    wider=wider_paths,
+    replay="safe",
+    timeout=30,
+    sequential=True,
+)
+def write_file(
+    path: Annotated[str, Field(description="relative to the workspace; folders are made as needed")],
+    text: Annotated[str, Field(description="the whole new text of the file")],
+    context: ToolContext,
+    version: Annotated[
+        str | None, Field(description="for a file that exists: the version that read_file gave")
+    ] = None,
+) -> ToolOutput:
+    """Write a whole text file in the workspace. Leave `version` out for a new file; a file that exists is
+    replaced only if it still is the version you read. For a small change use edit_file."""
+    wanted = encoded(path, text)
+    before: bytes | None = None
+
+    def change(old: bytes | None) -> bytes:
+        nonlocal before
+        before = old
+        _check(path, old, wanted, version)
+        return wanted
+
+    replace_inside(context.workspace, path, MOST, change, create=not version)
+    size = "1 character" if len(text) == 1 else f"{len(text)} characters"
+    said = f"wrote {path}: {size}, version {version_of(wanted)}"
+    return output_of_write(said, [(path, before, wanted)])
+
+
+def _check(path: str, old: bytes | None, wanted: bytes, version: str | None) -> None:
+    """ToolFailed where the file is not what the model has seen."""
+    if old is None and version:
+        raise ToolFailed(f"{path} is gone since you read it: leave version out to write it anew")
+    if old is not None and old != wanted:
+        if not version:
+            raise ToolFailed(f"{path} exists: read it first, then give the version read_file shows")
+        check_version(path, old, version)

@@ -1,0 +1,327 @@
+"""Handing a conversation over: another agent goes on with it, in the same turn and in those after it.
+
+Who goes on is read from the calls that are stored, so a turn that was handed over stays so after a crash.
+What an agent called is judged and run as its own, also where it hands over in the same reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import takewhile
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import DragomanError, NotFound, ToolFailed, Unreadable
+from dragoman.messages.message import CallState, Message, ToolCall
+from dragoman.messages.questions import Grant, Mode, Rule
+from dragoman.tools.authorize import Authority, Reason
+from dragoman.tools.tool import Tool, tool
+from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
+from dragoman.turn.facts import FACT, TurnOptions, TurnStarted, options_in
+from dragoman.turn.live.log import TurnLog
+from dragoman.turn.services import Services
+from dragoman.turn.settings import changed
+from dragoman.workspace.workspaces import Workspace
+
+NAME = "hand_off"
+
+
+def first_agent(services: Services, options: TurnOptions) -> Agent:
+    """Who a turn was started with."""
+    setting = (options.settings or {}).get("agent")
+    return services.agent(options.agent or (setting if isinstance(setting, str) else None))
+
+
+def agents_in(services: Services, log: TurnLog) -> list[Agent]:
+    """Who answered in a turn that runs here, one after the other. The last one answers now, and is no freer
+    than any before it. A reply whose calls are not all settled is still the one's who made it."""
+    first = _first_in(services, log)
+    if not first.handoffs:
+        return [first]
+    open_reply = log.turn.reply if log.turn.unsettled else None
+    done = (message for message in log.messages if message.id != open_reply)
+    return _followed(services, first, done)
+
+
+async def agents_of(services: Services, turn: str, before: str | None = None) -> list[Agent]:
+    """The same of a stored turn; with `before`, up to the reply that holds this call."""
+    agent = first_agent(services, options_in(await services.store.facts(turn)))
+    if not agent.handoffs:
+        return [agent]
+    messages, _ = await services.store.messages((await services.store.turn(turn)).conversation)
+    own = (message for message in messages if message.turn == turn)
+    earlier = takewhile(lambda message: all(call.id != before for call in message.calls), own)
+    return _followed(services, agent, earlier)
+
+
+async def turns_of_agent(services: Services, name: str) -> list[str]:
+    """Turns that are not over and in which this agent has a part: without it they could not go on."""
+    rows = await services.store.live_turns()
+    return [row.id for row in rows if name in await _names_in(services, row.id)]
+
+
+async def _names_in(services: Services, turn: str) -> set[str]:
+    try:
+        return {agent.name for agent in await agents_of(services, turn)}
+    except (NotFound, Unreadable):
+        return set()  # it is set aside, whatever is done
+
+
+async def agent_before(services: Services, conversation: str, options: TurnOptions) -> str | None:
+    """Who a send that is repeated was made to, if its conversation was handed over since. None where that is
+    who would answer anyway, or where a person chose another one."""
+    setting = (options.settings or {}).get("agent")
+    now = (await services.store.conversation(conversation)).settings.get("agent")
+    if not isinstance(setting, str) or setting == now or setting not in services.agents:
+        return None
+    messages, _ = await services.store.messages(conversation)
+    return setting if _was_handed_to(now, messages) else None
+
+
+async def settings_at(
+    services: Services,
+    settings: Mapping[str, JsonValue],
+    messages: Iterable[Message],
+    path: Sequence[Message],
+) -> dict[str, JsonValue]:
+    """Those of a conversation, with the agent that answered where this path ends: it may have been handed
+    over after that, or on another branch. One that a person chose stays."""
+    turn = path[-1].turn
+    if turn is None or not _was_handed_to(settings.get("agent"), messages):
+        return dict(settings)
+    try:
+        options = options_in(await services.store.facts(turn))
+        if options.settings is None:  # what a fork or an import brought has no turns
+            return dict(settings)
+        own = (message for message in path if message.turn == turn)
+        agents = _followed(services, first_agent(services, options), own)
+    except (DragomanError, ValueError):  # an agent is gone, or nobody can read who it was
+        return dict(settings)
+    return _handed_on({**settings, "agent": options.settings.get("agent")}, agents)
+
+
+async def keep_agent(services: Services, log: TurnLog) -> None:
+    """Let the turns that follow begin with who goes on, unless a person chose another one meanwhile: those
+    that are queued, too."""
+    agents, here = agents_in(services, log), log.conversation.id
+    if len(agents) > 1:
+        await services.store.change_settings(here, lambda before: _handed_on(before, agents))
+        if (await services.store.conversation(here)).settings.get("agent") == agents[-1].name:
+            model = _model_of(services, agents[-1])
+            await services.store.renew_queued(here, lambda fact: _queued_for(fact, agents, model))
+
+
+def hands_over(log: TurnLog) -> bool:
+    """Whether the last reply of a turn did: who it was handed to had no step yet."""
+    last = (message for message in log.messages if message.id == log.turn.reply)
+    return any(_is_handover(call) for message in last for call in message.calls)
+
+
+def _model_of(services: Services, agent: Agent) -> str | None:
+    """None where it is not here: a turn that needs it says so when it begins."""
+    with suppress(Exception):
+        return services.model(agent.model).name
+    return None
+
+
+def _queued_for(fact: str, agents: Sequence[Agent], model: str | None) -> str:
+    """The first fact of a queued turn after these answered in the one before it; `model` is the last one's.
+    What was said for it alone stays."""
+    first = FACT.load(fact)
+    if not isinstance(first, TurnStarted) or first.options.agent is not None:
+        return fact
+    options, before = first.options, first.options.settings or {}
+    settings = _handed_on(before, agents)
+    if settings != before:
+        if not options.model and not settings.get("model"):
+            options = replace(options, started_with=model)
+        if options.accepted is not None:  # who it was for need not allow what another may
+            options = replace(options, accepted=replace(options.accepted, agent=agents[-1].rules))
+    return FACT.dump(replace(first, options=replace(options, settings=settings)))
+
+
+def _handed_on(before: Mapping[str, JsonValue], agents: Sequence[Agent]) -> dict[str, JsonValue]:
+    """Settings of a conversation after these answered in a turn, one after the other."""
+    *earlier, last = agents
+    chosen = before.get("agent")
+    goes_on = bool(earlier) and (chosen is None or chosen in {one.name for one in earlier})
+    return changed(before, {"agent": last.name if goes_on else chosen})
+
+
+def handoff_tool(
+    services: Services, agent: Agent, calls: Callable[[], Iterable[ToolCall]] = tuple[ToolCall]
+) -> Tool:
+    """The tool of an agent that may hand over, for those it may hand over to. `calls` are those of the reply
+    that it is called in."""
+    others = {name: services.agent(name) for name in agent.handoffs}
+    names: list[JsonValue] = list(others)
+
+    @tool(
+        name=NAME,
+        description=f"Hand this conversation over to another agent, who then answers.\n{_list(others)}",
+        permission=NAME,
+        pattern="agent",
+        replay="safe",
+        sequential=True,
+        writes="nothing",
+    )
+    async def hand_off(
+        agent: Annotated[str, Field(description="who goes on", json_schema_extra={"enum": names})],
+        reason: Annotated[str, Field(description="what they have to know, in a sentence")] = "",
+    ) -> str:
+        if agent not in others:
+            raise ToolFailed(f"it cannot be handed to {agent!r}: choose one of {', '.join(others)}")
+        if any(call.tool == NAME and call.state is CallState.COMPLETED for call in calls()):
+            raise ToolFailed("it was handed over already, in this reply")
+        return f"From here on {agent} answers.{f' {reason}' if reason else ''}"
+
+    return hand_off
+
+
+def _first_in(services: Services, log: TurnLog) -> Agent:
+    setting = log.settings.get("agent")
+    return services.agent(log.turn.options.agent or (setting if isinstance(setting, str) else None))
+
+
+def _followed(services: Services, first: Agent, messages: Iterable[Message]) -> list[Agent]:
+    agents = [first]
+    for call in (call for message in messages for call in message.calls):
+        wanted = call.arguments.get("agent")
+        if _is_handover(call) and isinstance(wanted, str) and wanted in agents[-1].handoffs:
+            agents.append(services.agent(wanted))
+    return agents
+
+
+def _was_handed_to(agent: JsonValue, messages: Iterable[Message]) -> bool:
+    made = (call for message in messages for call in message.calls)
+    return any(_is_handover(call) and call.arguments.get("agent") == agent for call in made)
+
+
+def _is_handover(call: ToolCall) -> bool:
+    return call.tool == NAME and call.state is CallState.COMPLETED
+
+
+def _list(agents: Mapping[str, Agent]) -> str:
+    return "\n".join(f"- {name}: {one.description or 'no description'}" for name, one in agents.items())
+
+
+# Loads what bears on the calls of a turn: rules, bounds, grants, pins, and the rules of its givers.
+
+
+@dataclass(slots=True)
+class Givers:
+    """Who a turn is no freer than: agents that handed over to its own or gave it as a task, and the nodes
+    that accepted it and the turns above it, by the rules they had then."""
+
+    agents: list[Agent] = field(default_factory=list)
+    nodes: list[list[Rule]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, options: TurnOptions, earlier: Sequence[Agent]) -> Givers:
+        """Of a turn in which these agents answered before the one that does now."""
+        node = options.accepted
+        return cls([*earlier], [[*node.rules, *node.agent]] if node is not None else [])
+
+    def add(self, other: Givers) -> None:
+        self.agents += other.agents
+        self.nodes += other.nodes
+
+
+async def load_grants(services: Services, conversation: str, folder: str | None) -> list[Rule]:
+    """What people gave by their answers and has not run out, in this folder. Read from the store for each
+    decision: another process may have denied something a moment ago (P13)."""
+    grants = await services.store.grants(conversation)
+    now = services.clock() if grants else 0.0
+    return [
+        replace(grant.rule, origin=_origin(grant))
+        for grant in grants
+        if (grant.workspace in (None, folder) or grant.rule.action == "deny")
+        and (grant.expires is None or grant.expires > now)
+    ]
+
+
+def _origin(grant: Grant) -> str:
+    """For whoever asks why a call ran: which grant, and when it was given."""
+    return f"{grant.id} of {datetime.fromtimestamp(grant.created).isoformat(' ', 'seconds')}"
+
+
+async def load_authority(
+    services: Services,
+    conversation: Conversation,
+    agent: Agent,
+    mode: Mode,
+    *,
+    workspace: Workspace | None,
+    tool: Tool,
+    givers: Givers,
+    grants: Sequence[Rule] | None = None,
+    wishes: Sequence[Reason] = (),
+    format: str = "",
+) -> Authority:
+    """`grants` where they were loaded a moment ago."""
+    folder = workspace.path if workspace is not None and grants is None else None
+    pinned = None
+    if tool.fingerprint is not None:
+        pinned = await services.store.pin(conversation.owner, tool.permission)
+    return replace(
+        authority_by_rules(services, agent, workspace=workspace, tool=tool, givers=givers),
+        grants=await load_grants(services, conversation.id, folder) if grants is None else grants,
+        mode=mode,
+        pinned=pinned,
+        wishes=wishes,
+        format=format,
+    )
+
+
+def authority_by_rules(
+    services: Services, agent: Agent, *, workspace: Workspace | None, tool: Tool, givers: Givers
+) -> Authority:
+    """What rules alone say. An agent is held to what it was when the turn began and to what it is now: its
+    texts stay, and what it is denied meanwhile is denied (P13)."""
+    brought = _brought(tool)
+    agents = [agent, *givers.agents]
+    now = [services.agents_now.get(one.name, one) for one in agents]
+    sets = [[*services.rules, *one.rules] for one in (*agents, *now)]
+    own, *outer = [[*brought, *rules] for rules in (*sets, *givers.nodes)]
+    denials = services.later_denials([one.name for one in agents])
+    return Authority(
+        rules=own,
+        bounds=[*bounds_in(services, workspace), *denials],
+        outer=[rules for place, rules in enumerate(outer) if rules != own and rules not in outer[:place]],
+    )
+
+
+def bounds_in(services: Services, workspace: Workspace | None) -> list[Rule]:
+    """What nobody gets around: anywhere, and in this folder."""
+    if workspace is None:
+        return [*services.bounds]
+    return [*services.bounds, *workspace.find_bounds(), *workspace.bounds]
+
+
+def _brought(tool: Tool) -> list[Rule]:
+    """Before all other rules, and so the weakest: who sent a tool along runs it, or does not."""
+    return [Rule(tool.permission, "*", "allow", "it came with the message")] if tool.brought else []
+
+
+async def load_givers(services: Services, conversation: Conversation) -> Givers:
+    """Of the turns whose calls opened this conversation, the nearest first."""
+    found = Givers()
+    while conversation.parent is not None and conversation.call is not None:
+        found.add(await _givers_by_call(services, conversation.call))
+        conversation = await services.store.conversation(conversation.parent)
+    return found
+
+
+async def _givers_by_call(services: Services, call: str) -> Givers:
+    """Nobody in particular where that is not known: what an import brought has messages and no turns."""
+    try:
+        row = await services.store.turn_of_call(call)
+    except NotFound:
+        return Givers([NOBODY_IN_PARTICULAR])
+    agents = await agents_of(services, row.id, before=call)
+    return Givers.of(options_in(await services.store.facts(row.id)), [*reversed(agents)])

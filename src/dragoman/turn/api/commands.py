@@ -1,0 +1,473 @@
+"""What can be done to a turn from outside: start, steer, answer, deliver, cancel. Stored when it returns."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+
+from pydantic import JsonValue
+
+from dragoman.conversation.tree import Conversation, Tree
+from dragoman.errors import (
+    AlreadyAnswered,
+    BadRequest,
+    ConfigError,
+    DragomanError,
+    NotFound,
+    StoreUnavailable,
+    TurnBusy,
+    TurnEnded,
+    TurnSetAside,
+)
+from dragoman.messages.boundary import check_fields, check_json, check_parts
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import Arguments, CallState, Message, Part, ToolResult
+from dragoman.messages.questions import MODES, Action, Answer, Grant, Question, Rule
+from dragoman.sentences import sentence
+from dragoman.store.codecs import MESSAGE, RESULT
+from dragoman.store.store import SendKey, SentBefore, Start, Store
+from dragoman.tools.authorize import Refuse, Verdict, authorize
+from dragoman.tools.repair import repair_arguments
+from dragoman.trace_context import callers_trace
+from dragoman.turn.acting_agent import (
+    Givers,
+    agent_before,
+    agents_of,
+    first_agent,
+    load_authority,
+    load_givers,
+)
+from dragoman.turn.api.approvals import (
+    answer_by_rule,
+    arguments_for_hunks,
+    check_answer,
+    grant_of,
+    waiting_tool,
+)
+from dragoman.turn.api.message_checks import (
+    check_added,
+    check_attached,
+    check_message,
+    check_repeated,
+    check_typed_answer,
+)
+from dragoman.turn.drivers.tasks import Driver
+from dragoman.turn.facts import (
+    FACT,
+    CallChange,
+    NodeRules,
+    TurnOptions,
+    TurnStarted,
+    laid_over,
+    options_in,
+)
+from dragoman.turn.machine import replay
+from dragoman.turn.send import NO_INPUTS, TurnInputs, user_message
+from dragoman.turn.services import Services
+from dragoman.turn.settings import check_dialect
+from dragoman.turn.steps.request_layers import options_of
+from dragoman.turn.steps.rerun_call import check_change
+from dragoman.turn.steps.subtasks import cancel_turn, end_set_aside, root_of
+from dragoman.wire.wire import Model
+
+_log = logging.getLogger("dragoman.turn")
+_ENDING = 5.0  # seconds that a turn which is taken up to be ended is waited for
+
+
+class Commands:
+    """From whichever process they come, the turn hears of them."""
+
+    def __init__(self, services: Services, driver: Driver) -> None:
+        self._services = services
+        self._store: Store = services.store
+        self._driver = driver
+
+    # ── a turn begins ─────────────────────────────────────────────────────────────────────────────
+
+    async def send(
+        self,
+        conversation: str,
+        said: str | Sequence[Part],
+        *,
+        parent: str | None = None,
+        queue: bool = False,
+        options: TurnOptions = TurnOptions(),
+        inputs: TurnInputs = NO_INPUTS,
+        metadata: Mapping[str, JsonValue] | None = None,
+        key: SendKey | None = None,
+        opens: Conversation | None = None,
+        history: Sequence[Message] = (),
+    ) -> str:
+        """A new message at the leaf, or below `parent`, and a turn that answers it. `metadata` is kept with
+        the message, and no model is shown it. With a `key` that was used before, the turn that was begun
+        then. `opens` is the conversation where it is a new one, with its `history`: it is stored with the
+        turn, or not at all."""
+        message = user_message(conversation, said, parent, self._services.clock(), metadata)
+        return await self._start(
+            conversation,
+            options,
+            inputs,
+            message=message,
+            queue=queue,
+            key=key,
+            opens=opens,
+            history=history,
+        )
+
+    async def edit(
+        self,
+        message: str,
+        said: str | Sequence[Part],
+        *,
+        options: TurnOptions | None = None,
+        inputs: TurnInputs = NO_INPUTS,
+        metadata: Mapping[str, JsonValue] | None = None,
+        key: SendKey | None = None,
+    ) -> str:
+        """A new version of a user message, and a turn that answers it. The old one stays. What is not said
+        anew in `options` is as it was for the message it replaces."""
+        old = await self._store.message(message)
+        if old.role != "user" or old.author is not None:
+            raise BadRequest(sentence("message.not_a_persons", message=message))
+        new = user_message(old.conversation, said, old.parent, self._services.clock(), metadata)
+        again = await self._as_before(old.turn, options, old.conversation)
+        root = old.parent is None
+        return await self._start(old.conversation, again, inputs, message=new, root=root, key=key)
+
+    async def rerun(
+        self,
+        message: str,
+        *,
+        options: TurnOptions | None = None,
+        inputs: TurnInputs = NO_INPUTS,
+        beside: bool = False,
+        key: SendKey | None = None,
+    ) -> str:
+        """A new version of an answer, or the first one where a user message has none; with `beside`, also
+        while another is being made. What is not said anew in `options` is as it was for the send that is
+        repeated."""
+        old = await self._store.message(message)
+        messages, _ = await self._store.messages(old.conversation)
+        question = Tree(messages).question_of(message)
+        again = await self._as_before(old.turn or question.turn, options, old.conversation)
+        return await self._start(old.conversation, again, inputs, again=question, beside=beside, key=key)
+
+    async def rerun_call(
+        self, change: CallChange, *, options: TurnOptions | None = None, key: SendKey | None = None
+    ) -> str:
+        """A new version of the answer that holds a call: the same up to this one, which is made with other
+        arguments, or has another result; the turn goes on from there."""
+        turn, message = await check_change(self._services, change)
+        again = await self._as_before(turn, options, message.conversation)
+        if again.agent is None and turn is not None:  # it may have been handed over since
+            again = replace(again, agent=first_agent(self._services, await self._options(turn)).name or None)
+        again = replace(again, again_from=change)
+        return await self._start(message.conversation, again, NO_INPUTS, again=message, key=key)
+
+    async def _as_before(
+        self, turn: str | None, options: TurnOptions | None, conversation: str
+    ) -> TurnOptions:
+        """T14: a repeated send keeps its own model, agent, mode, options, prompt and plugins."""
+        wanted = options or TurnOptions()
+        if turn is None:
+            return wanted
+        try:
+            before = options_in(await self._store.facts(turn))
+        except (DragomanError, ValueError):
+            return wanted  # it cannot be read: what there is of it is shown all the same
+        again = before.under(wanted)
+        if again.agent is None:
+            again = replace(again, agent=await agent_before(self._services, conversation, before))
+        return again
+
+    async def _start(
+        self,
+        conversation: str,
+        options: TurnOptions,
+        inputs: TurnInputs,
+        *,
+        message: Message | None = None,
+        again: Message | None = None,
+        root: bool = False,
+        queue: bool = False,
+        beside: bool = False,
+        key: SendKey | None = None,
+        opens: Conversation | None = None,
+        history: Sequence[Message] = (),
+    ) -> str:
+        if key is not None:  # also where what it needs is no longer here
+            owner = opens.owner if opens is not None else await self._store.owner_of(conversation)
+            if (turn := await self._store.turn_of_key(owner, key)) is not None:
+                return turn
+        if inputs.deps is not None and self._driver.hands_out:
+            raise ConfigError("deps of one send cannot go to another process: give the runtime make_deps")
+        if inputs.output is not None and inputs.output.checks and self._driver.hands_out:
+            raise ConfigError("checks of an output cannot go to another process: put them into its type")
+        info = opens or await self._store.conversation(conversation)
+        options, model = self._settled(options, info, await root_of(self._store, info))
+        if again is not None:
+            await check_repeated(self._store, model, again)
+        elif message is not None:
+            await check_attached(self._store, message)
+            above = message.parent or (None if root else info.leaf)
+            await check_message(self._store, model, message, above, history if opens is not None else None)
+        turn = new_id("turn")
+        if message is not None:
+            message = replace(message, turn=turn)
+        at = self._services.clock()
+        asked = message or again
+        assert asked is not None
+        fact = TurnStarted(asked.id, options, at)
+        body = FACT.dump(fact)
+        start = Start(
+            turn,
+            conversation,
+            body,
+            at,
+            message,
+            again.id if again else None,
+            root,
+            queue,
+            beside,
+            key,
+            opens,
+            history,
+        )
+        starting = asyncio.create_task(self._store_and_start(start, fact, inputs))
+        try:
+            await asyncio.shield(starting)  # who is cancelled here has begun it: it is not left unowned
+        except SentBefore as before:  # at the same moment
+            return before.turn
+        return turn
+
+    async def _store_and_start(self, start: Start, fact: TurnStarted, inputs: TurnInputs) -> None:
+        if (inputs.deps is not None or inputs.output is not None) and not self._driver.hands_out:
+            self._services.inputs[start.turn] = inputs  # else its schema says enough
+        with self._driver.starting():
+            try:
+                started = await self._store.start(start)
+            except BaseException:
+                self._services.inputs.pop(start.turn, None)
+                raise
+            if started is not None:
+                await self._driver.start(started, fact)
+                return
+        await self._driver.start_queued(start.turn)
+
+    def _settled(
+        self, options: TurnOptions, conversation: Conversation, root: str
+    ) -> tuple[TurnOptions, Model]:
+        """All that the turn works with, to be kept with it, and its model. What can be known to be wrong is
+        refused, before anything is stored."""
+        settings = laid_over(conversation.settings, options.over)
+        agent = self._services.agent(options.agent or _text(settings.get("agent")))
+        model = self._services.model(options.model or _text(settings.get("model")) or agent.model)
+        check_json(asdict(options), "what was said of this turn")
+        if options.mode is not None and options.mode not in MODES:
+            raise BadRequest(sentence("mode.unknown", mode=options.mode, modes=", ".join(MODES)))
+        if options.dialect is not None:
+            check_dialect(options.dialect)
+        for name in options.tools.keys() - {spec.name for spec in options.client_tools}:
+            self._services.toolbox.check_name(name)
+        if (check := getattr(model, "check_options", None)) is not None:  # a model of one's own may have none
+            check(options_of(self._services, agent, model, settings, options.options))
+        check_typed_answer(model, options)
+        plugins = [plugin.name for plugin in self._services.plugins]
+        if unknown := sorted(set(options.disabled) - set(plugins)):
+            known = ", ".join(plugins)
+            raise BadRequest(sentence("send.no_plugin", unknown=", ".join(unknown), known=known))
+        required = {plugin.name for plugin in self._services.plugins if plugin.required}
+        if needed := sorted(required & set(options.disabled)):
+            raise BadRequest(sentence("send.needed_plugin", plugins=", ".join(needed)))
+        workspace = self._services.workspaces.find(_text(settings.get("workspace")), root)
+        review = self._services.review
+        settled = replace(
+            options,
+            accepted=NodeRules(
+                tuple(self._services.rules),
+                agent.rules,
+                self._services.mode,
+                review if isinstance(review, str) else dict(review),
+            ),
+            workspace=workspace.path if workspace is not None else None,
+            settings=settings,
+            started_with=model.name,
+            traceparent=trace.header if (trace := callers_trace()) is not None else None,
+        )
+        return settled, model
+
+    async def change_queued(self, turn: str, said: str | Sequence[Part]) -> None:
+        """Another message for a turn that has not begun yet."""
+        for queued in await self._store.queued(turn=turn):
+            message = user_message(queued.conversation, said, None, self._services.clock())
+            await check_added(self._services, turn, message)
+            if await self._store.change_queued(turn, message.parts):
+                return
+        row = await self._store.turn(turn)
+        raise TurnBusy(turn) if row.live else TurnEnded(turn, row.state)
+
+    # ── while it runs ─────────────────────────────────────────────────────────────────────────────
+
+    async def steer(
+        self, turn: str, said: str | Sequence[Part], *, metadata: Mapping[str, JsonValue] | None = None
+    ) -> None:
+        """Say something to a running turn: its next request contains it."""
+        row = await self._store.turn(turn)
+        message = user_message(row.conversation, said, None, self._services.clock(), metadata)
+        await check_added(self._services, turn, message)
+        body = {"message": MESSAGE.to_json(message)}
+        if not await self._store.post(turn, "steer", body):
+            raise TurnEnded(turn, (await self._store.turn(turn)).state)
+        await self._wake(turn)
+
+    async def answer(self, question: str, answer: Answer) -> Question:
+        """Settle a question. The first answer counts; from whichever client it comes."""
+        asked = await self._store.question(question)
+        await check_answer(self._services, asked, answer)
+        answer = replace(answer, at=self._services.clock())
+        conversation = await self._store.conversation(asked.conversation)
+        granted = await self._grants(asked, answer, conversation)
+        if not granted:
+            answer = replace(answer, scope="once")  # where no rule would help, an answer is for this once
+        settled = await self._store.answer(question, answer, granted)
+        await self._wake(asked.turn)
+        if granted:
+            only_here = answer.scope == "conversation" and answer.verdict == "allow"
+            where = conversation.id if only_here else None  # a denial holds in its tasks, too
+            await self._settle_waiting(answer, where, conversation.owner)
+        return settled
+
+    async def grant(self, rule: Rule, answer: Answer, *, user: str | None, owner: str) -> Grant:
+        """A rule that a person gives without being asked, for as long as the answer says. One that allows
+        holds in the runtime's own folder, as an answer would there; one that denies holds everywhere."""
+        main = self._services.workspaces.main
+        folder = main.path if main is not None and rule.action == "allow" else None
+        answer = replace(answer, at=self._services.clock())
+        made = grant_of(answer, rule, None, user, folder)
+        await self._store.add_grant(made)
+        await self._settle_waiting(answer, None, owner)
+        return made
+
+    async def arguments_for_hunks(self, question: str, chosen: Mapping[int, str | None]) -> Arguments:
+        return await arguments_for_hunks(self._services, question, chosen)
+
+    async def _settle_waiting(self, answer: Answer, where: str | None, user: str) -> None:
+        """What else waits because of a rule, and would not be asked about with what was granted now."""
+        made = Answer(answer.verdict, answer.scope, by=answer.by, at=answer.at)  # for so long, as that one
+        for other in await self._store.questions(conversation=where, user=user):
+            if other.because == "rule" and other.kind == "approve":
+                try:
+                    await self._settle_likewise(other, made)
+                except (DragomanError, ValueError) as error:
+                    # answered or deleted meanwhile, or not to be read
+                    _log.info("question %s is left as it is: %s", other.id, error)
+
+    async def _settle_likewise(self, other: Question, made: Answer) -> None:
+        likewise = answer_by_rule(await self._authorized(other, other.patterns), made)
+        if likewise is not None:
+            await self._store.answer(other.id, likewise)
+            await self._wake(other.turn)
+
+    async def _authorized(self, question: Question, patterns: Sequence[str]) -> Verdict | None:
+        """What would be decided about a waiting call now. None where its tool or agent is not known here."""
+        tool = await waiting_tool(self._services, question)
+        if tool is None or tool.fingerprint != question.fingerprint:
+            return None
+        conversation = await self._store.conversation(question.conversation)
+        try:
+            *earlier, agent = await agents_of(self._services, question.turn, before=question.call)
+            options = await self._options(question.turn)
+            givers = Givers.of(options, earlier)
+            givers.add(await load_givers(self._services, conversation))
+        except NotFound:
+            return None
+        authority = await load_authority(
+            self._services,
+            conversation,
+            agent,
+            "auto",
+            workspace=self._services.workspace_of(options),
+            tool=tool,
+            givers=givers,
+        )
+        return authorize(tool, patterns, authority)
+
+    async def deliver(self, call: str, result: ToolResult, *, failed: bool = False) -> None:
+        """The result of a call that a client ran."""
+        found, _, _ = await self._store.call(call)
+        turn = (await self._store.turn_of_call(call)).id
+        if found.state in (CallState.PENDING, CallState.ASKED):
+            raise BadRequest(sentence("call.not_running", call=call, state=found.state))
+        if found.state is not CallState.RUNNING:
+            raise AlreadyAnswered(call, f"the call is {found.state}")
+        known = replay([FACT.load(body) for body in await self._store.facts(turn)])
+        if not known.calls[call].client:
+            raise BadRequest(sentence("call.not_clients", call=call))
+        check_json(asdict(result), "the result")
+        check_fields(RESULT, result, "the result")
+        check_parts(result.attachments)
+        body: dict[str, JsonValue] = {"call": call, "failed": failed, "result": RESULT.to_json(result)}
+        if not await self._store.post(turn, "result", body):
+            raise TurnEnded(turn, (await self._store.turn(turn)).state)
+        await self._wake(turn)
+
+    async def cancel(self, turn: str, reason: str = "") -> bool:
+        """Stop a turn, in whatever state and process it is. False where it was over already."""
+        check_json(reason, "the reason")
+        if await self._store.is_queued(turn) and await self._store.unqueue(turn):
+            self._services.inputs.pop(turn, None)
+            return True  # it has not begun, and never will
+        stopped = await cancel_turn(self._services, self._driver.wake, turn, reason)
+        if stopped and self._driver.leaves(turn):  # taken up to be ended: what was decided before it holds
+            try:
+                await self._driver.adopt(turn, wanted=True)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_ENDING):
+                        while (await self._store.turn(turn)).live:  # noqa: ASYNC110 - its runner tells the store
+                            await asyncio.sleep(0.01)
+            except TurnSetAside:
+                await end_set_aside(self._services, self._driver.wake, turn, reason)
+        return stopped
+
+    async def _wake(self, turn: str) -> None:
+        """What was stored is stored: a turn that cannot go on here is told by whoever can take it up, and one
+        that was deleted meanwhile by nobody."""
+        with suppress(TurnSetAside, NotFound):
+            try:
+                await self._driver.wake(turn)
+            except StoreUnavailable as error:
+                _log.warning("turn %s is woken later: %s", turn, error)
+
+    # ── what an answer leaves behind ──────────────────────────────────────────────────────────────
+
+    async def _grants(self, asked: Question, answer: Answer, conversation: Conversation) -> list[Grant]:
+        """The rules an answer leaves behind: for what ran, where that was edited."""
+        if answer.verdict not in ("allow", "reject") or answer.scope == "once" or not asked.rules:
+            return []
+        only_here = answer.scope == "conversation" or asked.because == "loop"
+        folder = (await self._options(asked.turn)).workspace if answer.verdict == "allow" else None
+        where, user = conversation.id if only_here else None, conversation.user
+        action: Action = "allow" if answer.verdict == "allow" else "deny"
+        rules = [replace(rule, action=action) for rule in await self._rules_to_keep(asked, answer)]
+        return [grant_of(answer, rule, where, user, folder) for rule in rules]
+
+    async def _options(self, turn: str) -> TurnOptions:
+        return options_in(await self._store.facts(turn))
+
+    async def _rules_to_keep(self, asked: Question, answer: Answer) -> tuple[Rule, ...]:
+        tool = await waiting_tool(self._services, asked)
+        if answer.arguments is None or tool is None or asked.because != "rule":
+            return answer.rules or asked.rules
+        fitted, _ = repair_arguments(answer.arguments, tool.parameters)
+        verdict = await self._authorized(asked, tool.patterns(fitted))
+        if isinstance(verdict, Refuse):
+            return ()  # it will not run
+        exact, wider = tool.always(fitted), tool.always_wider(fitted)
+        return tuple(rule for rule in answer.rules if rule in (*exact, *wider)) or exact
+
+
+def _text(setting: JsonValue) -> str | None:
+    return setting if isinstance(setting, str) else None

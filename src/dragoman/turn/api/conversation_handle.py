@@ -1,0 +1,326 @@
+"""What a caller holds to talk in: a conversation, its tree, its settings, and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, overload
+
+from typing_extensions import TypeVar, Unpack
+
+from dragoman.conversation.tree import Conversation, Tree, check_tags, copied
+from dragoman.errors import NotFound, TurnSetAside, Unreadable
+from dragoman.messages.ids import check_ids, new_id
+from dragoman.messages.message import Arguments, Message, Part
+from dragoman.messages.questions import Question
+from dragoman.turn.acting_agent import settings_at
+from dragoman.turn.api.turn_handle import Engine, TurnHandle
+from dragoman.turn.api.way_back import Reverted, WayBack, WorkspaceDiff
+from dragoman.turn.facts import CallChange, renewed
+from dragoman.turn.output import OutputType, output_of
+from dragoman.turn.send import SendOptions, TurnInputs, send_key, sent_bytes, turn_options, with_contexts
+from dragoman.turn.services import Services
+from dragoman.turn.settings import ConversationOptions, as_json, changed
+from dragoman.turn.steps.subtasks import root_of
+from dragoman.workspace.workspaces import OWN
+
+T = TypeVar("T", default=str)
+
+
+class ConversationHandle:
+    """A conversation. Everything it does is stored when the call returns."""
+
+    def __init__(self, id: str, engine: Engine, opens: Conversation | None = None) -> None:
+        check_ids(conversation=id)
+        self.id = id
+        self._opens = opens  # it is stored with what is sent first
+        self._engine = engine
+        self._store = engine.store
+
+    def __repr__(self) -> str:
+        return f"ConversationHandle({self.id!r})"
+
+    @overload
+    async def send(
+        self,
+        said: str | Sequence[Part],
+        *,
+        output_type: OutputType[T],
+        parent: str | None = None,
+        queue: bool = False,
+        key: str | None = None,
+        contexts: Mapping[str, str] | None = None,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle[T]: ...
+    @overload
+    async def send(
+        self,
+        said: str | Sequence[Part],
+        *,
+        output_type: None = None,
+        parent: str | None = None,
+        queue: bool = False,
+        key: str | None = None,
+        contexts: Mapping[str, str] | None = None,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle: ...
+    async def send(
+        self,
+        said: str | Sequence[Part],
+        *,
+        output_type: OutputType[Any] | None = None,
+        parent: str | None = None,
+        queue: bool = False,
+        key: str | None = None,
+        contexts: Mapping[str, str] | None = None,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle[Any]:
+        """Say something; a turn that answers begins. TurnBusy where one of this branch is running.
+
+        A send with a `key` that was used within a day, and the same content, returns the turn that was begun
+        then. `contexts` are texts by their titles, which are sent before what is said. `output_type` is what
+        the answer has to be; `deps` is what its tools and plugins get as `context.deps` in place of the
+        runtime's."""
+        said = with_contexts(said, contexts or {})
+        check_ids(parent=parent, key=key)
+        output = output_of(output_type)
+        wanted = turn_options(output.spec if output else None, **options)
+        known = None
+        if key is not None:
+            here = None if self._opens is not None else self.id
+            sent = sent_bytes(here, said, parent, wanted, queue=queue)
+            known = send_key(key, sent, self._engine.services.clock())
+        turn = await self._engine.commands.send(
+            self.id,
+            said,
+            parent=parent,
+            queue=queue,
+            options=wanted,
+            inputs=TurnInputs(deps, output),
+            key=known,
+            opens=self._opens,
+        )
+        return TurnHandle(turn, self._engine, output)
+
+    async def edit(
+        self,
+        message: str,
+        said: str | Sequence[Part],
+        *,
+        output_type: OutputType[T] | None = None,
+        deps: object = None,
+        revert_files: bool = False,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle[T]:
+        """A new version of what a person said, and its answer. What `options` leave out is as it was. With
+        `revert_files`, what the old answer did to the workspace, and what was done since, is taken back
+        before."""
+        await self._own(message)
+        output = output_of(output_type)
+        wanted = turn_options(output.spec if output else None, **options)
+        inputs = TurnInputs(deps, output)
+        back = self._engine.way_back
+        async with back.reverted(back.revert_message(message, files_only=True) if revert_files else None):
+            turn = await self._engine.commands.edit(message, said, options=wanted, inputs=inputs)
+        return TurnHandle(turn, self._engine, output)
+
+    async def rerun(
+        self,
+        message: str,
+        *,
+        output_type: OutputType[T] | None = None,
+        deps: object = None,
+        beside: bool = False,
+        revert_files: bool = False,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle[T]:
+        """A new version of an answer. What `options` leave out is as it was for the send it repeats. With
+        `beside`, it is made also while another is: one question to several models at once. With
+        `revert_files`, what answers to it did to the workspace, and what was done since, is taken back
+        before."""
+        await self._own(message)
+        output = output_of(output_type)
+        wanted = turn_options(output.spec if output else None, **options)
+        inputs = TurnInputs(deps, output)
+        back = self._engine.way_back
+        async with back.reverted(back.revert_answers(message) if revert_files else None):
+            turn = await self._engine.commands.rerun(message, options=wanted, inputs=inputs, beside=beside)
+        return TurnHandle(turn, self._engine, output)
+
+    async def rerun_call(
+        self,
+        call: str,
+        *,
+        arguments: Arguments | None = None,
+        result: str | None = None,
+        revert_files: bool = False,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle:
+        """A new version of the answer that holds this call: the same up to it, made again with these
+        arguments, or gone on from as if this had been its result. With `revert_files`, what it did to the
+        workspace, and what was done since, is taken back before."""
+        check_ids(call=call)
+        _, conversation, _ = await self._store.call(call)
+        if conversation != self.id:
+            raise NotFound("call", call)
+        change = CallChange(call, arguments, result)
+        back = self._engine.way_back
+        async with back.reverted(back.revert_call(call, files_only=True) if revert_files else None):
+            turn = await self._engine.commands.rerun_call(change, options=turn_options(**options))
+        return TurnHandle(turn, self._engine)
+
+    def turn(self, id: str, output_type: OutputType[T] | None = None) -> TurnHandle[T]:
+        return TurnHandle(id, self._engine, output_of(output_type))
+
+    async def info(self) -> Conversation:
+        return await self._store.conversation(self.id)
+
+    async def tree(self) -> Tree:
+        messages, _ = await self._store.messages(self.id)
+        return Tree(messages)
+
+    async def messages(self) -> list[Message]:
+        """The path to the leaf: what the conversation looks like now."""
+        leaf = (await self.info()).leaf  # first: the tree that is read after it has it
+        return (await self.tree()).path(leaf)
+
+    async def move_to(self, message: str) -> None:
+        """Look at another branch: its newest message becomes the leaf."""
+        check_ids(message=message)
+        tree = await self.tree()
+        await self._store.set_leaf(self.id, tree.tip(message), 0.0)
+
+    async def diff(self, message: str | None = None) -> WorkspaceDiff:
+        """What its turns did to the files of the workspace, less what was taken back; or what the calls of
+        one reply did, which is a step of its turn."""
+        if message is None:
+            return await self._engine.way_back.diff_conversation(self.id)
+        await self._own(message)
+        return await self._engine.way_back.diff_message(message)
+
+    async def revert_to(self, message: str, *, files_only: bool = False, force: bool = False) -> Reverted:
+        """Go back to before a message, as `TurnHandle.revert` does to before a turn."""
+        await self._own(message)
+        return await self._engine.way_back.revert_message(message, files_only=files_only, force=force)
+
+    async def redo(self, *, force: bool = False) -> Reverted:
+        """Take the last revert back."""
+        return await self._engine.way_back.redo(self.id, force=force)
+
+    async def questions(self) -> list[Question]:
+        return await self._store.questions(conversation=self.id)
+
+    async def rename(self, title: str) -> None:
+        check_ids(title=title)  # stored as given, anything else would make the list unreadable
+        await self._store.set_title(self.id, title.strip())
+
+    async def label(
+        self,
+        *,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> None:
+        """Keep it in reach, put it out of the way until something is said in it, or file it under words. What
+        is None stays as it is."""
+        words = check_tags(tags) if tags is not None else None
+        await self._store.label_conversation(self.id, pinned=pinned, archived=archived, tags=words)
+
+    async def change(self, **settings: Unpack[ConversationOptions]) -> None:
+        """Settings of this conversation: model, mode, system, options, tools. None takes one away. What is
+        queued is held to its mode, switches, reviews, private texts and limits, too; what runs is not."""
+        if isinstance(name := settings.get("workspace"), str):
+            root = await root_of(self._store, await self.info())
+            self._engine.services.workspaces.find(name, root)
+        self._engine.services.toolbox.check_switches(settings.get("tools"))
+        await self._store.change_settings(self.id, lambda before: changed(before, as_json(settings)))
+        now = (await self.info()).settings
+        await self._store.renew_queued(self.id, lambda fact: renewed(fact, now))
+
+    async def _own(self, message: str) -> None:
+        check_ids(message=message)
+        if (await self._store.message(message)).conversation != self.id:
+            raise NotFound("message", message)
+
+
+# Forks: the path to a message as a conversation of its own, with a folder of its own if that is wanted.
+
+
+async def fork_conversation(
+    services: Services, way_back: WayBack, conversation: str, message: str, *, own_folder: bool
+) -> str:
+    """→ the id of the fork. It begins with the agent that answered there. Where the conversation has a folder
+    of its own, the fork gets one, too: deleting one of the two must not take the files of the other."""
+    store, now = services.store, services.clock()
+    messages, _ = await store.messages(conversation)
+    info = await store.conversation(conversation)
+    id = new_id("conv")
+    path = Tree(messages).path(message)
+    copies = copied(path, id)
+    settings = await settings_at(services, info.settings, messages, path)
+    named = settings.get("workspace")
+    name = named if isinstance(named, str) else None
+    copied_folder = own_folder or (name is not None and name.endswith(OWN))
+    if copied_folder:
+        settings["workspace"] = await way_back.copy_for(id, conversation, message, name)
+    forked = Conversation(
+        id,
+        title=info.title,
+        leaf=copies[message].id,
+        user=info.user,
+        settings=settings,
+        created=now,
+        updated=now,
+    )
+    try:
+        await store.add_conversation(forked, list(copies.values()))
+    except BaseException:
+        if copied_folder:
+            await way_back.forget([id])
+        raise
+    return id
+
+
+# Deletes conversations, with what runs and waits in them and what is remembered of them.
+
+
+_PATIENCE = 10.0  # seconds for a turn to end before its conversation is deleted
+
+
+async def delete_conversation(engine: Engine, conversation: str) -> None:
+    """And those its calls opened. What runs there is cancelled first."""
+    store = engine.store
+    within = await store.within(conversation)
+    for inner in within:
+        for waiting in await store.queued(conversation=inner):  # else the next would begin meanwhile
+            await store.unqueue(waiting.turn)
+            engine.services.inputs.pop(waiting.turn, None)
+    live = [row.id for inner in reversed(within) for row in await store.turns(inner) if row.live]
+    for turn in live:  # the outermost first: it would go on with what became of the others
+        with suppress(Unreadable, TurnSetAside):
+            await engine.commands.cancel(turn, "the conversation is deleted")
+    for turn in live:
+        with suppress(TimeoutError, Unreadable, TurnSetAside):  # the deletion fences it off
+            async with asyncio.timeout(_PATIENCE):
+                await TurnHandle(turn, engine).reached("cancelled")
+    await store.delete_conversation(conversation)
+    await _forget(engine, within)
+
+
+async def delete_untouched(engine: Engine, before: float) -> int:
+    """Those in which nothing was said since then, and nothing waits. → how many"""
+    deleted = await engine.store.delete_untouched(before)
+    if deleted:
+        await _forget(engine, deleted)
+    return len(deleted)
+
+
+async def _forget(engine: Engine, deleted: Sequence[str]) -> None:
+    await engine.way_back.forget(deleted)
+    for conversation in deleted:
+        engine.driver.forget(conversation)
+        engine.bus.forget(conversation)

@@ -1,0 +1,424 @@
+"""What a caller holds of a turn: to watch it, steer it, answer what it asks and wait for its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any, Generic, cast
+
+from pydantic import ValidationError
+from typing_extensions import TypeVar
+
+from dragoman.conversation.window import trail_and_answer
+from dragoman.errors import (
+    BadRequest,
+    DragomanError,
+    OutputInvalid,
+    ProviderError,
+    TurnInterrupted,
+    Unreadable,
+)
+from dragoman.messages import events as e
+from dragoman.messages.asked import question_in
+from dragoman.messages.ids import check_ids
+from dragoman.messages.message import Arguments, Message, Part, ToolResult
+from dragoman.messages.questions import Answer, Question
+from dragoman.messages.usage import Usage
+from dragoman.sentences import sentence
+from dragoman.store.store import Store, TurnRow
+from dragoman.turn.api.commands import Commands
+from dragoman.turn.api.way_back import Reverted, WayBack, WorkspaceDiff
+from dragoman.turn.drivers.tasks import Driver
+from dragoman.turn.facts import FACT, Fact, TurnFailed
+from dragoman.turn.live.event_bus import EventBus, LiveTurn
+from dragoman.turn.live.log import Listener, Snapshot
+from dragoman.turn.machine import State, Turn, replay
+from dragoman.turn.output import TYPED_OUTPUT, Output, Unfit
+from dragoman.turn.services import Services
+from dragoman.turn.steps.finalize import answer_of, finish_of
+from dragoman.turn.steps.request_layers import ContextUse, RequestLayers, context_use, layers_of
+from dragoman.turn.trace import TurnTrace, trace_turn
+
+# What came of a turn.
+
+
+T = TypeVar("T", default=str)
+
+
+@dataclass(slots=True, frozen=True)
+class TurnResult(Generic[T]):
+    id: str
+    state: State
+    text: str
+    messages: tuple[Message, ...]
+    usage: Usage
+    limit: str = ""  # which one was reached, in words: then the answer was asked for without tools
+    finish: str = ""  # how its last reply ended: stop, length, refusal, … (`messages/endings.py`)
+    _output: Output[T] | None = field(default=None, repr=False)
+
+    @property
+    def trail_size(self) -> int:
+        """How long the trail is: the turn's calls and results as one text, which stands before its answer
+        where the policy for earlier tool use is `hint`."""
+        return self.answer_slice[0]
+
+    @property
+    def answer_slice(self) -> tuple[int, int]:
+        """Where the answer begins and ends in the text of trail and answer."""
+        trail, answer = trail_and_answer(self.messages)
+        return len(trail), len(trail) + len(answer)
+
+    @property
+    def output(self) -> T:
+        """The answer as the type that was asked for; where none was, the text. OutputInvalid where a turn
+        that was cancelled, refused or broken off has none."""
+        if self._output is None:
+            return cast("T", self.text)
+        for last in takewhile(lambda message: message.role == "user", reversed(self.messages)):
+            if last.author == TYPED_OUTPUT:  # it was told so, and not asked again
+                raise OutputInvalid(sentence("output.none", turn=self.id, why=last.text))
+        try:
+            return self._output.parse(self.text)
+        except Unfit as error:
+            ended = self.finish if self.finish != "stop" else self.state
+            raise OutputInvalid(sentence("output.ended", turn=self.id, ended=ended, error=error)) from error
+
+
+def result_of(id: str, turn: Turn, messages: Sequence[Message], output: Output[T] | None) -> TurnResult[T]:
+    text = answer_of(messages)
+    return TurnResult(id, turn.state, text, tuple(messages), turn.usage, turn.limit, finish_of(turn), output)
+
+
+def error_of(failed: TurnFailed) -> ProviderError:
+    """What a turn failed with, as far as it is stored."""
+    if failed.kind == OutputInvalid.KIND:
+        return OutputInvalid(failed.error)
+    return ProviderError(failed.error, kind=failed.kind, retryable=failed.retryable)
+
+
+# Reads the trace of a turn from the store, with the turns of the sub-agents that its calls began.
+
+
+async def load_trace(store: Store, row: TurnRow) -> TurnTrace:
+    """Unreadable where one of its facts is damaged, or of a newer version."""
+    try:
+        facts = [FACT.load(body) for body in await store.facts(row.id)]
+        trace = trace_turn(row.id, row.conversation, facts, await store.questions_of(row.id))
+    except (ValueError, LookupError) as error:
+        raise Unreadable("turn", row.id, "one of its facts is not known here") from error
+    if row.state == "waiting":
+        trace.state = row.state
+    if not row.live and trace.ended is None:
+        trace.state = row.state  # closed from outside, without a fact
+    calls = {call.id: call for call in trace.calls}
+    for inner in await store.within(row.conversation) if calls else ():
+        try:
+            conversation = await store.conversation(inner)
+        except DragomanError:
+            continue  # it is gone, or damaged: the rest is shown all the same
+        call = calls.get(conversation.call or "")
+        if call is not None and call.opened is None and (turns := await store.turns(inner)):
+            call.opened = turns[0].id  # the first, where it asked several agents
+    return trace
+
+
+_MANY = 1000  # events at a time
+_GLANCE = 0.1  # seconds between looks at a turn that another process runs
+
+
+@dataclass(slots=True, frozen=True)
+class Engine:
+    """What a handle works with."""
+
+    services: Services
+    store: Store
+    bus: EventBus
+    driver: Driver
+    commands: Commands
+    way_back: WayBack
+
+
+class TurnHandle(Generic[T]):
+    """A turn, here or in another process, running or over."""
+
+    def __init__(self, id: str, engine: Engine, output: Output[T] | None = None) -> None:
+        check_ids(turn=id)
+        self.id = id
+        self._engine = engine
+        self._output = output
+        self._answered: set[str] = set()  # questions of which the turn may not have heard yet
+        self._store = engine.store
+        self._live: LiveTurn | None = engine.bus.here(id)
+
+    # ── watching ──────────────────────────────────────────────────────────────────────────────────
+
+    async def events(self, after: int = 0) -> AsyncIterator[e.Event]:
+        """Every event after this number until the turn ends, wherever it runs; of one that has long been
+        over, what it said."""
+        if after and (rest := self._engine.bus.rest(self.id, after)) is not None:
+            await self._store.turn(self.id)  # NotFound where another process has deleted it
+            for event in rest:
+                yield event
+            return
+        live = await self._attached()
+        if live is None and not await self._can_be_followed():
+            for event in await self._all_said():
+                yield event
+            return
+        ended, seen = False, after
+        while not ended:
+            here = live.log.events.batches(after) if live is not None else None
+            async for batch in here or self._engine.bus.follow(self.id, after):
+                for event in batch:
+                    yield event
+                after, ended = batch[-1].seq, isinstance(batch[-1], e.TurnEnd)
+            if not ended and not (await self._store.turn(self.id)).live:  # whoever ran it did not tell
+                for event in await self._all_said() if after == seen else [await self._end()]:
+                    yield event
+                ended = True
+            if live is None or not live.given_up:
+                return
+            live = self._here()  # or it goes on elsewhere
+
+    async def _can_be_followed(self) -> bool:
+        """Another process runs it, or did so a moment ago and has left its events for who is behind."""
+        return (await self._store.turn(self.id)).live or bool(await self._store.events({self.id: 0}, 1))
+
+    async def _all_said(self) -> list[e.Event]:
+        """For who has seen nothing of it."""
+        return [*(e.MessageAdded(message) for message in await self._messages()), await self._end()]
+
+    async def _end(self) -> e.TurnEnd:
+        turn = await self.turn()
+        text = answer_of(await self._messages())
+        error = turn.error.error if turn.error is not None else None
+        return e.TurnEnd(turn.state, text, turn.usage, error, turn.limit or None, finish_of(turn))
+
+    async def partial_outputs(self) -> AsyncIterator[T]:
+        """The answer while it is written: each time more of it has come that is a value of the type. The
+        last one is whole, and has passed every check; `result` has it, too."""
+        if self._output is None:
+            raise BadRequest(sentence("output.untyped"))
+        text = ""
+        last: list[T] = []  # the one before, if there was any: None may be a value
+        async for event in self.events():
+            if isinstance(event, e.StepStart):
+                text = ""
+            if isinstance(event, e.TextDelta):
+                text += event.text
+                value = self._output.parse_partial(text)
+                if value is not None and [value] != last:
+                    last = [value]
+                    yield value
+        if last != [whole := (await self.result()).output]:
+            yield whole
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call it at once with the present snapshot, then on every change. For a turn that runs here."""
+        live = self._here()
+        if live is None:
+            raise LookupError(f"turn {self.id} does not run in this process: read its snapshot instead")
+        return live.log.subscribe(listener)
+
+    async def snapshot(self) -> Snapshot:
+        live = self._here()
+        if live is not None:
+            await live.log.stored()
+            return live.log.snapshot()
+        for queued in await self._store.queued(turn=self.id):
+            return Snapshot(self.id, queued.conversation, Turn(), (queued.message,), (), 0)
+        row = await self._store.turn(self.id)
+        last = await self._last_told()  # before what it is told of: rather twice than not at all
+        questions = [q for q in await self._store.questions_of(self.id) if q.open]
+        messages = tuple(await self._messages())
+        return Snapshot(self.id, row.conversation, await self.turn(), messages, tuple(questions), last)
+
+    async def _last_told(self) -> int:
+        """The number of the last event that another process has told of it."""
+        last = 0
+        while told := await self._store.events({self.id: last}, _MANY):
+            last = told[-1].seq
+        return last
+
+    async def reached(self, state: State | str) -> bool:
+        """Wait until the turn is in this state. False where it ends without getting there."""
+        if state not in [*State]:
+            raise BadRequest(sentence("turn.no_state", state=state, states=", ".join(State)))
+        live = await self._attached()
+        while True:
+            if live is not None and (arrived := await self._reached_here(live, state)) is not None:
+                return arrived
+            row = await self._store.turn(self.id)
+            if not row.live or row.state == state:
+                return row.state == state
+            await self._engine.bus.until_here(self.id, _GLANCE)  # another process moves it, or it is queued
+            live = self._engine.bus.here(self.id)
+
+    async def _reached_here(self, live: LiveTurn, state: State | str) -> bool | None:
+        """None where it goes on elsewhere, or later."""
+        arrived: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def look(snapshot: Snapshot) -> None:
+            answered = [question.id in self._answered for question in snapshot.questions]
+            if snapshot.state is State.WAITING and answered and all(answered):
+                return  # it waits for nobody: it is about to take the answers
+            if not arrived.done() and (snapshot.state == state or snapshot.state.ended):
+                arrived.set_result(snapshot.state == state)
+
+        await live.log.stored()  # who is told of a question can answer it
+        unsubscribe = live.log.subscribe(look)
+        try:
+            either: list[asyncio.Future[Any]] = [arrived, live.task]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if arrived.done():
+                return arrived.result()
+            error = None if live.given_up or live.task.cancelled() else live.task.exception()
+            if isinstance(error, TurnInterrupted):  # the runtime was closed
+                raise error
+            return None
+        finally:
+            unsubscribe()
+
+    async def result(self) -> TurnResult[T]:
+        """Wait for the end. Raises what the turn failed with; a cancelled turn is a result."""
+        live = self._here() or await self._attached()
+        while live is not None or (await self._store.turn(self.id)).live:
+            if live is None:
+                await self._engine.bus.until_here(self.id, _GLANCE)  # as in `reached`
+            else:
+                await asyncio.wait([live.task])
+                if not live.given_up:
+                    live.task.result()
+                    return result_of(self.id, live.log.turn, live.log.messages, self._output)
+            live = self._here()
+        turn = await self.turn()
+        if turn.error is not None:
+            raise error_of(turn.error)
+        return result_of(self.id, turn, await self._messages(), self._output)
+
+    async def facts(self) -> list[Fact]:
+        """None of a turn that is queued. NotFound where there is no such turn."""
+        bodies = await self._store.facts(self.id)
+        if not bodies and not await self._store.is_queued(self.id):
+            await self._store.turn(self.id)
+        try:
+            return [FACT.load(body) for body in bodies]
+        except ValidationError as error:
+            raise Unreadable("turn", self.id, error.errors()[0]["msg"]) from error
+
+    async def turn(self) -> Turn:
+        """What the machine makes of the stored facts."""
+        return replay(await self.facts())
+
+    async def request(self) -> RequestLayers:
+        """What its requests hold before plugins change them: prompt, options and tools, and who gave each. Of
+        a turn that has begun."""
+        await self._store.turn(self.id)
+        return await layers_of(self._engine.services, self.id)
+
+    async def context(self) -> ContextUse:
+        """What filled the model's context in its last request, and how much of it."""
+        return await context_use(self._engine.services, self.id)
+
+    async def trace(self) -> TurnTrace:
+        """What took how long, what waited for whom, what was tried again, and why each call ran."""
+        return await load_trace(self._store, await self._store.turn(self.id))
+
+    def __repr__(self) -> str:
+        return f"TurnHandle({self.id!r})"
+
+    @property
+    def question(self) -> str:
+        """The first open question of a turn that runs here."""
+        if not self.questions:
+            raise LookupError(
+                f"turn {self.id} asks nothing here now: (await turn.snapshot()).questions knows"
+            )
+        return self.questions[0].id
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """Those that are open, in a turn that runs here, and that were not answered by this handle."""
+        live = self._here()
+        found = live.log.snapshot().questions if live is not None else ()
+        return tuple(question for question in found if question.id not in self._answered)
+
+    async def asked(self) -> AsyncIterator[Question]:
+        """What a person is asked, one question after the other until the turn is over: also by the calls of
+        tasks, which work in conversations of their own."""
+        async for event in self.events():
+            if (id := question_in(event)) is not None and (asked := await self._store.question(id)).open:
+                yield asked
+
+    # ── acting ────────────────────────────────────────────────────────────────────────────────────
+
+    async def answer(self, question: str | Question, answer: Answer) -> Question:
+        id = question.id if isinstance(question, Question) else question
+        settled = await self._engine.commands.answer(id, answer)
+        self._answered.add(id)
+        return settled
+
+    async def arguments_for_hunks(
+        self, question: str | Question, hunks: Collection[int] | Mapping[int, str | None]
+    ) -> Arguments:
+        """The arguments with which a call does a part of what its question shows as a diff: these hunks,
+        counted from 0, each as it is or with another text in place of its new side. Give them to
+        `allow_once`."""
+        id = question.id if isinstance(question, Question) else question
+        given: object = hunks
+        if not isinstance(given, Collection) or not all(type(place) is int for place in given):
+            raise BadRequest(sentence("answer.hunks", hunks=hunks))
+        chosen = hunks if isinstance(hunks, Mapping) else dict.fromkeys(hunks)
+        return await self._engine.commands.arguments_for_hunks(id, chosen)
+
+    async def steer(self, said: str | Sequence[Part]) -> None:
+        await self._engine.commands.steer(self.id, said)
+
+    async def cancel(self, reason: str = "") -> bool:
+        return await self._engine.commands.cancel(self.id, reason)
+
+    async def resume(self) -> bool:
+        """Go on here with a turn that nobody runs, also in a runtime that adopts none by itself. False where
+        it is over, or runs elsewhere. TurnSetAside tells what it would need."""
+        return await self._engine.driver.adopt(self.id, wanted=True)
+
+    async def deliver(self, call: str, result: str | ToolResult, *, failed: bool = False) -> None:
+        """The result of a call that this client ran."""
+        whole = result if isinstance(result, ToolResult) else ToolResult(result)
+        await self._engine.commands.deliver(call, whole, failed=failed)
+
+    # ── the workspace ─────────────────────────────────────────────────────────────────────────────
+
+    async def diff(self, call: str | None = None) -> WorkspaceDiff:
+        """What its calls did to the files of the workspace, or one of them."""
+        back = self._engine.way_back
+        return await (back.diff_turn(self.id) if call is None else back.diff_call(call))
+
+    async def revert(self, *, files_only: bool = False, force: bool = False) -> Reverted:
+        """Go back to before this turn, files and conversation, or files alone: what it and the turns after
+        it did is taken back. RevertConflict, and nothing is changed, where somebody else changed one of the
+        files since, unless `force` says to go on. What was said stays on the tree, as a branch."""
+        return await self._engine.way_back.revert_turn(self.id, files_only=files_only, force=force)
+
+    # ── where it is ───────────────────────────────────────────────────────────────────────────────
+
+    def _here(self) -> LiveTurn | None:
+        if self._live is not None and self._live.given_up:
+            self._live = None
+        self._live = self._engine.bus.here(self.id) or self._live
+        return self._live
+
+    async def _attached(self) -> LiveTurn | None:
+        """The turn as it runs here, adopted if nobody runs it; None where it is over or elsewhere."""
+        while self._here() is None and await self._store.is_queued(self.id):
+            await self._engine.bus.until_here(self.id, _GLANCE)
+        if self._here() is None:
+            await self._engine.driver.adopt(self.id)
+        return self._here()
+
+    async def _messages(self) -> list[Message]:
+        row = await self._store.turn(self.id)
+        messages, _ = await self._store.messages(row.conversation)
+        return [message for message in messages if message.turn == self.id]

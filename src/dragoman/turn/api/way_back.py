@@ -1,0 +1,410 @@
+"""What turns did to the workspace, and the way back: files and conversation together, or files alone."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from dragoman.background import in_thread
+from dragoman.conversation.tree import Tree
+from dragoman.errors import BadRequest, NotFound, StoreUnavailable, TurnBusy
+from dragoman.sentences import sentence
+from dragoman.store.store import Store
+from dragoman.tools.workspace import read_inside, steps_of
+from dragoman.turn.api.undo_points import (
+    Point,
+    are_taken_back,
+    done_in,
+    last_to_redo,
+    point_in,
+    records_after,
+)
+from dragoman.turn.steps.subtasks import family_of, root_of, tasks_given
+from dragoman.workspace.blame import BlamedLine, blame
+from dragoman.workspace.diff import FileDiff, diff_of, joined
+from dragoman.workspace.histories import Histories, InFolder, finish_reverts, revert_together
+from dragoman.workspace.history import WorkspaceHistory
+from dragoman.workspace.states import ChangeRecord, FileChange, compose
+from dragoman.workspace.workspaces import OWN, Workspaces, copy_folder, remove_copy, take_back
+
+_log = logging.getLogger("dragoman.turn")
+_BLAMED = 5_000_000  # bytes of a file whose lines are told
+
+
+@dataclass(slots=True, frozen=True)
+class WorkspaceDiff:
+    """What was done to the files. `notes` say what of it could not be recorded; `taken_back`, of a turn, that
+    none of it stands any more."""
+
+    files: list[FileDiff] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    taken_back: bool = False
+
+    @property
+    def text(self) -> str:
+        """As `git diff` would write it."""
+        return joined(self.files)
+
+
+WENT_ON = "the conversation went on meanwhile, and stays where it is"  # a note of a revert
+FIRST_MESSAGE = "it was the first message: the conversation stays where it is"  # a note of a revert
+
+
+@dataclass(slots=True, frozen=True)
+class Reverted:
+    """What a revert did."""
+
+    conversation: str
+    paths: list[str] = field(default_factory=list)  # that were changed
+    notes: list[str] = field(default_factory=list)  # what was left as it is
+    leaf: str | None = None  # where the conversation stands now
+    moved: bool = False  # whether it stood elsewhere before
+    turn: str | None = None  # the first that it was about; None where no redo is possible
+
+
+class WayBack:
+    def __init__(self, store: Store, histories: Histories, workspaces: Workspaces) -> None:
+        self._store = store
+        self._histories = histories
+        self._workspaces = workspaces
+
+    # ── diffs ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def diff_turn(self, turn: str) -> WorkspaceDiff:
+        """What its calls changed, all together, and the tasks they gave."""
+        return await self._diff_turn(turn, None)
+
+    async def diff_message(self, message: str) -> WorkspaceDiff:
+        """What the calls of a reply changed: one step of its turn. Of a person's message, the whole turn."""
+        found = await self._store.message(message)
+        calls = {call.id for call in found.calls} if found.role == "assistant" else None
+        try:
+            return await self._diff_turn(found.turn or "", calls)
+        except NotFound:  # a fork or an import brought it
+            return WorkspaceDiff()
+
+    async def diff_call(self, call: str) -> WorkspaceDiff:
+        """What one call changed, with those that ran at the same time: nobody can tell them apart."""
+        await self._store.call(call)
+        try:
+            return await self._diff_turn((await self._store.turn_of_call(call)).id, {call})
+        except NotFound:  # a fork or an import brought it
+            return WorkspaceDiff()
+
+    async def _diff_turn(self, turn: str, calls: set[str] | None) -> WorkspaceDiff:
+        """Of these calls, or of all."""
+        row = await self._store.turn(turn)
+        related = await family_of(self._store, row.conversation)
+        if calls is None and len(related) > 1:
+            tree = await self._tree(row.conversation)
+            gave = {call.id for message in tree if message.turn == turn for call in message.calls}
+        else:
+            gave = calls or set()
+        _, given = await tasks_given(self._store, row.conversation, gave)
+        turns = [turn, *(one.id for one in given)]
+        over = [one.id for one in (row, *given) if not one.live]
+        histories = await self._of_conversation(row.conversation)
+
+        def read() -> WorkspaceDiff:
+            for history in histories:
+                for each in over if history.is_there else ():
+                    history.settle(each)
+            with self._histories.telling_of(turns) as found:
+                if found is None:
+                    return WorkspaceDiff()
+                records = [
+                    one
+                    for one in found.of_turns(turns)
+                    if one.turn != turn or calls is None or calls & set(one.calls)
+                ]
+                taken_back = are_taken_back(records, found.of_conversation(*related))
+                return replace(_diff(found, records), taken_back=taken_back)
+
+        return await in_thread(read)
+
+    async def diff_conversation(self, conversation: str) -> WorkspaceDiff:
+        """What all its turns changed, and the tasks they gave, less what was taken back."""
+        histories = await self._of_conversation(conversation)
+        related, within = await family_of(self._store, conversation), await self._store.within(conversation)
+
+        def read() -> WorkspaceDiff:
+            all = [(one, done_in(within, one.of_conversation(*related))) for one in histories]
+            found = [(one, records) for one, records in all if records]
+            diffs = [_diff(history, records) for history, records in found]
+            several = [f"files of {history.root}" for history, _ in found] if len(found) > 1 else []
+            return WorkspaceDiff(
+                [file for diff in diffs for file in diff.files],
+                [*several, *(note for diff in diffs for note in diff.notes)],
+            )
+
+        return await in_thread(read)
+
+    async def blame(self, path: str) -> list[BlamedLine]:
+        """Each line of a file of the workspace, with the record that wrote it."""
+        history = self._recorded()
+        name = "/".join(steps_of(path))
+
+        def read() -> list[BlamedLine]:
+            now = read_inside(history.root, name, _BLAMED)
+            return blame(name, now, history.of_path(name), history.contents)
+
+        return await in_thread(read)
+
+    # ── back ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def revert_turn(self, turn: str, *, files_only: bool = False, force: bool = False) -> Reverted:
+        """To before the message that it answers, or, where it answers it once more, before its answer."""
+        row = await self._store.turn(turn)
+        tree = await self._tree(row.conversation)
+        question = tree[row.message]
+        if question.turn == turn:
+            first = [question]
+        else:
+            own = [message for message in tree if message.turn == turn]
+            first = [message for message in own if message.parent == row.message] or own[:1]
+        return await self._revert(point_in(tree, row.conversation, turn, first), files_only, force)
+
+    async def revert_message(
+        self, message: str, *, files_only: bool = False, force: bool = False
+    ) -> Reverted:
+        """To before a message: a person's, or a reply."""
+        found = await self._store.message(message)
+        tree = await self._tree(found.conversation)
+        point = point_in(tree, found.conversation, found.turn or "", [found])
+        return await self._revert(point, files_only, force)
+
+    async def revert_call(self, call: str, *, files_only: bool = False, force: bool = False) -> Reverted:
+        """To before a call; the conversation, to before the reply that holds it."""
+        _, conversation, _ = await self._store.call(call)
+        tree = await self._tree(conversation)
+        for message in tree:
+            if any(one.id == call for one in message.calls):
+                point = point_in(tree, conversation, message.turn or "", [message], first_call=call)
+                return await self._revert(point, files_only, force)
+        raise NotFound("call", call)
+
+    async def revert_answers(self, message: str) -> Reverted:
+        """The files alone, to before any answer to a question: that of this answer, or this one."""
+        found = await self._store.message(message)
+        tree = await self._tree(found.conversation)
+        question = tree.question_of(message)
+        answers = [tree[id] for id in tree.children(question.id)]
+        point = point_in(tree, found.conversation, found.turn or "", answers)
+        return await self._revert(point, files_only=True, force=False)
+
+    @asynccontextmanager
+    async def reverted(self, going_back: Awaitable[Reverted] | None) -> AsyncIterator[None]:
+        """For a new version of what was done: it begins with the files as they were before, if that is
+        wanted, and where it does not begin, they are as they were left."""
+        done = await going_back if going_back is not None else None
+        try:
+            yield
+        except BaseException:
+            if done is not None and done.paths:
+                await self.redo(done.conversation)
+            raise
+
+    async def redo(self, conversation: str, *, force: bool = False) -> Reverted:
+        """Take the last revert of a conversation back."""
+        self._recorded()
+        info = await self._store.conversation(conversation)
+        histories = await self._of_conversation(conversation)
+        related = await family_of(self._store, conversation)
+
+        def redo() -> list[InFolder]:
+            finish_reverts(self._histories)
+            found = [(one, last_to_redo(conversation, one.of_conversation(*related))) for one in histories]
+            there = [(one, record) for one, record in found if record is not None]
+            if not there:
+                raise BadRequest(sentence("redo.nothing"))
+            latest = max(record.created for _, record in there)
+            together = [(one, record) for one, record in there if record.created == latest]
+            together.sort(key=lambda part: part[1].leaf_before is not None)  # last: who moves the leaf
+            record = together[-1][1]
+            leaf = (info.leaf, record.leaf_before) if record.leaf_before is not None else None
+            parts = [(one, [record]) for one, record in together]
+            return revert_together(
+                self._histories, parts, conversation=conversation, turn=record.turn, force=force, leaf=leaf
+            )
+
+        return await self._moved(await in_thread(redo), info.leaf)
+
+    # ── a folder of its own ───────────────────────────────────────────────────────────────────────
+
+    async def copy_for(self, fork: str, conversation: str, message: str, name: str | None) -> str:
+        """Give a fork a copy of the folder that its conversation works in, less what was done after this
+        message. → the name of that workspace, for its settings"""
+        target = self._workspaces.place_for_copy(fork, name)
+        root = await root_of(self._store, await self._store.conversation(conversation))
+        workspace = self._workspaces.find(name, root)
+        if workspace is None:
+            raise BadRequest(sentence("copy.no_workspace"))
+        if target is None:
+            raise BadRequest(sentence("copy.no_place"))
+        tree = await self._tree(conversation)
+        point = point_in(tree, conversation, "", [tree[id] for id in tree.children(message)])
+        tasks, _ = await tasks_given(self._store, conversation, point.calls)
+        related = await family_of(self._store, conversation)
+        history = self._histories.at(workspace.folder)
+        limits, skip = self._histories.limits, self._histories.left_out
+
+        def copy() -> list[str]:
+            copy_folder(workspace.folder.resolve(), target, limits, skip)
+            if history is None or not history.is_there:
+                return []
+            done = records_after(replace(point, tasks=tasks), history.of_conversation(*related))
+            return take_back(target, done, history.contents, limits)
+
+        for left in await in_thread(copy):
+            _log.warning("in the copy for %s was not taken back: %s", fork, left)
+        return f"{(name or '').removesuffix(OWN)}{OWN}"
+
+    async def open(self) -> None:
+        """Finish what another program did not live to do, and drop what is too old. What is wrong with the
+        records keeps nobody from talking."""
+        try:
+            await in_thread(partial(finish_reverts, self._histories))
+        except (OSError, ValueError, sqlite3.Error, BadRequest, StoreUnavailable) as error:
+            _log.warning("a revert in several folders was not finished, nor taken back: %s", error)
+        for history in self._opened(*self._workspaces.copies()):
+            if not history.is_there:
+                continue
+            try:
+                for record in await in_thread(history.waiting_leaves):
+                    try:
+                        await self._move(history, record)
+                    except NotFound:  # deleted meanwhile
+                        await in_thread(partial(history.settle_leaf, record.id, moved=False))
+                await in_thread(history.forget)
+                await in_thread(history.close)  # there may be one for every fork; it opens again
+            except (OSError, sqlite3.Error, StoreUnavailable) as error:
+                _log.warning("what was done to the workspace cannot be read: %s", error)
+
+    async def forget(self, conversations: Sequence[str]) -> None:
+        """They were deleted, and so is what is recorded of them, and the folders they had for themselves."""
+
+        def forget() -> None:
+            self._histories.forget(conversations)
+            for conversation in conversations:
+                if (folder := self._workspaces.copy_of(conversation)) is not None:
+                    remove_copy(folder)
+                    self._histories.remove(folder)
+
+        try:
+            await in_thread(forget)
+        except (OSError, sqlite3.Error, StoreUnavailable) as error:
+            _log.warning("what deleted conversations did to the workspace could not be deleted: %s", error)
+
+    def _recorded(self) -> WorkspaceHistory:
+        """Of the runtime's own folder, or, where it has none, of the first that has a name."""
+        for history in self._opened():
+            return history
+        raise BadRequest(sentence("way_back.off"))
+
+    def _opened(self, *more: Path) -> list[WorkspaceHistory]:
+        """Of the folders that are worked in here, and of these."""
+        folders = [*(workspace.folder for workspace in self._workspaces), *more]
+        found = [self._histories.at(folder) for folder in folders]
+        return [history for history in dict.fromkeys(found) if history is not None]
+
+    async def _of_conversation(self, conversation: str) -> list[WorkspaceHistory]:
+        """Of every folder that its turns may have worked in: of its own first, if it has one."""
+        root = await root_of(self._store, await self._store.conversation(conversation))
+        own = self._workspaces.copy_of(root)
+        first = self._histories.at(own) if own is not None else None
+        return [*([first] if first is not None else []), *self._opened()]
+
+    async def _revert(self, point: Point, files_only: bool, force: bool) -> Reverted:
+        for row in await self._store.turns(point.conversation):
+            if row.live and (row.id in {point.turn, *point.turns} or row.message in point.after):
+                raise TurnBusy(row.id)
+        tasks, given = await tasks_given(self._store, point.conversation, point.calls)
+        if busy := [row.id for row in given if row.live]:
+            raise TurnBusy(busy[0])
+        point = replace(point, tasks=tasks, turns=point.turns.union(row.id for row in given))
+        related = await family_of(self._store, point.conversation)
+        info = await self._store.conversation(point.conversation)
+        if not point.after:  # it ended before it did anything
+            return Reverted(point.conversation, leaf=info.leaf)
+        moves = not files_only and info.leaf in point.after and point.leaf is not None
+        histories = await self._of_conversation(point.conversation)
+        if not histories:
+            if files_only:
+                self._recorded()
+            if moves and point.leaf is not None:
+                await self._store.set_leaf(point.conversation, point.leaf, 0.0)
+            return Reverted(point.conversation, leaf=point.leaf if moves else info.leaf, moved=moves)
+        leaf = (info.leaf, point.leaf) if moves else None
+
+        def revert() -> list[InFolder]:
+            finish_reverts(self._histories)
+            found = self._with_records(histories, point)
+            parts = [(one, records_after(point, one.of_conversation(*related))) for one in found]
+            return revert_together(
+                self._histories,
+                parts,
+                conversation=point.conversation,
+                turn=point.turn,
+                force=force,
+                leaf=leaf,
+            )
+
+        done = await self._moved(await in_thread(revert), info.leaf)
+        if not files_only and point.leaf is None:
+            done.notes.append(FIRST_MESSAGE)
+        return done
+
+    def _with_records(
+        self, histories: Sequence[WorkspaceHistory], point: Point
+    ) -> Sequence[WorkspaceHistory]:
+        """Those that tell of these turns; the first, where none does. What is recorded in another folder is
+        not ours to change."""
+        for history in histories:
+            for turn in point.turns if history.is_there else ():
+                history.settle(turn)
+        found = [history for history in histories if history.of_turns(list(point.turns))]
+        for turn in () if found else point.turns:
+            with self._histories.telling_of([turn]) as other:
+                if other is not None:
+                    raise BadRequest(sentence("way_back.elsewhere", turn=turn, folder=other.root))
+        return found or histories[:1]
+
+    async def _moved(self, made: Sequence[InFolder], leaf: str | None) -> Reverted:
+        """The last of them says where the conversation goes."""
+        history, last = made[-1]
+        moved = last.leaf_after is not None and await self._move(history, last)
+        notes = [] if moved or last.leaf_after is None else [WENT_ON]
+        did_something = moved or any(record.changes for _, record in made)
+        return Reverted(
+            last.conversation,
+            [change.path for _, record in made for change in record.changes],
+            [*(note for _, record in made for note in record.notes), *notes],
+            last.leaf_after if moved else leaf,
+            moved,
+            last.turn if did_something else None,
+        )
+
+    async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> bool:
+        """False where something was said meanwhile, or another branch looked at: that stays in sight."""
+        id, to = record.conversation, record.leaf_after
+        moved = to is not None and (
+            await self._store.set_leaf(id, to, 0.0, before=record.leaf_before)
+            or (await self._store.conversation(id)).leaf == to  # who did this before did not live to note it
+        )
+        await in_thread(partial(history.settle_leaf, record.id, moved=moved))
+        return moved
+
+    async def _tree(self, conversation: str) -> Tree:
+        messages, _ = await self._store.messages(conversation)
+        return Tree(messages)
+
+
+def _diff(history: WorkspaceHistory, records: Sequence[ChangeRecord]) -> WorkspaceDiff:
+    changes: list[FileChange] = [change for record in records for change in record.changes]
+    notes = dict.fromkeys(note for record in records for note in record.notes)
+    return WorkspaceDiff(diff_of(compose(changes), history.contents), list(notes))

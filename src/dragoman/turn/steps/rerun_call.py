@@ -1,0 +1,156 @@
+"""A turn that begins in the middle of an earlier one: with a call that is made, or answered, differently.
+
+Its steps up to that call are copied into it, as facts like any others. So it is a version of the same answer,
+whole in itself, and what comes after a crash is what comes after any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
+
+from dragoman.conversation.tree import Tree
+from dragoman.errors import BadRequest, NotFound, TurnBusy
+from dragoman.messages.events import MessageAdded
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import CallState, Message, Part, Summary, ToolCall, ToolResult
+from dragoman.sentences import sentence
+from dragoman.store.store import Change, Store
+from dragoman.turn.api.approvals import fitting_arguments
+from dragoman.turn.facts import (
+    CallChange,
+    CallFinished,
+    CallMade,
+    CallStarted,
+    Fact,
+    MessageAppended,
+    ReplyReceived,
+    RequestBuilt,
+    StepFinished,
+)
+from dragoman.turn.live.log import TurnLog
+from dragoman.turn.machine import SETTLES
+from dragoman.turn.services import Services
+
+_COPIED = "copied from an earlier version of the answer"
+
+
+async def check_change(services: Services, change: CallChange) -> tuple[str | None, Message]:
+    """The turn that holds the call, and the message that it answers. BadRequest where it cannot be so."""
+    call, conversation, _ = await services.store.call(change.call)
+    turn, message = await _turn_and_message(services.store, change.call, conversation)
+    if change.arguments is not None and change.result is not None:
+        raise BadRequest(sentence("repeat.nothing"))
+    if not isinstance(change.result, str | None):
+        raise BadRequest(sentence("repeat.result_kind", given=change.result))
+    found = services.toolbox.offer().find(call.tool)
+    if change.arguments is not None and found is not None:
+        fitting_arguments(change.arguments, found[1], "the arguments")
+    return turn, message
+
+
+async def _turn_and_message(store: Store, call: str, conversation: str) -> tuple[str | None, Message]:
+    """TurnBusy where it still runs. What a fork or an import brought has messages and no turns."""
+    try:
+        row = await store.turn_of_call(call)
+    except NotFound:
+        messages, _ = await store.messages(conversation)
+        path = _path_of(messages, call)
+        own = [one for one in path if one.turn is not None and one.turn == path[-1].turn]
+        return None, Tree(messages).question_of(own[0].id if own else path[-1].id)
+    if row.live:
+        raise TurnBusy(row.id)
+    return row.id, await store.message(row.message)
+
+
+async def copy_steps(log: TurnLog, store: Store) -> None:
+    """What the earlier turn had up to the call, at once: it is there whole, or will be copied again."""
+    change = log.turn.options.again_from
+    if change is None or log.turn.step:
+        return
+    path = await _path_to(store, log, change.call)
+    facts: list[Fact] = []
+    copies: list[Message] = []
+    ids: dict[str | None, str] = {}
+    parent, step = log.turn.message, 0
+    for message in path:
+        parts = tuple(_copied(part, change, ids, log.now()) for part in message.parts)
+        own = replace(message, id=new_id("msg"), turn=log.id, parent=parent, created=log.now())
+        made = replace(own, parts=parts, usage=None)
+        if message.role != "assistant" or message.author is not None:
+            facts.append(MessageAppended(made.id, _COPIED))
+        else:
+            step += 1
+            facts += _step(made, step, log.now(), last=message is path[-1])
+        copies.append(made)
+        ids[message.id] = parent = made.id
+    await log.record(*facts, change=Change(messages=copies))
+    for made in copies:
+        log.publish(MessageAdded(made))
+
+
+async def _path_to(store: Store, log: TurnLog, call: str) -> Sequence[Message]:
+    """From after what a person said to the reply that holds the call."""
+    messages, _ = await store.messages(log.conversation.id)
+    path = _path_of(messages, call)
+    before = [*takewhile(lambda one: one.id != log.turn.message, path)]
+    return path[len(before) + 1 :]
+
+
+def _path_of(messages: Sequence[Message], call: str) -> Sequence[Message]:
+    """From the first message to the reply that holds the call."""
+    for message in messages:
+        if any(one.id == call for one in message.calls):
+            return Tree(messages).path(message.id)
+    raise NotFound("call", call, sentence("hint.message_deleted"))
+
+
+def _copied(part: Part, change: CallChange, ids: Mapping[str | None, str], now: float) -> Part:
+    if isinstance(part, Summary):
+        return replace(part, keeps_from=ids.get(part.keeps_from, part.keeps_from))
+    if not isinstance(part, ToolCall):
+        return part
+    new = replace(part, id=new_id("call"))
+    if part.id != change.call:
+        return _settled(new)
+    if change.result is not None:
+        same = part.result is not None and part.result.text == change.result  # with what it brought along
+        result = part.result if same else ToolResult(change.result)
+        return replace(new, state=CallState.COMPLETED, result=result, ended=now)
+    original = part.asked_for
+    arguments = part.arguments if change.arguments is None else change.arguments
+    return replace(
+        new,
+        arguments=arguments,
+        original=original if arguments != original else None,
+        raw=part.raw if change.arguments is None else None,  # as it was: not to be read
+        state=CallState.PENDING,
+        result=None,
+        started=None,
+        ended=None,
+    )
+
+
+def _settled(call: ToolCall) -> ToolCall:
+    """What a person withheld stays so: the model has read that it was, and nobody reads the output here."""
+    if call.state is not CallState.WITHHELD or call.result is None:
+        return call
+    return replace(call, state=CallState.FAILED, result=ToolResult(call.result.text))
+
+
+def _step(reply: Message, step: int, now: float, *, last: bool) -> list[Fact]:
+    made = tuple(CallMade(call.id, call.tool) for call in reply.calls)
+    facts: list[Fact] = [
+        RequestBuilt(step, 1, reply.id, reply.model or "", now),
+        ReplyReceived(step, reply.id, made, reply.finish or "stop", at=now),
+    ]
+    for call in reply.calls:
+        if not call.state.settled:
+            continue
+        if call.state not in SETTLES[CallState.PENDING] or call.state is CallState.FAILED:
+            facts.append(CallStarted(call.id, because=_COPIED, at=now))
+        facts.append(CallFinished(call.id, call.state, at=now))
+    if not last:
+        facts.append(StepFinished(step, again=True, at=now))
+    return facts

@@ -1,0 +1,303 @@
+"""Runs one turn: the flow from request to request, and the one ending that follows it, whatever happened.
+
+The flow is a task of its own. A cancel stops the flow, or cuts short a hook of the ending that hangs, and
+touches nothing else: the ending runs once and is never cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+from dragoman.errors import (
+    ENDS_THE_PROGRAM,
+    DragomanError,
+    EngineError,
+    Fenced,
+    ProviderError,
+    TurnInterrupted,
+)
+from dragoman.messages.asked import call_asked
+from dragoman.messages.events import Notice, TurnStart
+from dragoman.messages.message import CallState
+from dragoman.tools.execute import Outcome
+from dragoman.trace_context import enter_trace
+from dragoman.turn.acting_agent import hands_over, keep_agent, load_givers
+from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.signals import Signals
+from dragoman.turn.machine import State
+from dragoman.turn.plugin import Cleanup
+from dragoman.turn.services import Services
+from dragoman.turn.steps.call import CallRun
+from dragoman.turn.steps.calls import Settled, recover, run_calls
+from dragoman.turn.steps.finalize import conclude, keep_what_came, one_error, torn_reply
+from dragoman.turn.steps.prepare import (
+    PreparedTurn,
+    assemble,
+    build_request,
+    find_deps,
+    hand_over,
+    look_for_tools,
+    offer_of,
+    offer_to_calls,
+    start_plugins,
+)
+from dragoman.turn.steps.rerun_call import copy_steps
+from dragoman.turn.steps.slots import Lanes
+from dragoman.turn.steps.stream import Streamed, stream
+from dragoman.turn.steps.subtasks import Wake, cancel_tasks
+
+_log = logging.getLogger("dragoman.turn")
+_ASKED_AGAIN = 3  # how often one step is asked again because a plugin mended the cause of an error
+_DUE = frozenset({CallState.PENDING, CallState.RUNNING})  # of the others, a person has the say
+_GRACE = 5.0  # seconds that what a cancel stops, or meets on its way, may still take
+
+End: TypeAlias = Literal["completed", "cancelled", "error"]
+
+
+class Runner:
+    """Runs one turn in this process, from wherever its facts say it stands."""
+
+    def __init__(
+        self, services: Services, log: TurnLog, *, on_follow: Callable[[], None], wake: Wake
+    ) -> None:
+        self.services = replace(services, agents={**services.agents})  # T14: until it is over
+        self.log = log
+        self._wake = wake
+        self.signals = Signals(log.id, log.store, on_cancel=self.cancel, on_follow=on_follow)
+        self._lanes = Lanes(asyncio.Semaphore(services.concurrency), asyncio.Lock(), _DETACHED)
+        self._flow: asyncio.Task[None] | None = None
+        self._cleanups: list[Cleanup] = []
+        self._cancelled = asyncio.Event()
+        self._stopping = False
+
+    def cancel(self, reason: str = "") -> None:
+        """Stop the flow of the turn. It ends as cancelled; this returns at once."""
+        if self.log.cancelled is None:
+            self.log.cancelled = reason
+            self._cancelled.set()
+            if self._flow is not None:
+                self._flow.cancel()
+
+    def stop(self) -> None:
+        """The program stops. The turn does not end: it goes on at the next start."""
+        self._stopping = True
+        if self._flow is not None:
+            self._flow.cancel()
+
+    async def run(self) -> None:
+        """To the end of the turn. Raises what made it fail, after it is stored. A cancelled turn has ended,
+        not failed."""
+        try:
+            await self._run()
+        finally:
+            self.signals.left.set()  # a tool that may not be stopped waits for no answer any more
+
+    async def _run(self) -> None:
+        enter_trace(self.log.trace)
+        error: BaseException | None = None
+        prepared: PreparedTurn | None = None
+        try:
+            prepared = assemble(self.services, self.log, self.signals)
+        except Exception as wrong:
+            error = wrong
+        else:
+            error = await self._outcome(prepared)
+        if isinstance(error, Fenced | TurnInterrupted):
+            if isinstance(error, TurnInterrupted):
+                self.log.count_draft()
+            with suppress(EngineError):  # the store was closed meanwhile
+                await self.log.stored()  # what was recorded while it stopped, such as what a torn reply used
+            await self._clean_up()
+            raise error
+        self.services.inputs.pop(self.log.id, None)
+        await self._end(prepared, error)
+
+    # ── the flow ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _outcome(self, prepared: PreparedTurn) -> BaseException | None:
+        """What the flow ended with: None where it came to its end, or was cancelled."""
+        self._flow = flow = asyncio.create_task(self._run_steps(prepared), name=f"{self.log.id} flow")
+        if self.log.cancelled is not None or self._stopping:
+            flow.cancel()
+        try:
+            finished = await self._cut_short(flow, "the flow of the turn")
+        except asyncio.CancelledError:  # the event loop is closed over our heads
+            flow.cancel()
+            await self._clean_up()
+            raise
+        except ENDS_THE_PROGRAM:
+            raise
+        except BaseException as error:
+            return error
+        if finished or self.log.cancelled is not None:
+            return None
+        return TurnInterrupted(self.log.id) if self._stopping else EngineError("something cancelled the turn")
+
+    async def _run_steps(self, prepared: PreparedTurn) -> None:
+        log = self.log
+        if log.resumed:  # what comes in for a turn that began here is brought to it
+            await self.signals.collect()
+        prepared.watch_events()
+        log.publish(TurnStart(log.id, log.conversation.id, log.turn.message, log.resumed))
+        for question in log.snapshot().questions:
+            # Whoever follows a turn that was taken up hears what it asks. What a tool asked it asks again, if
+            # it runs again; else nobody wants to know any more.
+            if log.turn.calls[question.call].state is not CallState.RUNNING:
+                log.publish(call_asked(question))
+        if log.resumed:
+            await asyncio.sleep(0)  # a cancel that came while nobody ran it is heard before anything is done
+        if log.conversation.parent is not None:
+            prepared.givers.add(await load_givers(self.services, log.conversation))
+        prepared.view.deps = await find_deps(prepared)
+        if log.resumed:
+            await keep_agent(self.services, log)
+        await start_plugins(prepared, self._cleanups)
+        await copy_steps(log, self.services.store)
+        await self._steps(await hand_over(prepared))  # what was copied may end with another agent
+
+    async def _steps(self, prepared: PreparedTurn) -> None:
+        """Step after step, beginning in the middle of one if that is where the turn stands."""
+        turn = self.log.turn
+        settled = Settled(prepared, again=turn.state is not State.FINALIZING or not turn.finished)
+        if turn.replied and not turn.finished:
+            await look_for_tools(prepared)
+            due = [id for id, call in turn.calls.items() if call.state in _DUE and not call.client]
+            offer = await offer_to_calls(prepared, offer_of(prepared), due)
+            await recover(self.log, offer)
+            reply = next((message for message in self.log.path if message.id == turn.reply), None)
+            settled = await run_calls(Streamed(prepared, offer, reply), self._lanes)
+        while settled.again:
+            prepared = await hand_over(prepared)
+            streamed = await self._ask_model(prepared)
+            settled = await run_calls(streamed, self._lanes)
+
+    async def _ask_model(self, prepared: PreparedTurn) -> Streamed:
+        """One request and its reply; asked again where a plugin could mend what was wrong."""
+        for _ in range(_ASKED_AGAIN):
+            try:
+                return await stream(await build_request(prepared))
+            except ProviderError as error:
+                if not await _mended(prepared, error):
+                    raise
+                self.log.timing.failed(error, self.log.now())
+        return await stream(await build_request(prepared))
+
+    # ── the ending ────────────────────────────────────────────────────────────────────────────────
+
+    async def _end(self, prepared: PreparedTurn | None, error: BaseException | None) -> None:
+        """Once, whatever the flow came to. An error counts as the cancel where one was under way."""
+        end: End = "error" if error is not None else "completed"
+        if self.log.cancelled is not None:
+            end, error = "cancelled", None
+        errors: list[BaseException] = [error] if error is not None else []
+        if end != "completed":
+            torn = torn_reply(self.log, end, error)
+            if torn is not None and prepared is not None and self.log.draft_seen is None:
+                errors += await self._hook(prepared.hooks.see_message(torn, prepared.view))
+            if prepared is not None and end == "cancelled":
+                errors += await self._hook(self._keep_decided(prepared))
+            await keep_what_came(self.log, self.signals, end, torn)
+        await cancel_tasks(self.services, self.log, self._wake)
+        if prepared is not None and hands_over(self.log):
+            with suppress(DragomanError):  # the other agent may be gone: that is told when it is to answer
+                await keep_agent(self.services, self.log)
+        if prepared is not None and end != "error":
+            late = await self._on_turn_end(prepared)
+            errors += late
+            if late and end == "completed":
+                end = "error"
+        main = None if end != "error" or isinstance(error, ProviderError) else errors[0]
+        if prepared is not None and isinstance(main, Exception):
+            errors += await self._hook(_mended(prepared, main))
+        errors += await self._clean_up()
+        if self.log.cancelled is not None and end != "error":
+            for each in errors:  # whatever is raised once a turn is cancelled belongs to the cancel
+                self.log.publish(Notice(str(each) or type(each).__name__, "error_after_cancel"))
+            errors = []
+        await conclude(self.log, self.signals, failure := one_error(errors))
+        if failure is not None:
+            raise failure
+
+    async def _keep_decided(self, prepared: PreparedTurn) -> None:
+        """What clients and people were told is stored: it came before the cancel was heard."""
+        await self.signals.collect()
+        for id in self.log.turn.unsettled:
+            await CallRun(prepared, offer_of(prepared), self._lanes, id).keep_decided()
+
+    async def _on_turn_end(self, prepared: PreparedTurn) -> list[BaseException]:
+        """In order, each once. After an error the others run only where the turn is cancelled anyway."""
+        errors: list[BaseException] = []
+        for plugin in prepared.hooks.turn_end:
+            errors += await self._hook(plugin.on_turn_end(prepared.view))
+            if errors and self.log.cancelled is None:
+                break
+        return errors
+
+    async def _clean_up(self) -> list[BaseException]:
+        """Run every cleanup, the last one first, whatever the others do. Returns what they raised."""
+        errors: list[BaseException] = []
+        while self._cleanups:
+            try:
+                done = self._cleanups.pop()()
+            except ENDS_THE_PROGRAM:
+                raise
+            except BaseException as error:
+                errors.append(error)
+                continue
+            if inspect.isawaitable(done):
+                errors += await self._hook(done)
+        return errors
+
+    async def _hook(self, work: Awaitable[Any]) -> list[BaseException]:
+        """Wait for it in a task that a cancel may cut short. Returns what it raised."""
+        try:
+            await self._cut_short(asyncio.ensure_future(work), "a hook of the turn's end")
+        except (asyncio.CancelledError, *ENDS_THE_PROGRAM):
+            raise
+        except BaseException as error:
+            return [error]
+        return []
+
+    async def _cut_short(self, task: asyncio.Future[Any], name: str) -> bool:
+        """Wait for a task. Once the turn is cancelled it is stopped, and if it will not stop, left behind.
+        False where it did not come to its end."""
+        if not self._cancelled.is_set():
+            cancelled = asyncio.ensure_future(self._cancelled.wait())
+            await asyncio.wait({task, cancelled}, return_when=asyncio.FIRST_COMPLETED)
+            cancelled.cancel()
+            # Once is enough: a second time would cut short who waits for a tool that is being stopped.
+            if not task.done() and not (isinstance(task, asyncio.Task) and task.cancelling()):
+                task.cancel()
+        if not task.done():
+            await asyncio.wait({task}, timeout=_GRACE)
+        if not task.done():
+            _log.warning("turn %s: %s does not stop and is left behind", self.log.id, name)
+            task.add_done_callback(_ignore_error)
+            return False
+        if task.cancelled():
+            return False
+        task.result()
+        return True
+
+
+async def _mended(prepared: PreparedTurn, error: Exception) -> bool:
+    """Whether a plugin says that it took away the cause of an error."""
+    for plugin in prepared.hooks.error:
+        if await plugin.on_error(error, prepared.view):
+            return True
+    return False
+
+
+def _ignore_error(task: asyncio.Future[Any]) -> None:
+    """The turn is over: what it still tries is refused, and nobody waits to hear that."""
+    if not task.cancelled():
+        task.exception()
+
+
+_DETACHED: set[asyncio.Task[Outcome]] = set()  # of all turns: tools that may not be stopped

@@ -1,0 +1,104 @@
+"""Stops turns: one by itself, and with a turn the tasks that its calls gave."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
+from typing import TypeAlias
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import NotFound, TurnSetAside, Unreadable
+from dragoman.messages.message import CallState
+from dragoman.store.store import Store, TurnRow
+from dragoman.turn.live.loading import read_turn
+from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.signals import Signals
+from dragoman.turn.services import Services
+from dragoman.turn.steps.finalize import conclude, keep_what_came
+
+Wake: TypeAlias = Callable[[str], Awaitable[None]]
+"""Lets a turn read what came in for it, wherever it is."""
+
+_NO_ANSWER = frozenset({CallState.CANCELLED, CallState.INTERRUPTED, CallState.FAILED})
+
+
+async def cancel_turn(services: Services, wake: Wake, turn: str, reason: str) -> bool:
+    """Stop a turn that has begun, in whatever state and process it is. False where it was over already."""
+    if not await services.store.post(turn, "cancel", {"reason": reason}):
+        return False
+    try:
+        await wake(turn)
+    except TurnSetAside:
+        await end_set_aside(services, wake, turn, reason)
+    return True
+
+
+async def end_set_aside(services: Services, wake: Wake, turn: str, reason: str) -> None:
+    """Cancel a turn that cannot go on here: by its facts, or, where these cannot be read, as it is."""
+    store = services.store
+    if await store.claim(turn) is None:
+        return  # somebody else has it, and hears of the cancel
+    try:
+        log = await read_turn(services, turn)
+    except TurnSetAside:
+        await store.close_turn(turn)
+        with suppress(Unreadable):
+            await _cancel_tasks_of_unread(services, wake, turn)
+        return
+    log.cancelled = reason
+    signals = Signals(turn, store, on_cancel=lambda _: None)
+    await keep_what_came(log, signals, "cancelled", None)
+    await cancel_tasks(services, log, wake)
+    await conclude(log, signals, None)
+
+
+async def cancel_tasks(services: Services, log: TurnLog, wake: Wake) -> None:
+    """Nobody waits any more for the turns that calls of this one began: they end with it."""
+    calls = {id for id, call in log.turn.calls.items() if call.state in _NO_ANSWER}
+    await _cancel_opened_by(services, wake, log.conversation.id, calls)
+
+
+async def _cancel_tasks_of_unread(services: Services, wake: Wake, turn: str) -> None:
+    """The same by the calls of its messages, which stay as they were."""
+    conversation = (await services.store.turn(turn)).conversation
+    messages, _ = await services.store.messages(conversation)
+    made = (call for message in messages if message.turn == turn for call in message.calls)
+    calls = {call.id for call in made if call.state in _NO_ANSWER or not call.state.settled}
+    await _cancel_opened_by(services, wake, conversation, calls)
+
+
+async def _cancel_opened_by(
+    services: Services, wake: Wake, conversation: str, calls: Collection[str]
+) -> None:
+    """What a person said since in one of those conversations is theirs, and goes on."""
+    for opened in await services.store.opened_by(conversation, calls) if calls else ():
+        for begun in (await services.store.turns(opened.id))[:1]:
+            if begun.live:
+                with suppress(NotFound):
+                    await cancel_turn(services, wake, begun.id, "the turn that gave the task is over")
+
+
+# Conversations that belong together: one gave the other a task, and both work in the same folder.
+
+
+async def root_of(store: Store, conversation: Conversation) -> str:
+    """The conversation that a task's one began in, at last."""
+    while conversation.parent is not None:
+        conversation = await store.conversation(conversation.parent)
+    return conversation.id
+
+
+async def family_of(store: Store, conversation: str) -> list[str]:
+    """Those where what was done in this one may have been taken back: which gave tasks, and got them."""
+    return await store.within(await root_of(store, await store.conversation(conversation)))
+
+
+async def tasks_given(
+    store: Store, conversation: str, calls: Collection[str]
+) -> tuple[dict[str, str], list[TurnRow]]:
+    """The conversations that these calls opened, and theirs, each with which of the calls it was; and the
+    turns in them."""
+    tasks: dict[str, str] = {}
+    for one in await store.opened_by(conversation, calls) if calls else ():
+        tasks[one.id] = tasks.get(one.parent or "") or one.call or ""
+    return tasks, [row for task in tasks for row in await store.turns(task)]
