@@ -109,10 +109,10 @@ types: $(READY)
 	@$(BIN)/mypy
 
 page-types: $(NPM)  ## make the page's types from the server's description
-	@$(BIN)/python -m dragoman.server.openapi | ($(NODE) npm run --silent types)
+	@$(BIN)/python scripts/api_description.py | ($(NODE) npm run --silent types)
 
 page-checks: $(NPM)
-	@$(BIN)/python -m dragoman.server.openapi | ($(NODE) npm run --silent types -- --check)
+	@$(BIN)/python scripts/api_description.py | ($(NODE) npm run --silent types -- --check)
 	@$(NODE) npm run --silent check
 	@$(NODE) npm run --silent test
 

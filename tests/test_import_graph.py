@@ -20,10 +20,9 @@ SRC = Path(__file__).parents[1] / "src"
 LATE: dict[str, tuple[int, str]] = {
     "dragoman.cli": (10, "completion, and what few calls of the program need"),
     "dragoman.parameters": (3, "providers, if the caller brings no model; drivers that come with an extra"),
-    "dragoman.server.setup.logins": (2, "the MCP SDK takes 0.8 s"),
+    "dragoman.server.setup.mcp_sign_in": (1, "the MCP SDK takes 0.8 s"),
     "dragoman.store.postgres": (1, "procrastinate, which only the queue of turns needs"),
     "dragoman.telemetry.start": (1, "the OpenTelemetry SDK comes with an extra"),
-    "dragoman.testing.pytest_plugin": (3, "every pytest run loads the plugin, few use it"),
     "dragoman.tools.builtin": (9, "a group's tools, if the group is asked for: 80 ms for all"),
     "dragoman.tools.mcp": (8, "the MCP SDK takes 0.8 s"),
     "dragoman.workspace.ignore": (1, "pathspec, if there is an ignore file"),

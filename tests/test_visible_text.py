@@ -23,9 +23,9 @@ from dragoman.cli.terminal.choices import NotAChoice, menu_lines, parse_choice
 from dragoman.messages.asked import approval_text, untold
 from dragoman.messages.message import Arguments, ToolResult
 from dragoman.messages.questions import Answer, Question
-from dragoman.server.mcp.questions import form_of
-from dragoman.server.protocols.ag_ui.events import AgentRun
-from dragoman.server.protocols.ai_sdk.data_chunks import question_chunk
+from dragoman.server.mcp.tool_calls import form_of
+from dragoman.server.protocols.ag_ui.run_writer import AgentRun
+from dragoman.server.protocols.ai_sdk.ui_writer import question_chunk
 from dragoman.tools.approval import Foreseen, foresee
 from dragoman.tools.builtin.apply_patch import apply_patch
 from dragoman.tools.builtin.read_write import write_file

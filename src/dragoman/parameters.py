@@ -76,7 +76,7 @@ def models_for(
     """How a model is found, and what is to be closed in the end: the models of the catalog, unless the caller
     brings one, or a way to find one; what is the caller's, the caller closes."""
     if model is None or isinstance(model, str | OpenAICompatible | Sequence):
-        from dragoman.config.catalog import catalog_here
+        from dragoman.config.sources import catalog_here
         from dragoman.providers.models import models_named
 
         models = models_named(model, catalog_here(), store)

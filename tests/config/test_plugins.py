@@ -192,7 +192,7 @@ from pathlib import Path
 from dragoman import ScriptedModel
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import load
-from dragoman.config.catalog import catalog_here
+from dragoman.config.sources import catalog_here
 from dragoman.installed import installed
 from dragoman.wire.scripted import says
 

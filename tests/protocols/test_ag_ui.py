@@ -13,7 +13,7 @@ from dragoman import Agent
 from dragoman.messages import events as e
 from dragoman.messages.message import CallState
 from dragoman.messages.usage import Usage
-from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
+from dragoman.server.protocols.ag_ui.run_writer import AgentRun, RunEvent
 from dragoman.wire.scripted import calls, fails, says, thinks
 from tests.protocols.published import read_by_client, run_client
 from tests.protocols.turns import snapshot_of, text_after, turns

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from dragoman import ToolContext, tool
 from dragoman.messages import events as e
 from dragoman.messages.message import CallState, Message
-from dragoman.server.protocols.ai_sdk.chunks import UIMessageStream
-from dragoman.server.protocols.ai_sdk.data_chunks import Chunk
+from dragoman.server.protocols.ai_sdk.ui_writer import Chunk, UIMessageStream
 from dragoman.wire.scripted import calls, fails, says, thinks
 from tests.protocols.published import read_by_client, run_client
 from tests.protocols.turns import snapshot_of, text_after, turns
@@ -191,7 +190,7 @@ def test_whatever_happens_in_a_turn_every_version_reads_its_stream() -> None:
     @settings(max_examples=examples(30, 150), deadline=None, suppress_health_check=list(HealthCheck))
     def tell(events: list[e.Event], approvals: bool) -> None:
         stream = UIMessageStream("turn_1", "conv_1", brought=(), approvals=approvals)
-        chunks = [stream.begin(), *(chunk for event in events for chunk in stream.chunks(event))]
+        chunks = [stream.begin(), *(chunk for event in events for chunk in stream.events(event))]
         texts = "".join(event.text for event in events if isinstance(event, e.TextDelta))
         told.append((approvals, chunks, texts))
 
@@ -214,7 +213,7 @@ def test_whenever_a_page_is_loaded_again_every_version_reads_the_rest() -> None:
         brought = {"add"} if theirs else ()
         stream = UIMessageStream("turn_1", "conv_1", brought=brought, approvals=approvals)
         chunks = [stream.begin(), *stream.replay(snapshot_of(events[:cut]))]
-        chunks += [chunk for event in events[cut:] for chunk in stream.chunks(event)]
+        chunks += [chunk for event in events[cut:] for chunk in stream.events(event)]
         told.append((approvals, chunks, text_after(events, cut)))
 
     tell()

@@ -11,7 +11,7 @@ import pytest
 from dragoman.messages.message import Text
 from dragoman.messages.questions import reject
 from dragoman.server.auth import key_hash
-from dragoman.server.protocols.ag_ui.bodies import RunAgentInput
+from dragoman.server.protocols.ag_ui.run_input import RunAgentInput
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, runtime_with
 from tests.server.site import Site, served

@@ -17,11 +17,11 @@ from typing import Any
 import aiohttp
 
 from dragoman import Runtime
-from dragoman.server.addresses import Proxies
 from dragoman.server.app import routes, server
 from dragoman.server.auth import Auth, load_secret
 from dragoman.server.connections import ConnectionLimits
 from dragoman.server.listener import HttpServer
+from dragoman.server.proxies import Proxies
 from dragoman.wire.scripted import Script
 from tests.runtimes import runtime_with
 

@@ -34,7 +34,7 @@ TOOLS = ROOT / "web/src/i18n/zh/tools.ts"
 
 # Who reads these has no page, or another one: the terminal, clients of other protocols, programs, collectors.
 ELSEWHERE = (
-    *("cli", "server/protocols", "server/mcp", "server/routes/prometheus.py", "telemetry"),
+    *("cli", "server/protocols", "server/mcp", "server/routes/monitoring.py", "telemetry"),
     *("sync", "testing", "replay.py", "messages/ids.py", "providers/compatible.py", "wire/scripted.py"),
     *("store/sql/copying.py", "store/sql/people.py"),
 )

@@ -16,9 +16,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from dragoman.server.connections import CONNECTION
-from dragoman.server.feed import Feed
-from dragoman.server.pace import LATE, TICK, TICKS, FeedReader, Pace
-from dragoman.server.stream import ALIVE, STUCK, EventStream, OpenStreams, Subject, follow
+from dragoman.server.event_stream import ALIVE, STUCK, EventStream, OpenStreams, Subject, follow
+from dragoman.server.feeds import LATE, TICK, TICKS, Feed, FeedReader, Pace
 from tests.patience import PATIENCE
 from tests.server.site import listening
 

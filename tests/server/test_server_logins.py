@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import aiohttp
 import pytest
 
-from dragoman.server.setup.logins import ServerLogins
+from dragoman.server.setup.mcp_sign_in import ServerLogins
 from tests.fork_server import python
 from tests.server.site import Answer, Site
 from tests.server.test_setup import SETTINGS, Folder, add_server, folder, set_up

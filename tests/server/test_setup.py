@@ -23,9 +23,8 @@ from dragoman.config.build import build_runtime
 from dragoman.config.settings import load
 from dragoman.server.app import server
 from dragoman.server.auth import Auth, key_hash, load_secret
-from dragoman.server.setup.confirmations import LIFETIME, Confirmations
-from dragoman.server.setup.logins import ServerLogins
-from dragoman.server.setup.own_settings import OwnSettings
+from dragoman.server.setup.mcp_sign_in import ServerLogins
+from dragoman.server.setup.own_settings import LIFETIME, Confirmations, OwnSettings
 from tests.loopback import Body, Reply, delta, loopback, stream
 from tests.patience import PATIENCE
 from tests.server.site import SMALL, Answer, Site, listening

@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from dragoman.server.auth import Auth, key_hash, load_secret
-from dragoman.server.guessing import GUESSERS, LONGEST, NEWCOMERS, ONE, Guesses, TooManyTries
+from dragoman.server.auth import (
+    GUESSERS,
+    LONGEST,
+    NEWCOMERS,
+    ONE,
+    Auth,
+    Guesses,
+    TooManyTries,
+    key_hash,
+    load_secret,
+)
 from dragoman.server.links import LinkOwner, Links
 from dragoman.wire.scripted import says
 from tests.runtimes import runtime_with

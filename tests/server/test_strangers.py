@@ -21,7 +21,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from dragoman.server.connections import CONNECTION, ConnectionLimits, recognise
-from dragoman.server.stream import STUCK, EventStream, OpenStreams
+from dragoman.server.event_stream import STUCK, EventStream, OpenStreams
 from dragoman.wire.scripted import says
 from tests.cli.program import clean_environment
 from tests.patience import PATIENCE, eventually

@@ -14,9 +14,9 @@ import pytest
 
 from dragoman import tool
 from dragoman.conversation.tree import LOCAL, Conversation
-from dragoman.server import feed as feeds
-from dragoman.server.feed import Feed, cursor, parse_cursor
-from dragoman.server.lists import Lists
+from dragoman.server import feeds
+from dragoman.server.feeds import Feed, cursor, parse_cursor
+from dragoman.server.publisher import Lists
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import runtime_with

@@ -11,7 +11,7 @@ import pytest
 from dragoman import Runtime, ScriptedModel, tool
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message, Text
-from dragoman.server.tree import Trees, TreeSnapshot
+from dragoman.server.snapshots import Trees, TreeSnapshot
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
 

@@ -12,7 +12,7 @@ import pytest
 from dragoman import Runtime
 from dragoman.errors import StoreUnavailable
 from dragoman.messages.questions import allow_once
-from dragoman.server.views import queue_of
+from dragoman.server.snapshots import queue_of
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, runtime_with
 

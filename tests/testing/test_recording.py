@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import OpenAICompatible, ProviderError, Runtime, tool
-from dragoman.config.catalog import catalog_here
+from dragoman.config.sources import catalog_here
 from dragoman.errors import ConfigError
 from dragoman.providers.sign_in import Keys
 from dragoman.testing import Recording, expect

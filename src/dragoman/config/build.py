@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dragoman.config.catalog import catalog_from
-from dragoman.config.idle_rules import check_misspelled, find_idle_rules
-from dragoman.config.later_denials import LaterDenials
 from dragoman.config.plugins import formatters_of, load_plugins
 from dragoman.config.project_prompt import ProjectPrompt, project_prompt
+from dragoman.config.rule_checks import LaterDenials, check_misspelled, find_idle_rules
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
+from dragoman.config.sources import catalog_from
 from dragoman.config.tables import AgentTable, parse_duration
 from dragoman.config.trust.contents import CODE, expand, inspect_paths, inspect_project
 from dragoman.config.workspaces import workspace_of, workspaces_of

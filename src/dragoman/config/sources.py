@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,6 +21,7 @@ from dragoman.config.trust.contents import (
     inspect_project,
 )
 from dragoman.errors import ConfigError
+from dragoman.providers.catalog import Catalog, load_catalog
 from dragoman.stored_keys import data_folder, user_folder
 
 Decide: TypeAlias = Callable[[FolderContents], bool]
@@ -156,3 +157,28 @@ def is_named_trusted(folder: Path, environment: Mapping[str, str]) -> bool:
 
 def user_file() -> Path:
     return user_folder() / SETTINGS
+
+
+# ── the providers there are ───────────────────────────────────────────────────────────────────────
+
+
+_UNUSED = "The nearest dragoman.toml is not used, since its folder is not trusted: see `dragoman trust`"
+
+
+def catalog_from(files: Sequence[Path], check: Callable[[Path, bytes], None]) -> Catalog:
+    """Only the person's own file moves an address together with its key: of another, also of one that they
+    named, they may not have read every line."""
+    own = [file for file in files if file == user_file()]
+    others = [file for file in files if file != user_file()]
+    return load_catalog(*own, project=others[-1] if others else None, check=check)
+
+
+def catalog_here() -> Catalog:
+    """As the programs have it in this folder. Nobody is asked: what comes with a folder that was not trusted
+    before is left out (P11)."""
+    named = os.environ.get("DRAGOMAN_CONFIG")
+    sources = find_sources(Path(named) if named else None, Path.cwd(), decide_from_memory(os.environ))
+    catalog = catalog_from(sources.files, sources.check)
+    if any(SETTINGS in one.contents.files for one in sources.left_out):
+        return replace(catalog, unused=_UNUSED)
+    return catalog

@@ -1,49 +1,44 @@
-"""The ASGI applications: the API alone, to be mounted, and what `dragoman serve` serves."""
+"""Builds the ASGI applications: the API alone, to be mounted, and what `dragoman serve` serves."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import FastAPI
+from pydantic import TypeAdapter
+from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.conversation.tree import LOCAL
 from dragoman.runtime import Runtime
 from dragoman.server import page, problems
-from dragoman.server.addresses import Proxies
 from dragoman.server.auth import Auth
 from dragoman.server.context import Context, Who
-from dragoman.server.description import describe
-from dragoman.server.incoming_trace import IncomingTrace
 from dragoman.server.middleware import LOOPBACK, Middleware, person_in
 from dragoman.server.protocols.ag_ui import routes as ag_ui
 from dragoman.server.protocols.ai_sdk import routes as ai_sdk
 from dragoman.server.protocols.openai import routes as openai
 from dragoman.server.protocols.turn_readers import TurnReaders
+from dragoman.server.proxies import Proxies
 from dragoman.server.publisher import Publisher
 from dragoman.server.routes import (
-    calls,
+    approvals,
     conversations,
-    events,
     files,
-    health,
-    messages,
     models,
+    monitoring,
     people,
-    prometheus,
-    questions,
-    queue,
-    server_prompts,
-    setup,
-    sound,
     tools,
     turns,
-    way_back,
 )
+from dragoman.server.setup import agents, mcp_servers, providers, skills
 from dragoman.server.setup.own_settings import OwnSettings
-from dragoman.server.shapes import CurrentModel
+from dragoman.server.shapes import CurrentModel, Problem
+from dragoman.trace_context import HEADER, parse_header, within
 
 UPLOAD_LIMIT = 25_000_000
 # What a script of another origin may read of a reply, besides its body.
@@ -60,30 +55,30 @@ _FOR_SCRIPTS = (
 # The routes as they are: where a router is included, FastAPI builds all its validators once more.
 _API = [
     route
-    for noun in (
-        conversations,
-        turns,
-        way_back,
-        messages,
-        queue,
-        server_prompts,
-        calls,
-        events,
-        questions,
-        tools,
-        models,
-        files,
-        sound,
-        people,
-        setup,
-        ai_sdk,
-        ag_ui,
+    for router in (
+        conversations.router,
+        conversations.live,
+        turns.router,
+        files.router,
+        approvals.router,
+        tools.router,
+        tools.prompt_routes,
+        models.router,
+        people.router,
+        providers.router,
+        mcp_servers.router,
+        agents.router,
+        skills.router,
+        ai_sdk.router,
+        ag_ui.router,
     )
-    for route in noun.router.routes
+    for route in router.routes
 ]
 # What a server has, and an application of somebody's own has not.
 _BESIDE_THE_API = [
-    route for router in (people.sign_in, health.router, openai.router, page.router) for route in router.routes
+    route
+    for router in (people.sign_in, monitoring.router, openai.router, page.router)
+    for route in router.routes
 ]
 
 
@@ -142,7 +137,7 @@ def server(
     path: str = "",
     upload_limit: int = UPLOAD_LIMIT,
     model: CurrentModel | None = None,
-    metrics: prometheus.Reach = "owner",
+    metrics: monitoring.Reach = "owner",
     own_settings: OwnSettings | None = None,
 ) -> FastAPI:
     """What `dragoman serve` serves: the API and the page, for people who have signed in. With `own_settings`,
@@ -161,7 +156,7 @@ def server(
     )
     app.state.auth = auth
     app.router.routes.extend(_BESIDE_THE_API)
-    prometheus.install(app, runtime, metrics)
+    monitoring.install(app, runtime, metrics)
     page.mount_assets(app)
     app.add_middleware(
         Middleware,
@@ -190,3 +185,107 @@ def everybody_is_local() -> Who:
         return LOCAL
 
     return who
+
+
+class IncomingTrace:
+    """Takes up the trace of the caller: turns that a request begins hang below its span. Around the API,
+    inside the middleware."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        theirs = parse_header(Headers(scope=scope).get(HEADER)) if scope["type"] == "http" else None
+        with within(theirs):
+            await self._app(scope, receive, send)
+
+
+# ── the OpenAPI description ───────────────────────────────────────────────────────────────────────
+
+
+_SECURITY = {
+    "key": {"type": "http", "scheme": "bearer", "description": "a key, or the token of the launch link"},
+    "cookie": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "dragoman_XXXXXXXX",
+        "description": "from the launch link",
+    },
+}
+_COMPONENT = "#/components/schemas/"
+
+
+def describe(app: FastAPI, plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+    """To be put in the place of `app.openapi`."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _corrected(plain())
+        return app.openapi_schema
+
+    return openapi
+
+
+def _corrected(schema: dict[str, Any]) -> dict[str, Any]:
+    """With how one signs in, what an error looks like, what a stream is made of, and what is always there."""
+    components = schema.setdefault("components", {})
+    components["securitySchemes"] = _SECURITY
+    problem = TypeAdapter(Problem).json_schema(mode="serialization")
+    components["schemas"] = dict(sorted({**components["schemas"], "Problem": problem}.items()))
+    schema["security"] = [{name: []} for name in _SECURITY]
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            for status, response in operation["responses"].items():
+                _correct_content(status, response.get("content", {}))
+    sent = set(_used(_bodies(schema), components["schemas"]))
+    for name, component in components["schemas"].items():
+        _drop_titles(component)
+        if name not in sent and name != "Problem":  # which leaves `errors` out where there are none
+            _require_all(component)
+    return schema
+
+
+def _correct_content(status: str, content: dict[str, Any]) -> None:
+    if status >= "400" and "application/json" in content:
+        content["application/problem+json"] = content.pop("application/json")
+    if "text/event-stream" in content and "application/json" in content:
+        event = content.pop("application/json")["schema"]
+        content["text/event-stream"] = {"schema": {"type": "string"}, "itemSchema": event}  # as OpenAPI 3.2
+
+
+def _require_all(component: dict[str, Any]) -> None:
+    """A value that we send has all its properties; a default only means that nobody had to give one. Only the
+    codes of sentences are left out where there are none."""
+    if component.get("properties"):
+        component["required"] = [name for name in component["properties"] if name != "said"]
+
+
+def _drop_titles(component: dict[str, Any]) -> None:
+    """Those that only repeat a property's name."""
+    for property in component.get("properties", {}).values():
+        property.pop("title", None)
+
+
+def _bodies(schema: dict[str, Any]) -> list[Any]:
+    return [
+        operation["requestBody"]
+        for operations in schema["paths"].values()
+        for operation in operations.values()
+        if "requestBody" in operation
+    ]
+
+
+def _used(part: object, components: dict[str, Any], seen: frozenset[str] = frozenset()) -> Iterator[str]:
+    """The components a part of the description refers to, and those that they refer to."""
+    match part:
+        case {"$ref": str(ref)}:
+            name = ref.removeprefix(_COMPONENT)
+            if name not in seen:
+                yield name
+                yield from _used(components[name], components, seen | {name})
+        case dict():
+            for inner in part.values():
+                yield from _used(inner, components, seen)
+        case list():
+            for inner in part:
+                yield from _used(inner, components, seen)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias
 
-from fastapi import Depends, Header, Request
+from fastapi import APIRouter, Depends, Header, Request
 from starlette.exceptions import HTTPException
 
 from dragoman.conversation.tree import LOCAL, Conversation
-from dragoman.errors import NotFound, Unreadable
+from dragoman.errors import ConfigError, NotFound, Unreadable
 from dragoman.messages.message import File, Message, Part, ToolCall
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
+from dragoman.sentences import sentence
 from dragoman.server.auth import SIGN_IN_FIRST
 from dragoman.server.protocols.turn_readers import TurnReaders
 from dragoman.server.publisher import Publisher
@@ -23,13 +24,46 @@ from dragoman.store.store import Queued, SendKey, TurnRow
 from dragoman.store.transfer import may_see
 from dragoman.turn.send import send_key
 
+# By its name: with a model, FastAPI would build a validator of it for every route.
+_PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+_REFUSALS: dict[int | str, dict[str, object]] = {
+    status: {"description": meaning, "content": _PROBLEM}
+    for status, meaning in (
+        (400, "The body cannot be read"),
+        (401, "Nobody has signed in"),
+        (403, "Another page asked"),
+        (404, "There is no such thing, or it is somebody else's"),
+        (409, "Somebody was faster, or the turn is busy or over, or cannot go on here"),
+        (413, "Too much"),
+        (415, "No JSON"),
+        (421, "Not a name of this server"),
+        (422, "It cannot be done as asked, or cannot be read; `detail` says why"),
+        (503, "The store cannot be used now; `detail` says why, and `Retry-After` when to try again"),
+    )
+}
+
+
+LastEventId = Annotated[str | None, Header(max_length=500)]
+
+
+def stream_of(event: object) -> dict[int | str, dict[str, object]]:
+    """Describes a stream of such events; `app.py` writes that they are its items."""
+    return {200: {"model": event, "content": {"text/event-stream": {}}}}
+
+
+def api_router(tag: str, below: str = "") -> APIRouter:
+    """The routes of one noun."""
+    return APIRouter(prefix=f"/api{below}", tags=[tag], responses=_REFUSALS)
+
+
 Who: TypeAlias = Callable[[Request], Awaitable[str | None]]
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Context:
-    """Whatever belongs to somebody else is not there: nobody learns that it exists."""
+    """Of one request. Whatever belongs to another person is not there: nobody learns that it exists."""
 
+    person: str = ""  # who asks; nobody, in the one that requests are made from
     runtime: Runtime
     publisher: Publisher
     readers: TurnReaders  # through other people's protocols
@@ -39,68 +73,68 @@ class Context:
     needs_password: bool = False
     own_settings: OwnSettings | None = None  # what the page may change
 
-    async def check_owner(self, conversation: str, person: str) -> None:
+    async def check_owner(self, conversation: str) -> None:
         """NotFound where it is not theirs. One that cannot be read is still somebody's."""
-        await self._check(conversation, person, "conversation", conversation)
+        await self._check(conversation, "conversation", conversation)
 
-    async def conversation(self, id: str, person: str) -> Conversation:
+    async def conversation(self, id: str) -> Conversation:
         try:
             found = await self.runtime.store.conversation(id)
         except Unreadable:
-            await self.check_owner(id, person)
+            await self.check_owner(id)
             raise
-        if found.owner != person:
+        if found.owner != self.person:
             raise NotFound("conversation", id)
         return found
 
-    async def message(self, id: str, person: str) -> Message:
+    async def message(self, id: str) -> Message:
         found = await self.runtime.store.message(id)
-        await self._check(found.conversation, person, "message", id)
+        await self._check(found.conversation, "message", id)
         return found
 
-    async def turn(self, id: str, person: str) -> TurnRow:
+    async def turn(self, id: str) -> TurnRow:
         found = await self.runtime.store.turn(id)
-        await self._check(found.conversation, person, "turn", id)
+        await self._check(found.conversation, "turn", id)
         return found
 
-    async def queued(self, id: str, person: str) -> Queued | None:
+    async def queued(self, id: str) -> Queued | None:
         """A turn that has not begun."""
         for found in await self.runtime.store.queued(turn=id):
-            await self._check(found.conversation, person, "turn", id)
+            await self._check(found.conversation, "turn", id)
             return found
         return None
 
-    async def turn_begun_with(self, key: SendKey | None, person: str) -> str | None:
+    async def turn_begun_with(self, key: SendKey | None) -> str | None:
         """The turn that a request with the same key has begun."""
-        return await self.runtime.store.turn_of_key(person, key) if key is not None else None
+        return await self.runtime.store.turn_of_key(self.person, key) if key is not None else None
 
-    async def begun_with(self, key: SendKey | None, person: str) -> Begun | None:
-        turn = await self.turn_begun_with(key, person)
+    async def begun_with(self, key: SendKey | None) -> Begun | None:
+        turn = await self.turn_begun_with(key)
         return await self.begun(turn) if turn is not None else None
 
-    async def call(self, id: str, person: str) -> ToolCall:
+    async def call(self, id: str) -> ToolCall:
         try:
             found, conversation, _ = await self.runtime.store.call(id)
         except Unreadable:
             row = await self.runtime.store.turn_of_call(id)
-            await self._check(row.conversation, person, "call", id)
+            await self._check(row.conversation, "call", id)
             raise
-        await self._check(conversation, person, "call", id)
+        await self._check(conversation, "call", id)
         return found
 
-    async def question(self, id: str, person: str) -> Question:
+    async def question(self, id: str) -> Question:
         conversation = await self.runtime.store.conversation_of_question(id)
-        await self._check(conversation, person, "question", id)
+        await self._check(conversation, "question", id)
         return await self.runtime.store.question(id)
 
-    async def check_files(self, content: str | Sequence[Part], person: str) -> None:
+    async def check_files(self, content: str | Sequence[Part]) -> None:
         """NotFound where a message names a file of somebody else: who knows its hash has not got it yet."""
         for part in () if isinstance(content, str) else content:
             if isinstance(part, File) and part.blob is not None:
-                await self.check_blob(part.blob, person)
+                await self.check_blob(part.blob)
 
-    async def check_blob(self, blob: str, person: str) -> None:
-        if not await may_see(self.runtime.store, blob, person):
+    async def check_blob(self, blob: str) -> None:
+        if not await may_see(self.runtime.store, blob, self.person):
             raise NotFound("file", blob)
 
     async def begun(self, turn: str) -> Begun:
@@ -111,31 +145,37 @@ class Context:
             return Begun(turn)
         return Begun(turn, (await self.runtime.store.turn(turn)).message)
 
-    async def _check(self, conversation: str, person: str, noun: str, id: str) -> None:
-        if await self.runtime.store.owner_of(conversation) != person:
+    async def _check(self, conversation: str, noun: str, id: str) -> None:
+        if await self.runtime.store.owner_of(conversation) != self.person:
             raise NotFound(noun, id)
 
-    @staticmethod
-    def user(person: str) -> str | None:
-        """As conversations store it."""
-        return None if person == LOCAL else person
+    @property
+    def user(self) -> str | None:
+        """The person, as conversations store them."""
+        return None if self.person == LOCAL else self.person
 
 
-async def context_of(request: Request) -> Context:  # else FastAPI calls it in a thread, for each request
-    context: Context = request.app.state.context
-    return context
-
-
-async def person_of(request: Request) -> str:
-    context = await context_of(request)
-    person = await context.who(request)
+async def _context_of(request: Request) -> Context:
+    shared: Context = request.app.state.context
+    person = await shared.who(request)
     if person is None:
         raise HTTPException(401, SIGN_IN_FIRST)
-    return person
+    return replace(shared, person=person)
 
 
-TheContext: TypeAlias = Annotated[Context, Depends(context_of)]
-Person: TypeAlias = Annotated[str, Depends(person_of)]
+TheContext: TypeAlias = Annotated[Context, Depends(_context_of)]
+
+
+async def _own_settings_of(context: TheContext) -> OwnSettings:
+    """Only the admin sets the server up."""
+    if context.person != LOCAL:
+        raise HTTPException(403, sentence("setup.not_yours"))
+    if context.own_settings is None:
+        raise ConfigError(sentence("setup.embedded"))
+    return context.own_settings
+
+
+TheOwnSettings: TypeAlias = Annotated[OwnSettings, Depends(_own_settings_of)]
 
 
 async def _key_of(

@@ -20,8 +20,8 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from dragoman.server.addresses import Proxies, counted_address
 from dragoman.server.connections import CONNECTION, ConnectionLimits, Connections, Peer
+from dragoman.server.proxies import Proxies, counted_address
 
 log = logging.getLogger("dragoman.server")
 

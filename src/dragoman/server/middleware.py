@@ -14,13 +14,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.errors import DragomanError
 from dragoman.sentences import sentence
-from dragoman.server.addresses import Proxies
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
-from dragoman.server.below import put_below
 from dragoman.server.connections import SESSION, recognise
 from dragoman.server.problems import problem, problem_of
-from dragoman.server.protocols.openai.errors import error_response, response_to
-from dragoman.server.routes.health import PATHS
+from dragoman.server.protocols.openai.api_errors import error_response, response_to
+from dragoman.server.proxies import Proxies, put_below
+from dragoman.server.routes.monitoring import PATHS
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_LIMIT = 2_000_000

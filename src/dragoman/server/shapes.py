@@ -8,17 +8,33 @@ from typing import Annotated, Any, Literal
 from pydantic import JsonValue, WithJsonSchema
 
 from dragoman.dialects.dialect import NAMES, NATIVE
+from dragoman.messages.events import FilePartial
 from dragoman.messages.media import ModelType
 from dragoman.messages.message import Arguments, Message
 from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
 from dragoman.messages.usage import Spending, Usage
 from dragoman.providers.facts import Price
 from dragoman.sentences import SaidFields, Spoken
-from dragoman.server.unfinished import UnfinishedTurn
 from dragoman.tools.authorize import REVIEWS
 from dragoman.turn.settings import AUTO
 from dragoman.turn.trace import Totals, TurnTrace
 from dragoman.workspace.diff import FileDiff
+
+
+@dataclass(slots=True)
+class UnfinishedTurn(Spoken):
+    """A turn that is not over. `queued`: it waits for a worker, or for a place under a limit. `interrupted`:
+    nobody runs it; it can be continued, or cancelled."""
+
+    id: str
+    message: str
+    state: str
+    live: bool
+    started: float
+    retrying: str | None = None  # why its model is asked again, while that is waited for
+    arriving: FilePartial | None = None  # how far a file has come that is being made
+    said: SaidFields = field(default=None, compare=False)
+
 
 _REVIEW = {"type": "string", "enum": list(REVIEWS)}
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -13,7 +13,28 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+
+from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
+from opentelemetry.sdk.metrics.export import (
+    AggregationTemporality,
+    ConsoleMetricExporter,
+    Gauge,
+    Histogram,
+    HistogramDataPoint,
+    Metric,
+    MetricsData,
+    NumberDataPoint,
+    ResourceMetrics,
+    ScopeMetrics,
+    Sum,
+)
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter
+from opentelemetry.sdk.trace.sampling import Decision
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
+from opentelemetry.trace.status import Status, StatusCode
 
 from dragoman.telemetry.environment import Exporter, Wanted
 from dragoman.telemetry.observer import Telemetry
@@ -22,13 +43,9 @@ from dragoman.telemetry.registry import ALL, GAUGES, Measure, Registry
 from dragoman.telemetry.sender import Sender, collector_from
 from dragoman.telemetry.spans import SpanValue
 
-if TYPE_CHECKING:
-    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, Metric, MetricsData
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import ReadableSpan
-
 _SCOPE = "dragoman"
 _NANO = 1_000_000_000
+_FLAGS = TraceFlags(TraceFlags.SAMPLED)
 _INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"  # milliseconds
 
 
@@ -81,16 +98,6 @@ class ConsoleSpans:
     """A `SpanExporter`: as the SDK prints them."""
 
     def __init__(self, resource: Resource) -> None:
-        from opentelemetry.sdk.trace import Event, ReadableSpan
-        from opentelemetry.sdk.trace.export import ConsoleSpanExporter
-        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-        from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
-        from opentelemetry.trace.status import Status, StatusCode
-
-        self._span, self._context, self._event = ReadableSpan, SpanContext, Event
-        self._kinds = {False: SpanKind.INTERNAL, True: SpanKind.CLIENT}
-        self._good, self._bad = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
-        self._flags = TraceFlags(TraceFlags.SAMPLED)
         self.samples = _sampler()
         self._resource = resource
         self._scope = InstrumentationScope(_SCOPE, version("dragoman"))
@@ -108,16 +115,16 @@ class ConsoleSpans:
             attributes = {n: v[:longest] if isinstance(v, str) else v for n, v in attributes.items()}
         if span.error is not None:
             attributes["error.type"] = span.error
-        parent = span.parent and self._context(trace, int(span.parent, 16), True, self._flags)
-        return self._span(
+        parent = span.parent and SpanContext(trace, int(span.parent, 16), True, _FLAGS)
+        return ReadableSpan(
             span.name,
-            self._context(trace, int(span.id, 16), False, self._flags),
+            SpanContext(trace, int(span.id, 16), False, _FLAGS),
             parent or None,
             self._resource,
             attributes,
-            [self._event(name, timestamp=int(at * _NANO)) for name, at in span.events],
-            kind=self._kinds[span.client],
-            status=self._good if span.error is None else self._bad,
+            [Event(name, timestamp=int(at * _NANO)) for name, at in span.events],
+            kind=SpanKind.CLIENT if span.client else SpanKind.INTERNAL,
+            status=Status(StatusCode.UNSET if span.error is None else StatusCode.ERROR),
             start_time=start,
             end_time=max(start, int(span.end * _NANO)),
             instrumentation_scope=self._scope,
@@ -133,23 +140,13 @@ class OtelMetrics:
     def __init__(self, exporter: Exporter, resource: Resource) -> None:
         self.registry = Registry()
         self._output: OtlpMetrics | ConsoleMetricExporter = (
-            OtlpMetrics() if exporter == "otlp" else _console_metrics()
+            OtlpMetrics() if exporter == "otlp" else ConsoleMetricExporter()
         )
         self._resource = resource
         self._began = time.time_ns()
 
     def data(self, gauges: dict[str, float]) -> MetricsData:
         """All of it, as it is now. To be called where the values come from."""
-        from opentelemetry.sdk.metrics.export import (
-            Gauge,
-            Metric,
-            MetricsData,
-            NumberDataPoint,
-            ResourceMetrics,
-            ScopeMetrics,
-        )
-        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-
         now = time.time_ns()
         metrics = [self._metric(measure, now) for measure in ALL if measure.kind != "gauge"]
         for measure in GAUGES:
@@ -159,15 +156,6 @@ class OtelMetrics:
         return MetricsData([ResourceMetrics(self._resource, [scope], "")])
 
     def _metric(self, measure: Measure, now: int) -> Metric:
-        from opentelemetry.sdk.metrics.export import (
-            AggregationTemporality,
-            Histogram,
-            HistogramDataPoint,
-            Metric,
-            NumberDataPoint,
-            Sum,
-        )
-
         series = self.registry.series(measure)
         data: Sum | Histogram
         if measure.kind == "counter":
@@ -202,13 +190,10 @@ class OtlpMetrics:
     """Metrics to a collector, in the SDK's words and by our sender, as spans are."""
 
     def __init__(self) -> None:
-        from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
-
-        self._encode = encode_metrics
         self._sender = Sender(collector_from(signal="metrics"), b"".join)
 
     def export(self, data: MetricsData) -> None:
-        self._sender.add([self._encode(data).SerializeToString()])
+        self._sender.add([encode_metrics(data).SerializeToString()])
 
     def shutdown(self) -> None:
         self._sender.close()
@@ -216,9 +201,6 @@ class OtlpMetrics:
 
 def _sampler() -> Callable[[str], bool]:
     """Whether a trace that begins here is wanted, as the sampler says that the environment names."""
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.sampling import Decision
-
     sampler = TracerProvider(shutdown_on_exit=False).sampler
 
     def samples(trace: str) -> bool:
@@ -226,12 +208,6 @@ def _sampler() -> Callable[[str], bool]:
         return decided.decision is Decision.RECORD_AND_SAMPLE
 
     return samples
-
-
-def _console_metrics() -> ConsoleMetricExporter:
-    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter
-
-    return ConsoleMetricExporter()
 
 
 def _longest() -> int | None:
@@ -248,8 +224,6 @@ def _interval() -> float:
 
 
 def _resource() -> Resource:
-    from opentelemetry.sdk.resources import Resource
-
     named = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""
     )

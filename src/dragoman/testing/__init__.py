@@ -9,9 +9,27 @@ what a turn is expected to have done.
 The fixtures `make_runtime` and `recording` come with the package: pytest finds them by itself.
 """
 
-from dragoman.testing.expect import Expectation, expect
-from dragoman.testing.recording import Recording
-from dragoman.wire.scripted import Line, ScriptedModel, calls, calls_with, fails, says, thinks
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dragoman.testing.expectations import Expectation, expect
+    from dragoman.testing.recording import Recording
+    from dragoman.wire.scripted import Line, ScriptedModel, calls, calls_with, fails, says, thinks
+
+# Each is imported when it is first used: every pytest run loads the plugin in this package, few use it.
+_HOME = {
+    "Expectation": "dragoman.testing.expectations",
+    "Line": "dragoman.wire.scripted",
+    "Recording": "dragoman.testing.recording",
+    "ScriptedModel": "dragoman.wire.scripted",
+    "calls": "dragoman.wire.scripted",
+    "calls_with": "dragoman.wire.scripted",
+    "expect": "dragoman.testing.expectations",
+    "fails": "dragoman.wire.scripted",
+    "says": "dragoman.wire.scripted",
+    "thinks": "dragoman.wire.scripted",
+}
 
 __all__ = [
     "Expectation",
@@ -25,3 +43,9 @@ __all__ = [
     "says",
     "thinks",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dragoman.testing' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from dragoman.runtime import Runtime
-    from dragoman.testing.recording import Recording
+import dragoman  # which imports each name when it is used
+from dragoman import testing
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,25 +22,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def make_runtime(tmp_path: Path) -> Callable[..., Runtime]:
+def make_runtime(tmp_path: Path) -> Callable[..., dragoman.Runtime]:
     """Makes runtimes with a store of their own, on a model that plays a script. What else is given goes to
     `Runtime`. Use them in an `async with` statement."""
 
-    def make(script: Any, **options: Any) -> Runtime:
-        from dragoman.runtime import Runtime
-        from dragoman.wire.scripted import ScriptedModel
-
-        model = script if hasattr(script, "stream") else ScriptedModel(script)
-        return Runtime(tmp_path / "chat.db", model=model, **options)
+    def make(script: Any, **options: Any) -> dragoman.Runtime:
+        model = script if hasattr(script, "stream") else dragoman.ScriptedModel(script)
+        return dragoman.Runtime(tmp_path / "chat.db", model=model, **options)
 
     return make
 
 
 @pytest.fixture
-def recording(request: pytest.FixtureRequest) -> Recording:
+def recording(request: pytest.FixtureRequest) -> testing.Recording:
     """The recording of this test, in `recordings/` beside its file."""
-    from dragoman.testing.recording import Recording
-
     name = re.sub(r"[^\w.-]+", "-", request.node.name).strip("-")
     file = request.path.parent / "recordings" / f"{request.path.stem}.{name}.jsonl"
-    return Recording(file, record=request.config.getoption("--dragoman-record"))
+    return testing.Recording(file, record=request.config.getoption("--dragoman-record"))

@@ -18,11 +18,13 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from aiohttp import ClientResponse, ClientSession, web
+from multidict import CIMultiDict
 from pydantic import JsonValue
 
-from dragoman.config.catalog import catalog_here
+from dragoman.config.sources import catalog_here
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.providers.compatible import OpenAICompatible
 from dragoman.providers.models import Models, models_named
@@ -31,10 +33,6 @@ from dragoman.redaction import redact_text
 from dragoman.testing.redact_body import REDACTED, redact_body, redact_known
 from dragoman.wire.http_client.client import HttpClient, Retry
 from dragoman.wire.http_client.payload import Payload
-
-if TYPE_CHECKING:
-    import aiohttp
-    from aiohttp import web
 
 _TARGET = "X-Dragoman-Target"
 _MISMATCH = "X-Dragoman-Mismatch"  # of an answer that no provider gave
@@ -72,11 +70,9 @@ class Recording:
         self._played = 0
         self._stack = AsyncExitStack()
         self._client: _Redirected | None = None
-        self._session: aiohttp.ClientSession | None = None
+        self._session: ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        from aiohttp import ClientSession, web
-
         if not self.record:
             self._exchanges = self._load()
         application = web.Application(client_max_size=1 << 30)
@@ -132,9 +128,6 @@ class Recording:
 
     async def _ask(self, request: web.Request, url: str, body: bytes, asked: JsonValue) -> web.StreamResponse:
         """Pass it on, and keep what comes back."""
-        from aiohttp import web
-        from multidict import CIMultiDict
-
         headers = CIMultiDict(request.headers)
         for name in (_TARGET, "Host", "Content-Length", "Transfer-Encoding"):
             headers.popall(name, None)
@@ -156,8 +149,6 @@ class Recording:
 
     async def _play(self, request: web.Request, url: str, asked: JsonValue) -> web.StreamResponse:
         """The next exchange of the file, if it is this one."""
-        from aiohttp import web
-
         if self._played >= len(self._exchanges):
             return _wrong(f"{self.file} has {len(self._exchanges)} exchanges, and this is one more")
         held = self._exchanges[self._played]
@@ -209,7 +200,7 @@ class _Redirected(HttpClient):
 
     async def post(
         self, url: str, *, headers: Mapping[str, str], body: bytes | Payload, exact: bool = False
-    ) -> aiohttp.ClientResponse:
+    ) -> ClientResponse:
         response = await super().post(self._address, headers={**headers, _TARGET: url}, body=body)
         if _MISMATCH in response.headers:  # the test is at fault, or the recording is old: no error of HTTP
             raise ProviderError(await response.text(), kind="recording", hint=_AGAIN)
@@ -240,8 +231,6 @@ def _with_plain_ids(value: JsonValue, seen: dict[str, str], name: str = "") -> J
 
 
 def _wrong(message: str) -> web.Response:
-    from aiohttp import web
-
     return web.Response(text=message, headers={_MISMATCH: "yes"})
 
 

@@ -15,9 +15,10 @@ from dragoman.messages import events as e
 from dragoman.messages.fold import fold
 from dragoman.messages.message import CallState, Part, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
-from dragoman.server.protocols.openai.chat_shapes import ChatCompletion
-from dragoman.server.protocols.openai.reply import BROKEN, PartDelta, Piece, ReplyOver, ReplyReader
-from dragoman.server.protocols.openai.response_shapes import ResponseObject
+from dragoman.server.protocols.event_reader import PartDelta
+from dragoman.server.protocols.openai.chat import ChatCompletion
+from dragoman.server.protocols.openai.reply import BROKEN, Piece, ReplyOver, ReplyReader
+from dragoman.server.protocols.openai.response_object import ResponseObject
 from tests.later import Later
 from tests.messages.test_fold import Cut
 

@@ -14,8 +14,7 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from dragoman.tools.execute import Outcome
-from dragoman.tools.mcp.server_tools import offered_name
-from dragoman.tools.mcp.servers import McpServer
+from dragoman.tools.mcp.servers import McpServer, offered_name
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.tool import Tool
 from tests.fork_server import python

@@ -11,8 +11,7 @@ import pytest
 
 from dragoman.errors import ConfigError
 from dragoman.tools.mcp.secrets import looks_secret, resolve_references
-from dragoman.tools.mcp.server_tools import local_name, offered_name
-from dragoman.tools.mcp.servers import McpServer, read_json, read_servers
+from dragoman.tools.mcp.servers import McpServer, local_name, offered_name, read_json, read_servers
 from dragoman.tools.mcp.source import sources_of
 
 

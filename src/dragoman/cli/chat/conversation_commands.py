@@ -14,7 +14,7 @@ from dragoman.cli.chat.session import Session
 from dragoman.cli.model_choice import note_about
 from dragoman.cli.terminal.cards import describe_file
 from dragoman.cli.terminal.text import near_home, one_line, plain, write_file
-from dragoman.config.idle_rules import near_permissions
+from dragoman.config.rule_checks import near_permissions
 from dragoman.errors import BadRequest, ToolFailed
 from dragoman.messages.ids import new_id
 from dragoman.messages.questions import MODES, Action, Grant

@@ -18,12 +18,12 @@ from dragoman.config.project_prompt import templates
 from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError
 from dragoman.runtime import Runtime
-from dragoman.server.addresses import Proxies
 from dragoman.server.auth import Auth, load_secret
 from dragoman.server.listener import HttpServer
 from dragoman.server.mcp.caller import WithCaller
 from dragoman.server.mcp.server import http_app, mcp_server, serve_stdio
 from dragoman.server.middleware import LOOPBACK
+from dragoman.server.proxies import Proxies
 from dragoman.wire.http_client.network import is_loopback
 from dragoman.wire.wire import Model
 

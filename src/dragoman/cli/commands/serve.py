@@ -33,12 +33,12 @@ from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
 from dragoman.providers.local.weights import fetch
 from dragoman.redaction import redact_text
-from dragoman.server.addresses import Proxies
 from dragoman.server.app import UPLOAD_LIMIT, server
 from dragoman.server.auth import Auth, load_secret
 from dragoman.server.links import LIFETIME, RunningServer, announce
 from dragoman.server.listener import HttpServer
 from dragoman.server.middleware import LOOPBACK
+from dragoman.server.proxies import Proxies
 from dragoman.server.publisher import Publisher
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel

@@ -11,8 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from dragoman.config.trust.contents import FolderContents
-from dragoman.config.trust.ownership import writer_of
+from dragoman.config.trust.contents import FolderContents, writer_of
 
 FILE = "trust.json"
 

@@ -1,9 +1,14 @@
-"""What in a folder would act if the program used it: settings, code, skills and what the settings start, each
-file with its hash."""
+"""What in a folder would act if the program used it, each file with its hash, and who else could write it.
+
+That is settings, code, skills and what the settings start. What another user of this machine can write is
+never used.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +16,6 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
-from dragoman.config.trust.ownership import find_writer, writer_of
 from dragoman.config.trust.programs import (
     DATA_SUFFIXES,
     Programs,
@@ -22,6 +26,56 @@ from dragoman.config.trust.programs import (
 )
 from dragoman.tools.skills import NAME as SKILL
 from dragoman.workspace.ignore import MADE
+
+ROOT = 0  # who can change everything anyway
+
+
+def find_writer(path: Path) -> str | None:
+    """Why somebody else could change what is at this path or put another thing there; None: nobody could."""
+    real = Path(os.path.realpath(path))
+    for each in (real, *real.parents):
+        if (fault := writer_of(each, shared=each != real)) is not None:
+            return fault
+    return None
+
+
+def writer_of(path: Path, *, shared: bool = False) -> str | None:
+    """The same of this one file or folder alone.
+
+    `shared`: a folder on the way. There others may write if it is sticky, as /tmp is: they can add to it, but
+    replace nothing that belongs to us.
+    """
+    if sys.platform == "win32":
+        return None  # there are no such owners and modes
+    try:
+        found = path.stat()
+    except OSError as error:
+        return f"{path} cannot be looked at: {error.strerror}"
+    if found.st_uid not in (os.getuid(), ROOT):
+        return f"{path} belongs to another user"
+    writable = found.st_mode & stat.S_IWOTH or (
+        found.st_mode & stat.S_IWGRP and not _is_private_group(found.st_gid)
+    )
+    if writable and not (shared and found.st_mode & stat.S_ISVTX):
+        return f"other users can write {path}"
+    return None
+
+
+def _is_private_group(group: int) -> bool:
+    """Whether nobody but us is in it: many systems give each person a group, and let it write."""
+    if sys.platform == "win32":
+        return True
+    import grp
+    import pwd
+
+    if group == ROOT:
+        return True
+    try:
+        me, found = pwd.getpwuid(os.getuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return me.pw_gid == group and found.gr_name == me.pw_name and set(found.gr_mem) <= {me.pw_name}
+
 
 SETTINGS = "dragoman.toml"
 BYTE_ORDER_MARK = "\ufeff"  # what some editors of Windows put in front of a text

@@ -1,10 +1,11 @@
-"""The MCP server: which method does what, over standard input and output or streamable HTTP."""
+"""The MCP server: which method does what, over standard input and output or HTTP, and its tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import mcp_types as types
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -13,19 +14,23 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.config.project_prompt import Template
 from dragoman.conversation.tree import LOCAL
+from dragoman.errors import NotFound
+from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
-from dragoman.server.addresses import Proxies
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
 from dragoman.server.connections import session_in
 from dragoman.server.mcp import resources
-from dragoman.server.mcp.calls import Caller, ToolCalls, Unfinished
-from dragoman.server.mcp.tasks import CallTasks
+from dragoman.server.mcp.tool_calls import TASKS, Caller, ToolCalls, Unfinished, form_of
 from dragoman.server.middleware import Middleware, person_in
+from dragoman.server.proxies import Proxies
+from dragoman.store.store import TurnRow
+from dragoman.turn.api.turn_handle import TurnHandle
 
 _INSTRUCTIONS = """\
 Tools of Dragoman. A call may need a person's permission: they are asked where this client can ask, and else \
@@ -138,3 +143,118 @@ def _person(context: ServerRequestContext[Any]) -> str:
     """Who asks: of a request over HTTP the owner of its key, else whoever started us."""
     request = context.request
     return person_in(request.scope) or LOCAL if request is not None else LOCAL
+
+
+# ── tasks: calls that a client comes back for ─────────────────────────────────────────────────────
+
+
+_POLL = 1000  # milliseconds between two looks
+_MISSING_CAPABILITY = -32021
+_NEEDED: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+
+CallerOf: TypeAlias = Callable[[ServerRequestContext[Any]], Caller]
+TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "cancelled"]
+
+
+class TaskParams(types.RequestParams):
+    """Which task is meant."""
+
+    task_id: str
+
+
+class TaskAnswers(TaskParams):
+    """What a client brings for a task that waits."""
+
+    input_responses: types.InputResponses
+
+
+class CallTasks:
+    """The methods of the extension.
+
+    A call is a turn, so a task is its turn, by the same id: it is stored before the client hears of it, goes
+    on when the client or this program is gone, and waits for an answer as long as that takes.
+    """
+
+    def __init__(self, runtime: Runtime, calls: ToolCalls, caller_of: CallerOf) -> None:
+        self._runtime = runtime
+        self._calls = calls
+        self._caller_of = caller_of
+
+    def join(self, server: Server) -> None:
+        """Offer them."""
+        server.extensions[TASKS] = {}
+        server.add_request_handler("tasks/get", TaskParams, self._get)
+        server.add_request_handler("tasks/update", TaskAnswers, self._update)
+        server.add_request_handler("tasks/cancel", TaskParams, self._cancel)
+
+    async def created(self, turn: str) -> dict[str, Any]:
+        """What a client gets in the place of a result."""
+        return {"resultType": "task", **_task(await self._runtime.store.turn(turn), "working")}
+
+    async def _get(self, context: ServerRequestContext[Any], params: TaskParams) -> dict[str, Any]:
+        caller, turn = await self._task_of(context, params)
+        row = await self._runtime.store.turn(turn.id)
+        if not row.live:
+            if row.state == "cancelled":
+                return _task(row, "cancelled")
+            result = (await self._calls.stored_result(turn)).model_dump(
+                mode="json", by_alias=True, exclude_none=True
+            )
+            return {**_task(row, "completed"), "result": result}
+        asked = await self._open_questions(turn)
+        if asked and not caller.can_ask:
+            for question in asked:
+                await self._calls.refuse(question)
+            asked = []
+        if not asked:
+            return _task(row, "working")
+        forms = {one.id: types.ElicitRequest(params=form_of(one)) for one in asked}
+        requests = {
+            id: form.model_dump(mode="json", by_alias=True, exclude_none=True) for id, form in forms.items()
+        }
+        return {**_task(row, "input_required"), "inputRequests": requests}
+
+    async def _update(self, context: ServerRequestContext[Any], params: TaskAnswers) -> dict[str, Any]:
+        """What is not asked, or not any more, is left alone."""
+        _, turn = await self._task_of(context, params)
+        asked = {question.id for question in await self._open_questions(turn)}
+        given = {id: response for id, response in params.input_responses.items() if id in asked}
+        await self._calls.take_answers(turn, given)
+        return {}
+
+    async def _cancel(self, context: ServerRequestContext[Any], params: TaskParams) -> dict[str, Any]:
+        _, turn = await self._task_of(context, params)
+        await turn.cancel("the program that called it stopped it")
+        return {}
+
+    async def _task_of(
+        self, context: ServerRequestContext[Any], params: TaskParams
+    ) -> tuple[Caller, TurnHandle]:
+        caller = self._caller_of(context)
+        if not caller.asks_by_result:
+            raise MCPError(types.METHOD_NOT_FOUND, "tasks came with the protocol of 2026-07-28")
+        if not caller.has_tasks:
+            raise MCPError(_MISSING_CAPABILITY, f"this client does not say that it knows {TASKS}", _NEEDED)
+        try:
+            return caller, await self._calls.turn_of(caller, params.task_id)
+        except NotFound:
+            raise MCPError(types.INVALID_PARAMS, f"there is no task {params.task_id!r}") from None
+
+    async def _open_questions(self, turn: TurnHandle) -> list[Question]:
+        turns = await self._calls.turns_of(turn)
+        store = self._runtime.store
+        owner = await store.owner_of((await store.turn(turn.id)).conversation)
+        return [one for one in await store.questions(user=owner) if one.turn in turns and one.open]
+
+
+def _task(row: TurnRow, status: TaskStatus) -> dict[str, Any]:
+    at = datetime.fromtimestamp(row.created, UTC).isoformat()
+    now = datetime.now(UTC).isoformat() if row.live else at
+    return {
+        "taskId": row.id,
+        "status": status,
+        "createdAt": at,
+        "lastUpdatedAt": now,
+        "ttlMs": None,  # it is there until the person deletes the conversation
+        "pollIntervalMs": _POLL,
+    }

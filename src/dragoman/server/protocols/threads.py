@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -15,12 +15,15 @@ from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, DragomanError, NotFound, Unreadable
+from dragoman.messages.asked import question_to_read
 from dragoman.messages.boundary import check_json
 from dragoman.messages.events import Event, MessageAdded
 from dragoman.messages.ids import derived_id, new_id
 from dragoman.messages.media import data_in, is_media_type, parse_data_url
 from dragoman.messages.message import File, Message, Part, Reasoning, Text
 from dragoman.server.context import Context
+from dragoman.server.event_stream import EventStream
+from dragoman.server.protocols.event_reader import TurnWriter
 from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.facts import TurnOptions
@@ -40,24 +43,22 @@ class Said:
     parts: Callable[[], Awaitable[tuple[Part, ...]]]  # files in it are stored when they are wanted
 
 
-async def conversation_of(context: Context, person: str, name: str, protocol: str) -> str | None:
+async def conversation_of(context: Context, name: str, protocol: str) -> str | None:
     """The conversation that a client means by this name: one of ours, or the one that was begun under it.
     None where there is none yet."""
     if not name or len(name) > LONGEST_NAME:
         raise BadRequest(f"the name of a conversation has 1 to {LONGEST_NAME} characters")
-    for id in (name, derived_id("conv", protocol, person, name)):
+    for id in (name, derived_id("conv", protocol, context.person, name)):
         try:
-            return (await context.conversation(id, person)).id
+            return (await context.conversation(id)).id
         except NotFound:
             continue
     return None
 
 
-async def begin_conversation(
-    context: Context, person: str, name: str, protocol: str, history: Sequence[Said]
-) -> str:
+async def begin_conversation(context: Context, name: str, protocol: str, history: Sequence[Said]) -> str:
     """A conversation under a name of the client's, with what it says was said before."""
-    id = derived_id("conv", protocol, person, name)
+    id = derived_id("conv", protocol, context.person, name)
     now = context.runtime.services.clock()
     messages: list[Message] = []
     for said in history:
@@ -71,21 +72,20 @@ async def begin_conversation(
     conversation = Conversation(
         id,
         leaf=messages[-1].id if messages else None,
-        user=context.user(person),
+        user=context.user,
         created=now,
         updated=now,
     )
     try:
         await context.runtime.store.add_conversation(conversation, messages)
     except Exception:  # somebody was faster: then it is there
-        if await conversation_of(context, person, name, protocol) is None:
+        if await conversation_of(context, name, protocol) is None:
             raise
     return id
 
 
 async def say(
     context: Context,
-    person: str,
     name: str,
     protocol: str,
     *,
@@ -99,9 +99,9 @@ async def say(
     before it. Where nothing stands before it, it takes the place of the first one there was. By its `mark` a
     client that sends it again is known."""
     metadata: dict[str, JsonValue] = {protocol: mark}
-    conversation = await conversation_of(context, person, name, protocol)
+    conversation = await conversation_of(context, name, protocol)
     if conversation is None:
-        conversation = await begin_conversation(context, person, name, protocol, before)
+        conversation = await begin_conversation(context, name, protocol, before)
         try:
             return await _send(
                 context, conversation, content, None, options=options, metadata=metadata, key=key
@@ -115,15 +115,15 @@ async def say(
         turn = await context.runtime.commands.edit(old, content, options=options, metadata=metadata, key=key)
         context.publisher.changed(conversation)
         return await context.runtime.store.turn(turn)
-    parent = await _last_known(context, person, conversation, before)
+    parent = await _last_known(context, conversation, before)
     return await _send(context, conversation, content, parent, options=options, metadata=metadata, key=key)
 
 
 async def find_asked(
-    context: Context, person: str, conversation: str, before: Sequence[Said], content: Sequence[Part]
+    context: Context, conversation: str, before: Sequence[Said], content: Sequence[Part]
 ) -> list[tuple[TurnRow, Message]]:
     """Of the last turns those that answer just this, behind the same answer, and what they answer."""
-    parent = await _last_known(context, person, conversation, before)
+    parent = await _last_known(context, conversation, before)
     text = "".join(part.text for part in content if isinstance(part, Text))
     return [
         (turn, message)
@@ -170,22 +170,22 @@ async def _send(
     return await context.runtime.store.turn(turn)
 
 
-async def _last_known(context: Context, person: str, conversation: str, before: Sequence[Said]) -> str | None:
+async def _last_known(context: Context, conversation: str, before: Sequence[Said]) -> str | None:
     """The last message of the latest answer that is ours, by the id of its turn or of one of its messages."""
     for said in reversed([said for said in before if said.role == "assistant"]):
         with suppress(NotFound):
-            turn = await turn_of(context, person, said.id)
+            turn = await turn_of(context, said.id)
             if turn.conversation == conversation:
                 messages = (await context.runtime.turn(turn.id).snapshot()).messages
                 return messages[-1].id if messages else turn.message
     return None
 
 
-async def turn_of(context: Context, person: str, id: str) -> TurnRow:
+async def turn_of(context: Context, id: str) -> TurnRow:
     """By its own id, or that of one of its messages."""
     with suppress(NotFound):
-        return await context.turn(id, person)
-    return await context.turn((await context.message(id, person)).turn or "", person)
+        return await context.turn(id)
+    return await context.turn((await context.message(id)).turn or "")
 
 
 async def _first_message(context: Context, conversation: str) -> str | None:
@@ -218,6 +218,48 @@ def _lacking(said: Message, known: Message) -> Message:
     return replace(said, parts=tuple(parts))
 
 
+def respond(
+    context: Context,
+    turn: str,
+    writer: TurnWriter,
+    lacking: Iterable[dict[str, JsonValue]] = (),
+    known: Snapshot | None = None,
+    *,
+    end: bytes = b"",
+) -> EventStream:
+    """What the client lacks of what is known, then the rest: until the turn ends, or waits for the client."""
+    chunks = write(context, turn, _follow(context, turn, writer, lacking, known), end)
+    return EventStream(chunks, context.publisher.streams)
+
+
+async def _follow(
+    context: Context,
+    turn: str,
+    writer: TurnWriter,
+    lacking: Iterable[dict[str, JsonValue]],
+    known: Snapshot | None,
+) -> AsyncIterator[dict[str, JsonValue]]:
+    handle = context.runtime.turn(turn)
+    yield writer.begin()
+    for told in lacking:
+        yield told
+    waits = writer.waits  # nothing new was brought
+    if not waits:
+        await writer.act(handle)
+        async for event in handle.events() if known is None else events_after(handle, known):
+            for told in writer.events(event):
+                yield told
+            if (question := question_to_read(event)) is not None:
+                for told in writer.ask_within(await context.runtime.store.question(question)):
+                    yield told
+            await writer.act(handle)
+            if waits := writer.waits:
+                break
+    if waits:
+        for told in writer.pause():
+            yield told
+
+
 async def write(
     context: Context, turn: str, values: AsyncIterator[dict[str, JsonValue]], end: bytes = b""
 ) -> AsyncGenerator[bytes, None]:
@@ -229,7 +271,7 @@ async def write(
             yield end
 
 
-async def attach(context: Context, person: str, url: str, media_type: str, name: str | None = None) -> File:
+async def attach(context: Context, url: str, media_type: str, name: str | None = None) -> File:
     """A file by its address: its bytes in a `data:` address, or one of ours. BadRequest for all others: what
     is on the web would be fetched by whoever serves the model, perhaps in this network, and nobody has judged
     it."""
@@ -238,20 +280,20 @@ async def attach(context: Context, person: str, url: str, media_type: str, name:
             data = data_in(url) or b""
         except ValueError as error:
             raise BadRequest("a file of the message cannot be read: its data are no base64") from error
-        return await store_file(context, person, data, media_type or inside.media_type or "text/plain", name)
+        return await store_file(context, data, media_type or inside.media_type or "text/plain", name)
     try:
         address = urlsplit(url)
     except ValueError as error:
         raise BadRequest(f"a file of the message has no address: {error}") from error
     if (ours := _OURS.fullmatch(address.path)) is not None and address.scheme in ("", "http", "https"):
-        await context.check_blob(ours[1], person)
+        await context.check_blob(ours[1])
         return File(_checked_type(media_type), blob=ours[1], name=name)
     raise BadRequest(
         "a file of a message is a data: address, or one of this server: no other address is fetched from here"
     )
 
 
-async def store_file(context: Context, person: str, data: bytes, media_type: str, name: str | None) -> File:
+async def store_file(context: Context, data: bytes, media_type: str, name: str | None) -> File:
     if not data:
         raise BadRequest("a file of the message is empty")
     if len(data) > context.upload_limit:
@@ -259,7 +301,7 @@ async def store_file(context: Context, person: str, data: bytes, media_type: str
     media_type = _checked_type(media_type)
     store = context.runtime.store
     blob = await store.put_blob(data)
-    await store.add_upload(blob, person, context.runtime.services.clock())
+    await store.add_upload(blob, context.person, context.runtime.services.clock())
     return File(media_type, blob=blob, name=name, size=len(data))
 
 

@@ -1,4 +1,4 @@
-"""Routes to list, search, make, change, fork, export, import and delete conversations."""
+"""Routes to list, search, make, change, watch, fork, export, import and delete conversations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, cast
 from urllib.parse import quote
 
@@ -19,10 +19,9 @@ from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, NotFound, Unreadable
 from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
-from dragoman.server.api_router import api_router
-from dragoman.server.context import Context, Person, TheContext
-from dragoman.server.tree import TreeSnapshot
-from dragoman.server.views import summaries, summary
+from dragoman.server.context import Context, LastEventId, TheContext, api_router, stream_of
+from dragoman.server.event_stream import EventStream, LiveEvent, Subject, follow
+from dragoman.server.snapshots import TreeSnapshot, summaries, summary
 from dragoman.store.store import Busy, Found
 from dragoman.turn.settings import known
 
@@ -34,7 +33,6 @@ _NO_CURSOR = sentence("page.no_cursor")
 @router.get("/conversations")
 async def list_conversations(
     context: TheContext,
-    person: Person,
     *,
     search: Annotated[str, Query(max_length=500, description="words of titles, messages and calls")] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
@@ -47,9 +45,9 @@ async def list_conversations(
     archive, too."""
     store = context.runtime.store
     if search.strip():
-        return await _search(context, person, search, limit, before)
+        return await _search(context, search, limit, before)
     page = await store.conversations(
-        user=person,
+        user=context.person,
         limit=limit + 1,
         before=_parse_cursor(before),
         archived=archived,
@@ -58,17 +56,13 @@ async def list_conversations(
     )
     lines = await summaries(context.runtime, page[:limit])
     more = len(page) > limit
-    tags = [] if before or pinned else await store.tags(person)  # once, with the whole list
+    tags = [] if before or pinned else await store.tags(context.person)  # once, with the whole list
     return shapes.Page(lines, _cursor(lines[-1]) if more else None, tags)
 
 
 @router.post("/conversations", status_code=201)
-async def new_conversation(
-    context: TheContext, person: Person, body: bodies.NewConversation
-) -> shapes.ConversationSummary:
-    handle = await context.runtime.conversation(
-        user=context.user(person), **_settings(context, body.settings)
-    )
+async def new_conversation(context: TheContext, body: bodies.NewConversation) -> shapes.ConversationSummary:
+    handle = await context.runtime.conversation(user=context.user, **_settings(context, body.settings))
     if body.title:
         await handle.rename(body.title)
     context.publisher.changed(handle.id)
@@ -76,17 +70,17 @@ async def new_conversation(
 
 
 @router.get("/conversations/{id}")
-async def conversation(context: TheContext, person: Person, id: str) -> shapes.ConversationSummary:
-    await context.conversation(id, person)
+async def conversation(context: TheContext, id: str) -> shapes.ConversationSummary:
+    await context.conversation(id)
     return await _line(context, id)
 
 
 @router.patch("/conversations/{id}")
 async def change_conversation(
-    context: TheContext, person: Person, id: str, body: bodies.ConversationChange
+    context: TheContext, id: str, body: bodies.ConversationChange
 ) -> shapes.ConversationSummary:
     """Its title, its settings, and which branch of it is looked at."""
-    await context.check_owner(id, person)
+    await context.check_owner(id)
     handle = await context.runtime.conversation(id)
     settings = _settings(context, body.settings or {})
     if body.leaf is not None:
@@ -102,40 +96,37 @@ async def change_conversation(
 
 
 @router.delete("/conversations/{id}", status_code=204)
-async def delete_conversation(context: TheContext, person: Person, id: str) -> None:
+async def delete_conversation(context: TheContext, id: str) -> None:
     """With everything in it. What runs there is cancelled first."""
-    await context.check_owner(id, person)
+    await context.check_owner(id)
     inner = await context.runtime.store.within(id)
     await context.runtime.delete(id)
     for each in inner:
-        context.publisher.deleted(each, person)
+        context.publisher.deleted(each, context.person)
 
 
 @router.post("/conversations/{id}/fork", status_code=201)
-async def fork(context: TheContext, person: Person, id: str, body: bodies.Fork) -> shapes.ConversationSummary:
+async def fork(context: TheContext, id: str, body: bodies.Fork) -> shapes.ConversationSummary:
     """A new conversation with the path to this message."""
-    await context.conversation(id, person)
+    await context.conversation(id)
     made = await context.runtime.fork(id, body.message, own_folder=body.own_folder)
     context.publisher.changed(made.id)
     return await _line(context, made.id)
 
 
 @router.get("/conversations/{id}/tree", response_model=shapes.TreeView)
-async def tree(context: TheContext, person: Person, id: str) -> Response:
+async def tree(context: TheContext, id: str) -> Response:
     """Every message on every branch, what runs, what is queued, and what is asked."""
-    await context.check_owner(id, person)
+    await context.check_owner(id)
     return StreamingResponse(_sent(await context.publisher.trees.read(id)), media_type="application/json")
 
 
 @router.get("/conversations/{id}/export", responses={200: {"content": {"text/markdown": {}}}})
 async def export(
-    context: TheContext,
-    person: Person,
-    id: str,
-    format: Annotated[str, Query(pattern="^(json|markdown)$")] = "json",
+    context: TheContext, id: str, format: Annotated[str, Query(pattern="^(json|markdown)$")] = "json"
 ) -> Response:
     """JSON with everything, to be imported again; Markdown for reading."""
-    shown = await context.conversation(id, person)
+    shown = await context.conversation(id)
     name = {
         "content-disposition": _attachment(shown.title or id, "md" if format == "markdown" else "json", id)
     }
@@ -145,9 +136,9 @@ async def export(
 
 
 @router.get("/conversations/{id}/raw")
-async def export_raw(context: TheContext, person: Person, id: str) -> dict[str, JsonValue]:
+async def export_raw(context: TheContext, id: str) -> dict[str, JsonValue]:
     """Every row of it as it is stored, readable or not: what is left to do with a damaged one."""
-    await context.check_owner(id, person)
+    await context.check_owner(id)
     return await context.runtime.store.export_raw(id)
 
 
@@ -156,9 +147,7 @@ async def export_raw(context: TheContext, person: Person, id: str) -> dict[str, 
     status_code=201,
     openapi_extra={"requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}}},
 )
-async def import_conversation(
-    context: TheContext, person: Person, request: Request
-) -> shapes.ConversationSummary:
+async def import_conversation(context: TheContext, request: Request) -> shapes.ConversationSummary:
     """The body is what an export gave."""
     raw = await request.body()
     try:
@@ -167,7 +156,7 @@ async def import_conversation(
         raise BadRequest(sentence("export.no_json", error=error)) from error
     if not isinstance(data, dict):
         raise BadRequest(sentence("export.no_object"))
-    made = await context.runtime.import_conversation(data, user=context.user(person))
+    made = await context.runtime.import_conversation(data, user=context.user)
     context.publisher.changed(made.id)
     return await _line(context, made.id)
 
@@ -202,11 +191,11 @@ async def _line(context: Context, id: str) -> shapes.ConversationSummary:
     return line
 
 
-async def _search(context: Context, person: str, search: str, limit: int, before: str) -> shapes.Page:
+async def _search(context: Context, search: str, limit: int, before: str) -> shapes.Page:
     store = context.runtime.store
     place, last = _parse_place(before)
     far = place + limit if last else 0  # it may have moved down as well
-    found = await store.search(search, user=person, limit=far + limit + 1, distinct=True)
+    found = await store.search(search, user=context.person, limit=far + limit + 1, distinct=True)
     shown = [hit.conversation for hit in found[:far]]
     start = shown.index(last) + 1 if last in shown else max(0, place - limit)
     hits = found[start : start + limit]
@@ -252,3 +241,39 @@ def _parse_cursor(cursor: str) -> tuple[float, str] | None:
         return float(updated), id
     except (ValueError, binascii.Error) as error:
         raise BadRequest(_NO_CURSOR) from error
+
+
+# ── live streams ──────────────────────────────────────────────────────────────────────────────────
+
+
+live = api_router("live")
+After = Annotated[str, Query(max_length=500, description="the id of the last event that was seen")]
+
+
+@live.get("/events", response_class=Response, responses=stream_of(LiveEvent))
+async def events(
+    context: TheContext,
+    conversation: Annotated[str | None, Query()] = None,
+    after: After = "",
+    last_event_id: LastEventId = None,
+) -> Response:
+    """Changes of the list; with `conversation`, also everything that happens in it, a snapshot first."""
+    subjects = [await context.publisher.list_of(context.person)]
+    if conversation is not None:
+        await context.conversation(conversation)
+        subjects.append(context.publisher.conversation(conversation))
+    return _stream(context, subjects, last_event_id or after)
+
+
+@live.get("/conversations/{id}/events", response_class=Response, responses=stream_of(LiveEvent))
+async def conversation_events(
+    context: TheContext, id: str, after: After = "", last_event_id: LastEventId = None
+) -> Response:
+    """Everything that happens in one conversation, a snapshot first."""
+    await context.conversation(id)
+    return _stream(context, [context.publisher.conversation(id)], last_event_id or after)
+
+
+def _stream(context: Context, subjects: Sequence[Subject], after: str) -> Response:
+    publisher = context.publisher
+    return EventStream(follow(subjects, publisher.pace, after), publisher.streams)

@@ -1,10 +1,12 @@
-"""Routes to upload attachments and to download what is stored."""
+"""Routes to upload and download files, to hear audio as it is made, and to undo what turns did to files."""
 
 from __future__ import annotations
 
 import re
+import struct
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Annotated
 from urllib.parse import quote
 
@@ -12,10 +14,13 @@ from fastapi import Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from dragoman.errors import BadRequest, NotFound
+from dragoman.messages.events import Event, FileAdded, FilePartial, MessageAdded
 from dragoman.messages.message import File
+from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
-from dragoman.server.api_router import api_router
-from dragoman.server.context import Person, TheContext
+from dragoman.server import bodies, shapes
+from dragoman.server.context import Context, TheContext, api_router
+from dragoman.turn.api.way_back import Reverted, WorkspaceDiff
 
 router = api_router("files")
 
@@ -36,18 +41,14 @@ Name = Annotated[str | None, Query(max_length=255, examples=["picture.png"])]
     openapi_extra={"requestBody": {"required": True, "content": {"application/octet-stream": {}}}},
 )
 async def upload(
-    context: TheContext,
-    person: Person,
-    request: Request,
-    type: MediaType = "application/octet-stream",
-    name: Name = None,
+    context: TheContext, request: Request, type: MediaType = "application/octet-stream", name: Name = None
 ) -> File:
     """The bytes are the body. What comes back is a part to send with a message."""
     blob, size = await context.runtime.store.put_blob_pieces(request.stream())
     if not size:
         # of several files, somebody wants to know which
         raise BadRequest(sentence("file.named_empty", name=name) if name else sentence("file.empty"))
-    await context.runtime.store.add_upload(blob, person, time.time())
+    await context.runtime.store.add_upload(blob, context.person, time.time())
     return File(type, blob=blob, name=name, size=size)
 
 
@@ -56,7 +57,6 @@ async def upload(
 )
 async def download(  # noqa: PLR0917 - FastAPI calls it by name
     context: TheContext,
-    person: Person,
     blob: str,
     type: MediaType = "application/octet-stream",
     name: Name = None,
@@ -66,7 +66,7 @@ async def download(  # noqa: PLR0917 - FastAPI calls it by name
     """Pictures, sound and film are shown; everything else is saved, never opened as a page of ours."""
     if not re.fullmatch(r"[0-9a-f]{64}", blob):
         raise NotFound("file", blob)
-    await context.check_blob(blob, person)
+    await context.check_blob(blob)
     store = context.runtime.store
     size = await store.blob_size(blob)
     shown = not download and _SHOWN.fullmatch(type) is not None
@@ -110,3 +110,147 @@ def _piece(start: str, end: str, *, size: int) -> tuple[int, int] | None:
     else:
         first, last = int(start), min(int(end) if end else size - 1, size - 1)
     return (first, last) if first <= last and first < size else None
+
+
+# ── audio, while it is made ───────────────────────────────────────────────────────────────────────
+
+
+_AUDIO_HEADERS = {"content-security-policy": "sandbox; default-src 'none'", "cache-control": "no-store"}
+_PCM_RATE = 24_000  # samples a second of bare ones, as OpenAI sends them: 16 bits, one channel
+_ENDLESS = 0xFFFFFFFF  # the length of what is not over
+
+
+@router.get(
+    "/turns/{id}/sound",
+    response_class=Response,
+    responses={200: {"content": {"audio/*": {}}, "description": "the sound, until it is over"}},
+)
+async def sound(context: TheContext, id: str) -> Response:
+    """What a turn speaks, from its first piece on: for an `<audio>` element. 404 where it makes no sound."""
+    await context.turn(id)
+    pieces = spoken(context.runtime, id)
+    first = await anext(pieces, None)
+    if first is None:
+        raise NotFound("sound", id)
+    kind, data = first
+    bare = kind == "audio/pcm"
+
+    async def body() -> AsyncIterator[bytes]:
+        async with aclosing(pieces):
+            if bare:
+                yield _wav_head(_PCM_RATE)
+            yield data
+            async for _, piece in pieces:
+                yield piece
+
+    return StreamingResponse(body(), media_type="audio/wav" if bare else kind, headers=_AUDIO_HEADERS)
+
+
+async def spoken(runtime: Runtime, turn: str) -> AsyncGenerator[tuple[str, bytes], None]:
+    """The first sound of a turn in pieces, each with its type: as they come, then the rest of the whole."""
+    told = 0
+    async for event in runtime.turn(turn).events():
+        if isinstance(event, FilePartial) and _is_sound(event.file) and event.offset == told:
+            data = await runtime.store.blob(event.file.blob or "")
+            told += len(data)
+            yield event.file.media_type, data
+        if (file := _whole(event)) is not None:
+            async for piece in runtime.store.blob_pieces(file.blob or "", told):
+                yield file.media_type, piece
+            return
+
+
+def _whole(event: Event) -> File | None:
+    """The sound that is complete with this event: made now, or in a turn that has long been over."""
+    files: tuple[File, ...] = ()
+    if isinstance(event, FileAdded):
+        files = (event.file,)
+    elif isinstance(event, MessageAdded) and event.message.role == "assistant":
+        files = tuple(event.message.files)
+    return next(filter(_is_sound, files), None)
+
+
+def _is_sound(file: File) -> bool:
+    return file.blob is not None and re.fullmatch(r"audio/[a-z0-9.+-]+", file.media_type) is not None
+
+
+def _wav_head(rate: int) -> bytes:
+    form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, rate, rate * 2, 2, 16)
+    return b"RIFF" + struct.pack("<I", _ENDLESS) + b"WAVE" + form + b"data" + struct.pack("<I", _ENDLESS)
+
+
+# ── what turns did to the files of the workspace ──────────────────────────────────────────────────
+
+
+_REVERT = bodies.Revert()
+_REDO = bodies.Redo()
+
+
+@router.get("/turns/{id}/diff")
+async def diff_of_turn(context: TheContext, id: str) -> shapes.DiffView:
+    """What its calls did to the files so far, and what of that could not be recorded."""
+    await context.turn(id)
+    return _view(await context.runtime.way_back.diff_turn(id))
+
+
+@router.get("/messages/{id}/diff")
+async def diff_of_message(context: TheContext, id: str) -> shapes.DiffView:
+    """What the calls of a reply did to the files: one step of its turn."""
+    await context.message(id)
+    return _view(await context.runtime.way_back.diff_message(id))
+
+
+@router.get("/calls/{id}/diff")
+async def diff_of_call(context: TheContext, id: str) -> shapes.DiffView:
+    """What a call did to the files, with those that ran at the same time."""
+    await context.call(id)
+    return _view(await context.runtime.way_back.diff_call(id))
+
+
+@router.get("/conversations/{id}/diff")
+async def diff_of_conversation(context: TheContext, id: str) -> shapes.DiffView:
+    """What all its turns did to the files, less what was taken back."""
+    await context.check_owner(id)
+    return _view(await context.runtime.way_back.diff_conversation(id))
+
+
+@router.post("/turns/{id}/revert")
+async def revert_turn(context: TheContext, id: str, body: bodies.Revert = _REVERT) -> shapes.RevertView:
+    """Go back to before this turn: what it and those after it did to the files is taken back, whole or not at
+    all, and the conversation goes back before its message, which stays as a branch. 409 where one of them
+    still runs, and, with `conflicts`, where somebody changed one of the files since."""
+    await context.turn(id)
+    back = context.runtime.way_back
+    return _done(context, await back.revert_turn(id, files_only=body.files_only, force=body.force))
+
+
+@router.post("/messages/{id}/revert")
+async def revert_message(context: TheContext, id: str, body: bodies.Revert = _REVERT) -> shapes.RevertView:
+    """The same to before a message: a person's, or a reply."""
+    await context.message(id)
+    back = context.runtime.way_back
+    return _done(context, await back.revert_message(id, files_only=body.files_only, force=body.force))
+
+
+@router.post("/calls/{id}/revert")
+async def revert_call(context: TheContext, id: str, body: bodies.Revert = _REVERT) -> shapes.RevertView:
+    """The same to before a call; the conversation goes back before the reply that holds it."""
+    await context.call(id)
+    back = context.runtime.way_back
+    return _done(context, await back.revert_call(id, files_only=body.files_only, force=body.force))
+
+
+@router.post("/conversations/{id}/redo")
+async def redo(context: TheContext, id: str, body: bodies.Redo = _REDO) -> shapes.RevertView:
+    """Take the last revert of a conversation back."""
+    await context.check_owner(id)
+    return _done(context, await context.runtime.way_back.redo(id, force=body.force))
+
+
+def _view(diff: WorkspaceDiff) -> shapes.DiffView:
+    return shapes.DiffView(diff.files, diff.notes, diff.taken_back)
+
+
+def _done(context: Context, done: Reverted) -> shapes.RevertView:
+    context.publisher.changed(done.conversation)
+    return shapes.RevertView(done.paths, done.notes, done.leaf, done.moved)

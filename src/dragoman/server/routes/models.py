@@ -18,8 +18,7 @@ from dragoman.providers.sign_in import reach
 from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
 from dragoman.server import shapes
-from dragoman.server.api_router import api_router
-from dragoman.server.context import Person, TheContext
+from dragoman.server.context import TheContext, api_router
 from dragoman.wire.options import option_schemas
 
 router = api_router("models")
@@ -27,7 +26,7 @@ _FRESH = 15.0  # seconds for which we believe what we found on this machine
 
 
 @router.get("/models")
-async def models(context: TheContext, person: Person) -> shapes.ModelList:
+async def models(context: TheContext) -> shapes.ModelList:
     """What can answer, whether it could now, and what is missing if not. Those that are ready come first."""
     find = context.runtime.services.model
     if not isinstance(find, Models):
@@ -51,7 +50,7 @@ async def models(context: TheContext, person: Person) -> shapes.ModelList:
 
 
 @router.get("/models/{provider}")
-async def models_of(context: TheContext, person: Person, provider: str) -> shapes.ModelList:
+async def models_of(context: TheContext, provider: str) -> shapes.ModelList:
     """The provider's own list, asked for now."""
     find = context.runtime.services.model
     if not isinstance(find, Models) or provider not in find.catalog.providers:

@@ -15,9 +15,8 @@ from dragoman.messages.usage import Spending, dimensions, group
 from dragoman.plugins.limits import RoundLimit
 from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
-from dragoman.server.api_router import api_router
 from dragoman.server.auth import Auth
-from dragoman.server.context import Person, TheContext
+from dragoman.server.context import TheContext, api_router
 from dragoman.server.links import LIFETIME
 from dragoman.server.routes.tools import agent_view
 from dragoman.turn.services import Services
@@ -27,11 +26,11 @@ PromptName = Annotated[str, Path(pattern=r"^[\w .-]{1,60}$", examples=["review"]
 
 
 @router.get("/me")
-async def me(context: TheContext, person: Person) -> shapes.Me:
+async def me(context: TheContext) -> shapes.Me:
     """What a client needs to know first."""
     services = context.runtime.services
     return shapes.Me(
-        person,
+        context.person,
         version("dragoman"),
         context.model,
         services.mode,
@@ -51,7 +50,6 @@ def _rounds(services: Services) -> int | None:
 @router.get("/usage")
 async def usage(
     context: TheContext,
-    person: Person,
     by: Annotated[str, Query(max_length=100, examples=["day,model"])] = "",
     since: Annotated[float, Query(ge=0, le=10**12)] = 0.0,
     everybody: bool = False,
@@ -61,11 +59,11 @@ async def usage(
     With `by` (day, person, model, agent, tool, with commas), `rows` has it since then by these;
     `everybody` is for whoever runs the server.
     """
-    if everybody and person != LOCAL:
+    if everybody and context.person != LOCAL:
         raise HTTPException(403, sentence("usage.of_others"))
     store, names = context.runtime.store, dimensions(by)
-    rows = group(await store.spending(since, None if everybody else person), names) if names else []
-    mine = await store.spending(user=person)
+    rows = group(await store.spending(since, None if everybody else context.person), names) if names else []
+    mine = await store.spending(user=context.person)
     return shapes.UsageView(
         sum(mine, Spending()).usage,
         [shapes.ModelSpent(one.model, one.usage, one.replies) for one in group(mine, ("model",))],
@@ -75,26 +73,24 @@ async def usage(
 
 
 @router.get("/prompts")
-async def prompts(context: TheContext, person: Person) -> shapes.PromptList:
+async def prompts(context: TheContext) -> shapes.PromptList:
     """Texts that a person uses again and again."""
-    prompts = await context.runtime.store.prompts(person)
+    prompts = await context.runtime.store.prompts(context.person)
     return shapes.PromptList([shapes.NamedPrompt(name, text) for name, text in prompts.items()])
 
 
 @router.put("/prompts/{name}")
-async def set_prompt(
-    context: TheContext, person: Person, name: PromptName, body: bodies.Prompt
-) -> shapes.NamedPrompt:
-    await context.runtime.store.set_prompt(person, name, body.text)
+async def set_prompt(context: TheContext, name: PromptName, body: bodies.Prompt) -> shapes.NamedPrompt:
+    await context.runtime.store.set_prompt(context.person, name, body.text)
     return shapes.NamedPrompt(name, body.text)
 
 
 @router.delete("/prompts/{name}", status_code=204)
-async def remove_prompt(context: TheContext, person: Person, name: PromptName) -> None:
-    await context.runtime.store.remove_prompt(person, name)
+async def remove_prompt(context: TheContext, name: PromptName) -> None:
+    await context.runtime.store.remove_prompt(context.person, name)
 
 
-# ── signing in: where this server does that, and not the app it is mounted in ────────────────────
+# ── signing in: where this server does that, and not the app it is mounted in ─────────────────────
 
 sign_in = api_router("people")
 
@@ -112,10 +108,10 @@ async def login(request: Request, body: bodies.Credentials) -> Response:
 
 
 @sign_in.post("/links", status_code=201)
-async def new_link(request: Request, person: Person) -> shapes.Link:
+async def new_link(request: Request, context: TheContext) -> shapes.Link:
     """A link that signs another browser in as the person who asks: one browser, within ten minutes."""
     auth: Auth = request.app.state.auth
-    token = await auth.add_link(person, LIFETIME)
+    token = await auth.add_link(context.person, LIFETIME)
     return shapes.Link(f"{request.scope.get('root_path', '')}/?token={token}", time.time() + LIFETIME)
 
 

@@ -1,18 +1,22 @@
-"""Routes to list the tools, which of them are on, and the agents."""
+"""Routes to list tools, agents, and the prompts of MCP servers."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Query
 
+from dragoman.errors import BadRequest, NotFound, ToolFailed
 from dragoman.messages.questions import Rule
 from dragoman.redaction import redact_text
 from dragoman.server import shapes
-from dragoman.server.api_router import api_router
-from dragoman.server.context import Person, TheContext
+from dragoman.server.bodies import PromptArguments
+from dragoman.server.context import Context, TheContext, api_router
 from dragoman.tools.authorize import review_of
+from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import concerns
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group
@@ -24,12 +28,10 @@ router = api_router("tools")
 
 
 @router.get("/tools")
-async def tools(
-    context: TheContext, person: Person, conversation: Annotated[str | None, Query()] = None
-) -> shapes.GroupList:
+async def tools(context: TheContext, conversation: Annotated[str | None, Query()] = None) -> shapes.GroupList:
     """All groups with their tools. With a conversation, `on` says what its model, switches and agent leave
     on."""
-    settings = (await context.conversation(conversation, person)).settings if conversation else {}
+    settings = (await context.conversation(conversation)).settings if conversation else {}
     services = context.runtime.services
     await services.toolbox.ready()
     chosen = settings.get("agent")
@@ -55,7 +57,7 @@ async def tools(
 
 
 @router.get("/agents")
-async def agents(context: TheContext, person: Person) -> shapes.AgentList:
+async def agents(context: TheContext) -> shapes.AgentList:
     return shapes.AgentList([agent_view(agent) for agent in context.runtime.services.agents.values()])
 
 
@@ -91,3 +93,68 @@ def _tool_view(tool: Tool, offered_as: str | None, rules: Sequence[Rule], review
 def agent_view(agent: Agent) -> shapes.AgentView:
     tools = list(agent.tools) if agent.tools is not None else None
     return shapes.AgentView(agent.name, agent.description, agent.model, tools)
+
+
+# ── prompts of MCP servers ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class ServerPromptView:
+    """`required` and `optional` are the names of what it takes."""
+
+    server: str
+    name: str
+    description: str
+    required: list[str]
+    optional: list[str]
+
+
+@dataclass(slots=True)
+class ServerPromptList:
+    items: list[ServerPromptView]
+
+
+@dataclass(slots=True)
+class FilledPrompt:
+    text: str
+
+
+prompt_routes = api_router("prompts")
+
+_PATIENCE = 10.0  # seconds for a server to say what it has: one that is late is left out
+
+
+@prompt_routes.get("/server-prompts")
+async def server_prompts(context: TheContext) -> ServerPromptList:
+    """Of all servers that are there; each is started if need be."""
+    found = await asyncio.gather(*(_prompts_of(source) for source in _sources(context).values()))
+    return ServerPromptList([prompt for prompts in found for prompt in prompts])
+
+
+@prompt_routes.post("/server-prompts/{server}/{name:path}")
+async def fill_prompt(context: TheContext, server: str, name: str, body: PromptArguments) -> FilledPrompt:
+    """Its text with these arguments. Nothing is sent: a person reads it first."""
+    source = _sources(context).get(server)
+    if source is None:
+        raise NotFound("MCP server", server)
+    try:
+        return FilledPrompt(await source.prompt(name, body.arguments))
+    except ToolFailed as error:
+        raise BadRequest(str(error)) from error
+
+
+def _sources(context: Context) -> dict[str, McpSource]:
+    sources = context.runtime.services.toolbox.sources
+    return {source.name: source for source in sources if isinstance(source, McpSource)}
+
+
+async def _prompts_of(source: McpSource) -> list[ServerPromptView]:
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            found = await source.prompts()
+    except (ToolFailed, TimeoutError):
+        return []  # why it is not there is shown with its tools
+    return [
+        ServerPromptView(source.name, one.name, one.description, [*one.required], [*one.optional])
+        for one in found
+    ]

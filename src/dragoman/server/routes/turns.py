@@ -1,25 +1,25 @@
-"""Routes to begin, watch, steer, continue and cancel turns."""
+"""Routes to begin, watch, steer, queue, repeat and cancel turns, and to see and finish their calls."""
 
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 from fastapi import Query
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
-from dragoman.errors import DragomanError, TurnEnded, Unreadable
+from dragoman.errors import BadRequest, DragomanError, NotFound, TurnBusy, TurnEnded, Unreadable
+from dragoman.messages.message import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.usage import Usage
+from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
-from dragoman.server.api_router import api_router
-from dragoman.server.context import Context, Key, Person, TheContext
-from dragoman.server.routes.events import LastEventId, stream_of
-from dragoman.server.stream import OVER, EventStream, follow_turn
-from dragoman.server.stream_events import TurnEvent
-from dragoman.server.views import queued_turns, state_of
+from dragoman.server.context import Context, Key, LastEventId, TheContext, api_router, stream_of
+from dragoman.server.event_stream import OVER, EventStream, TurnEvent, follow_turn
+from dragoman.server.snapshots import queue_of, queued_turns, state_of
 from dragoman.store.store import TurnRow
 from dragoman.turn.api.turn_handle import load_trace, result_of
-from dragoman.turn.facts import FACT, Fact
+from dragoman.turn.facts import FACT, CallChange, Fact
 from dragoman.turn.machine import replay
 from dragoman.turn.steps.request_layers import ContextUse
 
@@ -28,12 +28,10 @@ _PLACE = re.compile(rf"^([0-9]{{1,18}}|{OVER})$")  # the id of an event of a tur
 
 
 @router.post("/conversations/{id}/turns", status_code=202)
-async def send(
-    context: TheContext, person: Person, id: str, body: bodies.NewTurn, key: Key = None
-) -> shapes.Begun:
+async def send(context: TheContext, id: str, body: bodies.NewTurn, key: Key = None) -> shapes.Begun:
     """Say something. The turn runs whether anybody watches or not. 409 where this branch is busy."""
-    await context.check_owner(id, person)
-    await context.check_files(body.content(), person)
+    await context.check_owner(id)
+    await context.check_files(body.content())
     options = body.turn_options()
     turn = await context.runtime.commands.send(
         id, body.content(), parent=body.parent, queue=body.queue, options=options, key=key
@@ -46,41 +44,41 @@ async def send(
 
 
 @router.get("/turns/{id}")
-async def turn(context: TheContext, person: Person, id: str) -> shapes.TurnInfo:
+async def turn(context: TheContext, id: str) -> shapes.TurnInfo:
     """Its state and usage. `queued` means that it waits for the turn before it, for a worker, for a place
     under a limit, or for what `waits_for` says; `interrupted`, that nobody runs it: it can be continued, or
     cancelled."""
-    if (waiting := await context.queued(id, person)) is not None:
+    if (waiting := await context.queued(id)) is not None:
         (queued,) = await queued_turns(context.runtime, [waiting])
         message, why = waiting.message, queued.waits_for
         return shapes.TurnInfo(
             id, waiting.conversation, message.id, "queued", True, message.created, Usage(), why
         )
-    return await _info(context, await context.turn(id, person))
+    return await _info(context, await context.turn(id))
 
 
 @router.get("/turns/{id}/facts")
-async def facts(context: TheContext, person: Person, id: str) -> list[dict[str, Any]]:
+async def facts(context: TheContext, id: str) -> list[dict[str, Any]]:
     """Everything that happened in it, in order: what `dragoman explain` prints."""
-    await context.turn(id, person)
+    await context.turn(id)
     return [FACT.to_json(fact) for fact in await _facts(context, id)]  # type: ignore[misc]  # JSON objects
 
 
 @router.get("/turns/{id}/context")
-async def context_of_turn(context: TheContext, person: Person, id: str) -> ContextUse:
+async def context_of_turn(context: TheContext, id: str) -> ContextUse:
     """What filled the model's context in its last request, and how much of it: estimated by length, less what
     plugins did."""
-    await context.turn(id, person)
+    await context.turn(id)
     return await context.runtime.turn(id).context()
 
 
 @router.get("/turns/{id}/trace")
-async def trace(context: TheContext, person: Person, id: str) -> shapes.TraceView:
+async def trace(context: TheContext, id: str) -> shapes.TraceView:
     """What took how long, what waited for whom, what was tried again, what it cost, and why each call ran.
 
     No contents: neither messages nor arguments nor results.
     """
-    found = await load_trace(context.runtime.store, await context.turn(id, person))
+    found = await load_trace(context.runtime.store, await context.turn(id))
     now = context.runtime.services.clock()
     return shapes.TraceView(found, found.totals(now), now)
 
@@ -92,7 +90,6 @@ async def trace(context: TheContext, person: Person, id: str) -> shapes.TraceVie
 )
 async def events(
     context: TheContext,
-    person: Person,
     id: str,
     after: Annotated[str, Query(pattern=_PLACE.pattern)] = "0",
     last_event_id: LastEventId = None,
@@ -102,9 +99,9 @@ async def events(
     Those of a queued one come when it begins; none where it is called off. Of a turn that has long been
     over, what it said; and nothing (204) to who has heard it to its end.
     """
-    if await context.queued(id, person) is not None:
+    if await context.queued(id) is not None:
         return _stream(context, id, 0)
-    row = await context.turn(id, person)
+    row = await context.turn(id)
     said = last_event_id if last_event_id and _PLACE.match(last_event_id) else after
     seen = 0 if said == OVER else int(said)
     if not row.live and (said == OVER or (seen and await context.runtime.bus.is_heard(id, seen))):
@@ -121,13 +118,12 @@ def _stream(context: Context, id: str, after: int) -> Response:
 @router.post("/turns/{id}/cancel")
 async def cancel(
     context: TheContext,
-    person: Person,
     id: str,
     body: bodies.Cancel = bodies.Cancel(),  # noqa: B008 - nobody changes it
 ) -> shapes.Cancelled:
     """Stop it, in whatever state it is. What it has said stays. One that is queued is called off."""
-    waiting = await context.queued(id, person)
-    conversation = (waiting or await context.turn(id, person)).conversation
+    waiting = await context.queued(id)
+    conversation = (waiting or await context.turn(id)).conversation
     cancelled = await context.runtime.commands.cancel(id, body.reason)  # also if it has begun since
     if waiting is not None:
         context.publisher.queue_changed(conversation)
@@ -136,21 +132,21 @@ async def cancel(
 
 
 @router.post("/turns/{id}/continue")
-async def continue_turn(context: TheContext, person: Person, id: str) -> shapes.TurnInfo:
+async def continue_turn(context: TheContext, id: str) -> shapes.TurnInfo:
     """Go on with a turn that nobody runs. 409 where it is over, or where what it needs is not here."""
-    row = await context.turn(id, person)
+    row = await context.turn(id)
     if not row.live:
         raise TurnEnded(id, row.state)
     await context.runtime.turn(id).resume()
     context.publisher.changed(row.conversation)
-    return await _info(context, await context.turn(id, person))
+    return await _info(context, await context.turn(id))
 
 
 @router.post("/turns/{id}/steer", status_code=202)
-async def steer(context: TheContext, person: Person, id: str, body: bodies.MessageBody) -> shapes.Done:
+async def steer(context: TheContext, id: str, body: bodies.MessageBody) -> shapes.Done:
     """Say something to a running turn: its next request contains it."""
-    row = await context.turn(id, person)
-    await context.check_files(body.content(), person)
+    row = await context.turn(id)
+    await context.check_files(body.content())
     await context.runtime.commands.steer(id, body.content())
     context.publisher.queue_changed(row.conversation)
     return shapes.Done()
@@ -181,3 +177,136 @@ async def _facts(context: Context, turn: str) -> list[Fact]:
         return await context.runtime.turn(turn).facts()
     except ValueError as error:  # of a newer version, or damaged: in either case not ours to read
         raise Unreadable("turn", turn, "one of its facts is not known here") from error
+
+
+# ── new versions of messages and answers ──────────────────────────────────────────────────────────
+
+
+@router.post("/messages/{id}/edit", status_code=202)
+async def edit(context: TheContext, id: str, body: bodies.Edit, key: Key = None) -> shapes.Begun:
+    """A new version of what a person said, and its answer. The old one stays."""
+    old = await context.message(id)
+    await context.check_files(body.content())
+    if (before := await context.begun_with(key)) is not None:
+        return before
+    options, back = body.turn_options(), context.runtime.way_back
+    async with back.reverted(back.revert_message(id, files_only=True) if body.revert_files else None):
+        turn = await context.runtime.commands.edit(id, body.content(), options=options, key=key)
+    context.publisher.changed(old.conversation)
+    return await context.begun(turn)
+
+
+@router.post("/messages/{id}/rerun", status_code=202, name="rerun")
+async def rerun_answer(
+    context: TheContext,
+    id: str,
+    body: bodies.Rerun = bodies.Rerun(),  # noqa: B008 - nobody changes it
+    key: Key = None,
+) -> shapes.Begun:
+    """A new version of an answer."""
+    old = await context.message(id)
+    if (before := await context.begun_with(key)) is not None:
+        return before
+    options, back = body.turn_options(), context.runtime.way_back
+    async with back.reverted(back.revert_answers(id) if body.revert_files else None):
+        turn = await context.runtime.commands.rerun(id, options=options, beside=body.beside, key=key)
+    context.publisher.changed(old.conversation)
+    return await context.begun(turn)
+
+
+# ── calls ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@router.get("/calls/{id}")
+async def call(context: TheContext, id: str) -> ToolCall:
+    return await context.call(id)
+
+
+@router.get("/calls/{id}/output", response_class=PlainTextResponse)
+async def output(context: TheContext, id: str) -> str:
+    """The whole of what a call gave, where the model was shown only its head and tail."""
+    found = await context.call(id)
+    if found.result is None or found.state is CallState.WITHHELD:
+        raise NotFound("output of call", id)
+    if found.result.blob is None:
+        return found.result.text
+    return (await context.runtime.store.blob(found.result.blob)).decode()
+
+
+@router.post("/calls/{id}/rerun", status_code=202, name="rerun")
+async def rerun_call(
+    context: TheContext,
+    id: str,
+    body: bodies.RerunCall = bodies.RerunCall(),  # noqa: B008 - nobody changes it
+) -> shapes.Begun:
+    """A new version of the answer that holds this call, which goes on from there."""
+    await context.call(id)
+    change = CallChange(id, body.arguments, body.result)
+    back = context.runtime.way_back
+    async with back.reverted(back.revert_call(id, files_only=True) if body.revert_files else None):
+        turn = await context.runtime.commands.rerun_call(change, options=body.turn_options())
+    context.publisher.changed((await context.runtime.store.turn(turn)).conversation)
+    return await context.begun(turn)
+
+
+@router.post("/calls/{id}/result", status_code=202)
+async def deliver(context: TheContext, id: str, body: bodies.Result) -> shapes.Done:
+    """The result of a call that the client ran. The first one counts."""
+    await context.call(id)
+    if not body.model_fields_set & {"text", "value"}:
+        raise BadRequest(sentence("result.neither"))
+    text = body.text if body.text is not None else canonical(body.value)
+    await context.runtime.commands.deliver(id, ToolResult(text, value=body.value), failed=body.failed)
+    return shapes.Done()
+
+
+# ── what waits ────────────────────────────────────────────────────────────────────────────────────
+
+
+@router.get("/conversations/{id}/queue")
+async def queue(context: TheContext, id: str) -> shapes.QueueView:
+    """What waits for the turn before it, the first first; and what will steer a turn that runs."""
+    await context.check_owner(id)
+    return await _queue(context, id)
+
+
+@router.put("/conversations/{id}/queue")
+async def reorder(context: TheContext, id: str, body: bodies.QueueOrder) -> shapes.QueueView:
+    """The turns that are named come first, in this order. What has begun meanwhile is passed over."""
+    await context.check_owner(id)
+    await context.runtime.store.reorder_queue(id, body.turns)
+    context.publisher.queue_changed(id)
+    return await _queue(context, id)
+
+
+@router.patch("/turns/{id}")
+async def change_queued(context: TheContext, id: str, body: bodies.MessageBody) -> shapes.QueuedTurn:
+    """Another message for a turn that is queued. 409 where it has begun."""
+    waiting = await context.queued(id)
+    if waiting is None:
+        await context.turn(id)
+    await context.check_files(body.content())
+    await context.runtime.commands.change_queued(id, body.content())
+    changed = await context.queued(id)
+    if changed is None:
+        raise TurnBusy(id)
+    context.publisher.queue_changed(changed.conversation)
+    (queued,) = await queued_turns(context.runtime, [changed])
+    return queued
+
+
+@router.delete("/turns/{id}/steering/{message}", status_code=204)
+async def withdraw(context: TheContext, id: str, message: int) -> None:
+    """Call off what was to steer a turn, by its `id` in the queue. 404 where it has been taken already."""
+    row = await context.turn(id)
+    live = context.runtime.bus.here(id)
+    if live is None and row.live and not await context.runtime.store.is_abandoned(id):
+        raise TurnBusy(id)  # another process runs it, and has read the message
+    with nullcontext() if live is None else live.signals.without_steering(message):
+        if not await context.runtime.store.withdraw_steering(id, message):
+            raise NotFound("steering message", str(message))
+    context.publisher.queue_changed(row.conversation)
+
+
+async def _queue(context: Context, id: str) -> shapes.QueueView:
+    return await queue_of(context.runtime, id, await context.runtime.store.live_turns(id))

@@ -1,4 +1,4 @@
-"""Agents that are written in the page: into the person's own settings, and there at once."""
+"""Routes for agents, which are written into the admin's own settings, and for the trust in folders."""
 
 from __future__ import annotations
 
@@ -10,26 +10,40 @@ from functools import partial
 from typing import Any
 
 from dragoman.config.build import agent_of, check_model
+from dragoman.config.sources import trust_answers
+from dragoman.config.trust.contents import FolderContents, inspect_project
+from dragoman.config.trust.summary import summarise
 from dragoman.errors import ConfigError, NotFound
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
-from dragoman.server.setup.bodies import AgentBody
+from dragoman.server.context import TheContext, TheOwnSettings, api_router
 from dragoman.server.setup.own_settings import OwnSettings
-from dragoman.server.setup.shapes import AgentSetup, AgentSetupList
+from dragoman.server.setup.setup_models import (
+    AgentBody,
+    AgentSetup,
+    AgentSetupList,
+    FolderTrust,
+    FolderTrustList,
+)
 from dragoman.turn.acting_agent import turns_of_agent
 from dragoman.turn.agent import Agent
+
+router = api_router("setup", "/setup")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
-async def list_agents(runtime: Runtime, own: OwnSettings) -> AgentSetupList:
-    agents = [_view(own, agent) for agent in runtime.services.agents.values()]
-    return AgentSetupList(own.short(own.file), own.is_shared, agents)
+@router.get("/agents")
+async def agents(context: TheContext, own: TheOwnSettings) -> AgentSetupList:
+    """Each agent, whole, and the file it comes from."""
+    found = [_view(own, agent) for agent in context.runtime.services.agents.values()]
+    return AgentSetupList(own.short(own.file), own.is_shared, found)
 
 
-async def put_agent(runtime: Runtime, own: OwnSettings, name: str, body: AgentBody) -> AgentSetup:
-    """A new one, or another text for one that stands in the person's own file; what the form does not show,
-    such as its limits, stays. It holds from the next turn on."""
+@router.put("/agents/{name}")
+async def set_agent(context: TheContext, own: TheOwnSettings, name: str, body: AgentBody) -> AgentSetup:
+    """Written to the settings; it holds from the next turn on."""
+    runtime = context.runtime
     if not _NAME.fullmatch(name):
         raise ConfigError(sentence("agent.name"))
     async with own.changing_agents:
@@ -38,6 +52,7 @@ async def put_agent(runtime: Runtime, own: OwnSettings, name: str, body: AgentBo
             _check_own(own, name)
         elif name in own.tables("agents"):
             raise ConfigError(sentence("agent.written_since", name=name, file=own.short(own.file)))
+        # What the form does not show, such as its limits, stays.
         table = _table(body, own.tables("agents").get(name, {}))
         agent = _agent(own, name, table)
         for meant in agent.tools or ():
@@ -48,8 +63,10 @@ async def put_agent(runtime: Runtime, own: OwnSettings, name: str, body: AgentBo
         return _view(own, agent)
 
 
-async def remove_agent(runtime: Runtime, own: OwnSettings, name: str) -> None:
-    """Conversations that have it cannot go on with it: they are given another."""
+@router.delete("/agents/{name}", status_code=204)
+async def drop_agent(context: TheContext, own: TheOwnSettings, name: str) -> None:
+    """One that stands in the file that the page writes, and works in no turn."""
+    runtime = context.runtime
     async with own.changing_agents:
         if name not in runtime.services.agents:
             raise NotFound("agent", name)
@@ -101,3 +118,30 @@ def _view(own: OwnSettings, agent: Agent) -> AgentSetup:
         own.origin(f"agents.{agent.name}"),
         own.has("agents", agent.name),
     )
+
+
+# ── folders ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@router.get("/trust")
+async def trust(own: TheOwnSettings) -> FolderTrustList:
+    """The folders that bring settings, tools or programs: trusted or not, and what changed since."""
+    return FolderTrustList(await asyncio.to_thread(_folders, own))
+
+
+def _folders(own: OwnSettings) -> list[FolderTrust]:
+    """As the folders are now, which may be other than when the server started."""
+    sources = own.settings.sources
+    known = {one.contents.folder for one in sources.left_out}
+    return [_folder_view(inspect_project(folder)) for folder in sorted({*sources.folders, *known})]
+
+
+def _folder_view(contents: FolderContents) -> FolderTrust:
+    answer = trust_answers().find(contents.folder)
+    changes = answer.changes(contents) if answer is not None and answer.trusted else []
+    view = FolderTrust(str(contents.folder), "not_trusted", summarise(contents), changes)
+    if contents.unsafe is not None:
+        view.state, view.reason = "unsafe", contents.unsafe
+    elif answer is not None and answer.trusted:
+        view.state = "trusted" if answer.covers(contents) else "changed"
+    return view

@@ -1,29 +1,63 @@
-"""The settings that the page changes: one file of the person's own, and what holds of it at once."""
+"""The settings the server was started with, the file in which the web UI changes them, and confirmations."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import re
+import secrets
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pydantic import JsonValue
+from pydantic_core import to_json
+
 from dragoman.config.build import servers_of, store_of
-from dragoman.config.catalog import catalog_from
 from dragoman.config.edits import parse_text, read_text, with_key, with_table, without_table, write_text
 from dragoman.config.settings import Settings, user_file, user_folder
+from dragoman.config.sources import catalog_from
 from dragoman.config.trust.contents import hash_of
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog
 from dragoman.sentences import sentence
-from dragoman.server.setup.confirmations import Confirmations
-from dragoman.server.setup.logins import ServerLogins
+from dragoman.server.setup.mcp_sign_in import ServerLogins
 from dragoman.store.address import StoreFile
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.servers import McpServer, parse_server
+
+LIFETIME = 300.0  # seconds from being shown to being confirmed
+_MOST = 100
+
+
+class Confirmations:
+    """Each is for one exact value and one use: nothing runs that the person has not seen as it is."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._shown: dict[str, tuple[bytes, float]] = {}
+
+    def issue(self, value: JsonValue) -> str:
+        token = secrets.token_urlsafe(24)
+        while len(self._shown) >= _MOST:
+            self._shown.pop(next(iter(self._shown)))  # the oldest
+        self._shown[token] = (_written(value), self._clock() + LIFETIME)
+        return token
+
+    def use(self, token: str, value: JsonValue) -> bool:
+        """Whether it was issued for this value, lately, and never used: a wrong use uses it up, too."""
+        shown, until = self._shown.pop(token, (b"", 0.0))
+        return shown == _written(value) and self._clock() < until
+
+
+def _written(value: JsonValue) -> bytes:
+    """By its hash: there may be a secret in it."""
+    return sha256(to_json(value)).digest()
+
 
 _TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")  # groups of tools that are no server's
 

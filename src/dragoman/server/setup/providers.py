@@ -7,6 +7,8 @@ import re
 from contextlib import suppress
 from typing import Any
 
+from pydantic import SecretStr
+
 from dragoman.errors import ConfigError, DragomanError, NotFound, ProviderError
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.chain import names_in
@@ -15,18 +17,28 @@ from dragoman.providers.models import Models
 from dragoman.providers.sign_in import describe_auth, reach
 from dragoman.providers.tables import check_tables
 from dragoman.redaction import redact_text
-from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
-from dragoman.server.setup.bodies import NewProvider
+from dragoman.server.context import Context, TheContext, TheOwnSettings, api_router
 from dragoman.server.setup.own_settings import OwnSettings
-from dragoman.server.setup.shapes import Advice, ProviderSetup, ProviderSetupList, ProviderTest
+from dragoman.server.setup.setup_models import (
+    Advice,
+    NewKey,
+    NewProvider,
+    ProviderSetup,
+    ProviderSetupList,
+    ProviderTest,
+)
 from dragoman.stored_keys import keys, next_place
+
+router = api_router("setup", "/setup")
 
 _SHOWN = 50  # models of a list
 
 
-async def list_providers(runtime: Runtime, own: OwnSettings) -> ProviderSetupList:
-    models = _models(runtime)
+@router.get("/providers")
+async def providers(context: TheContext, own: TheOwnSettings) -> ProviderSetupList:
+    """Who serves models, whether one can sign in there, and where the key comes from. Never the key."""
+    models = _models(context)
 
     def look() -> ProviderSetupList:  # keyrings are slow
         written = own.tables("providers")
@@ -36,10 +48,12 @@ async def list_providers(runtime: Runtime, own: OwnSettings) -> ProviderSetupLis
     return await asyncio.to_thread(look)
 
 
-async def store_provider_key(runtime: Runtime, own: OwnSettings, name: str, key: str) -> ProviderSetup:
-    models = _models(runtime)
+@router.put("/providers/{name}/key")
+async def set_key(context: TheContext, own: TheOwnSettings, name: str, body: NewKey) -> ProviderSetup:
+    """Into the keyring, or where there is none, into a file only its owner can read. It holds at once."""
+    models = _models(context)
     provider = _provider(models, name)
-    key = _checked(key)
+    key = _checked(body.key)
     if not provider.keys:
         raise ConfigError(
             sentence("key.unused", provider=provider.title or name, signs_in=_signs_in(models, provider))
@@ -52,8 +66,10 @@ async def store_provider_key(runtime: Runtime, own: OwnSettings, name: str, key:
     return await _seen(models, own, provider)
 
 
-async def forget_provider_key(runtime: Runtime, own: OwnSettings, name: str) -> ProviderSetup:
-    models = _models(runtime)
+@router.delete("/providers/{name}/key")
+async def drop_key(context: TheContext, own: TheOwnSettings, name: str) -> ProviderSetup:
+    """What was stored. A key of the environment stays where it is."""
+    models = _models(context)
     provider = _provider(models, name)
     found = await asyncio.to_thread(models.keys.find, provider)
     if found is not None and found.source in ("environment", "given"):
@@ -63,8 +79,10 @@ async def forget_provider_key(runtime: Runtime, own: OwnSettings, name: str) -> 
     return await _seen(models, own, provider)
 
 
-async def test_provider(runtime: Runtime, name: str) -> ProviderTest:
-    models = _models(runtime)
+@router.post("/providers/{name}/test")
+async def try_provider(context: TheContext, own: TheOwnSettings, name: str) -> ProviderTest:
+    """Asks the provider for its list of models, with the key that is there."""
+    models = _models(context)
     provider = _provider(models, name)
     secrets: tuple[str, ...] = ()
     try:
@@ -91,14 +109,15 @@ def _advice(error: ProviderError) -> Advice | None:
     return "later" if error.retryable else None
 
 
-async def add_provider(runtime: Runtime, own: OwnSettings, body: NewProvider) -> ProviderSetup:
-    """Written to the person's own settings, and there at once."""
-    models = _models(runtime)
+@router.post("/providers", status_code=201)
+async def new_provider(context: TheContext, own: TheOwnSettings, body: NewProvider) -> ProviderSetup:
+    """A server of one's own, at once: it is written to the settings, and its key is stored."""
+    models = _models(context)
     if body.name in models.catalog.providers:
         raise ConfigError(sentence("provider.taken", name=body.name))
     if "$" in body.base_url or "@" in body.base_url:
         raise ConfigError(sentence("provider.plain_address"))
-    key = _checked(body.key.get_secret_value()) if body.key is not None else None
+    key = _checked(body.key) if body.key is not None else None
     variable = f"OWN_{re.sub(r'[^A-Za-z0-9]', '_', body.name).upper()}_KEY"
     others = {one for each in models.catalog.providers.values() for one in each.keys}
     if variable in others or variable in models.keys.environment:
@@ -123,8 +142,10 @@ async def add_provider(runtime: Runtime, own: OwnSettings, body: NewProvider) ->
     return await _seen(models, own, models.catalog.providers[body.name])
 
 
-async def remove_provider(runtime: Runtime, own: OwnSettings, name: str) -> None:
-    models = _models(runtime)
+@router.delete("/providers/{name}", status_code=204)
+async def drop_provider(context: TheContext, own: TheOwnSettings, name: str) -> None:
+    """One that was added, with its key."""
+    models = _models(context)
     provider = _provider(models, name)
 
     def write() -> None:
@@ -151,8 +172,8 @@ def _check_unneeded(models: Models, own: OwnSettings, name: str) -> None:
                 raise ConfigError(sentence("provider.in_use", where=where, model=model, name=name))
 
 
-def _models(runtime: Runtime) -> Models:
-    models = runtime.services.model
+def _models(context: Context) -> Models:
+    models = context.runtime.services.model
     if not isinstance(models, Models):
         raise ConfigError(sentence("setup.one_model"))
     return models
@@ -164,9 +185,9 @@ def _provider(models: Models, name: str) -> Provider:
     return models.catalog.providers[name]
 
 
-def _checked(key: str) -> str:
+def _checked(secret: SecretStr) -> str:
     """A key can be the value of a header. The error does not repeat it."""
-    key = key.strip()
+    key = secret.get_secret_value().strip()
     if not re.fullmatch(r"[!-~]+", key):
         raise ConfigError(sentence("key.spaces"))
     return key

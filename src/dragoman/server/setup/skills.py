@@ -12,25 +12,30 @@ from dragoman.config.edits import write_text
 from dragoman.errors import ConfigError, NotFound
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
-from dragoman.server.setup.bodies import SkillBody
+from dragoman.server.context import TheContext, TheOwnSettings, api_router
 from dragoman.server.setup.own_settings import OwnSettings
-from dragoman.server.setup.shapes import SkillSetup, SkillSetupList
+from dragoman.server.setup.setup_models import SkillBody, SkillSetup, SkillSetupList
 from dragoman.tools.skills import NAME, Skill, Skills, edit_skill, parse_skill, write_skill
+
+router = api_router("setup", "/setup")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _WINDOWS = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]", re.IGNORECASE)
 
 
-async def list_skills(runtime: Runtime, own: OwnSettings) -> SkillSetupList:
-    skills = await _look(runtime)
-    left_out = [one for source in _sources(runtime) for one in source.warnings]
-    items = [_view(own, skill) for skill in skills.values()]
+@router.get("/skills")
+async def skills(context: TheContext, own: TheOwnSettings) -> SkillSetupList:
+    """Each skill, whole, and the file it comes from."""
+    found = await _look(context.runtime)
+    left_out = [one for source in _sources(context.runtime) for one in source.warnings]
+    items = [_view(own, skill) for skill in found.values()]
     return SkillSetupList(own.short(own.skills), items, left_out)
 
 
-async def put_skill(runtime: Runtime, own: OwnSettings, name: str, body: SkillBody) -> SkillSetup:
-    """A new one, or another text for one of the person's own. Files beside it, and what else its front matter
-    says, stay."""
+@router.put("/skills/{name}")
+async def set_skill(context: TheContext, own: TheOwnSettings, name: str, body: SkillBody) -> SkillSetup:
+    """Written into the person's own folder of skills, for turns that begin after it."""
+    runtime = context.runtime
     async with own.changing_skills:
         skill = (await _look(runtime)).get(name)
         if skill is not None:
@@ -48,8 +53,10 @@ async def put_skill(runtime: Runtime, own: OwnSettings, name: str, body: SkillBo
         return _view(own, made)
 
 
-async def remove_skill(runtime: Runtime, own: OwnSettings, name: str) -> None:
-    """Turns that run keep it."""
+@router.delete("/skills/{name}", status_code=204)
+async def drop_skill(context: TheContext, own: TheOwnSettings, name: str) -> None:
+    """One of the person's own folder: its `SKILL.md`, and the folder if nothing else is in it."""
+    runtime = context.runtime
     async with own.changing_skills:
         skill = (await _look(runtime)).get(name)
         if skill is None:

@@ -23,8 +23,7 @@ from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.secrets import Find, look_up
-from dragoman.tools.mcp.server_tools import prefix
-from dragoman.tools.mcp.servers import McpServer
+from dragoman.tools.mcp.servers import McpServer, prefix
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput
 from dragoman.tools.toolbox import Group
 

@@ -6,36 +6,38 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import dropwhile, takewhile
-from typing import Literal
+from itertools import chain, dropwhile, takewhile
 
 from pydantic import JsonValue
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnEnded
-from dragoman.messages.asked import question_to_read
 from dragoman.messages.events import TurnEnd
-from dragoman.messages.message import Part, Text, ToolResult
+from dragoman.messages.message import Message, Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
-from dragoman.server.api_router import api_router
-from dragoman.server.context import Context, Key, Person, TheContext
-from dragoman.server.protocols.ag_ui.bodies import AgentMessage, AgentPart, ResumeEntry, RunAgentInput
-from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
-from dragoman.server.protocols.ag_ui.state import UPDATE_STATE, check_state, state_in
+from dragoman.server.context import Context, Key, TheContext, api_router
+from dragoman.server.event_stream import EventStream
+from dragoman.server.protocols.ag_ui.run_input import (
+    UPDATE_STATE,
+    AgentMessage,
+    AgentPart,
+    ResumeEntry,
+    RunAgentInput,
+    check_state,
+    state_in,
+)
+from dragoman.server.protocols.ag_ui.run_writer import AgentRun, RunEvent
 from dragoman.server.protocols.threads import (
     Said,
     attach,
     conversation_of,
-    events_after,
+    respond,
     said_lately,
     say,
     write,
 )
-from dragoman.server.stream import EventStream
 from dragoman.store.store import SendKey, TurnRow
-from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.facts import TurnOptions, options_in
-from dragoman.turn.live.log import Snapshot
 
 router = api_router("AG-UI")
 
@@ -46,40 +48,31 @@ _STREAM: dict[int | str, dict[str, object]] = {
 
 
 @router.post("/ag-ui", response_class=Response, responses=_STREAM)
-async def run(context: TheContext, person: Person, body: RunAgentInput, key: Key = None) -> Response:
+async def run(context: TheContext, body: RunAgentInput, key: Key = None) -> Response:
     """Something new, what a run waited for, or a run that is under way, once more."""
-    async with context.readers.one_by_one(person, body.thread):
-        return await _run(context, person, body, None, key)
+    async with context.readers.one_by_one(context.person, body.thread):
+        return await _run(context, body, None, key)
 
 
 @router.post("/ag-ui/{agent}", response_class=Response, responses=_STREAM)
-async def run_agent(
-    context: TheContext, person: Person, agent: str, body: RunAgentInput, key: Key = None
-) -> Response:
+async def run_agent(context: TheContext, agent: str, body: RunAgentInput, key: Key = None) -> Response:
     """The same of an agent of this name."""
-    async with context.readers.one_by_one(person, body.thread):
-        return await _run(context, person, body, agent, key)
+    async with context.readers.one_by_one(context.person, body.thread):
+        return await _run(context, body, agent, key)
 
 
-async def _run(
-    context: Context, person: str, body: RunAgentInput, agent: str | None, key: SendKey | None
-) -> Response:
+async def _run(context: Context, body: RunAgentInput, agent: str | None, key: SendKey | None) -> Response:
     check_state(body.state)
-    if (begun := await context.turn_begun_with(key, person)) is not None:
-        await context.runtime.driver.adopt(begun)
-        return _respond(
-            context, context.runtime.turn(begun), await _projection(context, body, begun), after=None
-        )
-    conversation = await conversation_of(context, person, body.thread, PROTOCOL)
+    if (begun := await context.turn_begun_with(key)) is not None:
+        return await _from_the_start(context, body, begun)
+    conversation = await conversation_of(context, body.thread, PROTOCOL)
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
-    if conversation is not None and (known := await _known_run(context, person, body, conversation)):
+    if conversation is not None and (known := await _known_run(context, body, conversation)):
         return await _show(context, body, conversation, live, known)
-    if live and (turn := await _waiting_turn(context, person, body, live)) is not None:
-        return await _go_on(context, person, body, turn)
+    if live and (turn := await _waiting_turn(context, body, live)) is not None:
+        return await _go_on(context, body, turn)
     if live and _last_said(body.messages) == await _question_of(context, live[-1]):
-        await context.runtime.driver.adopt(live[-1].id)
-        projection = await _projection(context, body, live[-1].id)
-        return _respond(context, context.runtime.turn(live[-1].id), projection, after=None)
+        return await _from_the_start(context, body, live[-1].id)
     if body.resume:
         raise BadRequest("nothing waits in this thread: what is resumed is over")
     if (lost := next(_results(body), None)) is not None:
@@ -87,22 +80,34 @@ async def _run(
     if conversation is not None and _last_said(body.messages) is None:
         return await _show(context, body, conversation, live)
     state = body.state or await state_in(context, conversation)
-    row = await _start(context, person, body, agent, state, key=key)
+    row = await _start(context, body, agent, state, key=key)
     context.readers.began(row.id)
     projection = await _projection(context, body, row.id)
-    return _respond(context, context.runtime.turn(row.id), projection, after=0)
+    return respond(context, row.id, projection, projection.show_thread())
 
 
-async def _go_on(context: Context, person: str, body: RunAgentInput, id: str) -> Response:
+async def _from_the_start(
+    context: Context, body: RunAgentInput, turn: str, history: Sequence[Message] = ()
+) -> Response:
+    """A turn whole, behind what was said before it."""
+    await context.runtime.driver.adopt(turn)  # 409 where it cannot go on here
+    projection = await _projection(context, body, turn)
+    projection.history = history
+    snapshot = await context.runtime.turn(turn).snapshot()
+    lacking = chain(projection.show_thread(), projection.replay(snapshot))
+    return respond(context, turn, projection, lacking, snapshot)
+
+
+async def _go_on(context: Context, body: RunAgentInput, id: str) -> Response:
     """With a turn that waits for what is brought."""
-    turn = context.runtime.turn(id)
-    projection, snapshot = await _projection(context, body, id), await turn.snapshot()
+    projection = await _projection(context, body, id)
+    snapshot = await context.runtime.turn(id).snapshot()
     for _ in projection.replay(snapshot):
         pass  # the client has these events
     projection.state = body.state or projection.state  # it may have changed it since
-    await _bring(context, person, body, projection, id)
+    await _bring(context, body, projection, id)
     await context.runtime.driver.adopt(id)  # 409 where it cannot go on here
-    return _respond(context, turn, projection, after=snapshot)
+    return respond(context, id, projection, known=snapshot)
 
 
 async def _projection(context: Context, body: RunAgentInput, turn: str | None) -> AgentRun:
@@ -123,15 +128,18 @@ async def _show(
     written; else how the turn ended that is `known` to have answered."""
     path = await (await context.runtime.conversation(conversation)).messages()
     if live:
-        projection = await _projection(context, body, live[-1].id)
-        projection.history = [one for one in path if one.turn != live[-1].id or one.id == live[-1].message]
-        await context.runtime.driver.adopt(live[-1].id)
-        return _respond(context, context.runtime.turn(live[-1].id), projection, after=None)
+        before = [one for one in path if one.turn != live[-1].id or one.id == live[-1].message]
+        return await _from_the_start(context, body, live[-1].id, before)
     projection = await _projection(context, body, None)
     projection.history, projection.state = path, await state_in(context, conversation)
     end = [event async for event in context.runtime.turn(known).events()][-1] if known is not None else None
     projection.end = end if isinstance(end, TurnEnd) else None
-    return _respond(context, None, projection, after=None)
+    return EventStream(write(context, "", _shown(projection)), context.publisher.streams)
+
+
+async def _shown(projection: AgentRun) -> AsyncIterator[RunEvent]:
+    for told in (projection.begin(), *projection.show_thread(), *projection.finish()):
+        yield told
 
 
 async def _question_of(context: Context, turn: TurnRow) -> str:
@@ -143,26 +151,19 @@ def _last_said(messages: Sequence[AgentMessage]) -> str | None:
 
 
 async def _start(
-    context: Context,
-    person: str,
-    body: RunAgentInput,
-    agent: str | None,
-    state: JsonValue,
-    *,
-    key: SendKey | None,
+    context: Context, body: RunAgentInput, agent: str | None, state: JsonValue, *, key: SendKey | None
 ) -> TurnRow:
     dialogue = [one for one in body.messages if one.role in ("user", "assistant")]
     place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
     if place is None:
         raise BadRequest("there is no message of a person to answer")
     before = [
-        Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, person, one))
+        Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, one))
         for one in dialogue[:place]
     ]
-    content, options = await _content(context, person, dialogue[place]), body.turn_options(agent, state)
+    content, options = await _content(context, dialogue[place]), body.turn_options(agent, state)
     return await say(
         context,
-        person,
         body.thread,
         PROTOCOL,
         before=before,
@@ -173,29 +174,29 @@ async def _start(
     )
 
 
-async def _content(context: Context, person: str, message: AgentMessage) -> tuple[Part, ...]:
-    return tuple([await _part(context, person, part) for part in message.parts])
+async def _content(context: Context, message: AgentMessage) -> tuple[Part, ...]:
+    return tuple([await _part(context, part) for part in message.parts])
 
 
-async def _part(context: Context, person: str, part: AgentPart) -> Part:
+async def _part(context: Context, part: AgentPart) -> Part:
     if part.source is None:
         return Text(part.text)
     source = part.source
     data = f"data:{source.media_type};base64,{source.value}"
-    return await attach(context, person, data if source.type == "data" else source.value, source.media_type)
+    return await attach(context, data if source.type == "data" else source.value, source.media_type)
 
 
 # ── what a run waited for ─────────────────────────────────────────────────────────────────────────
 
 
-async def _known_run(context: Context, person: str, body: RunAgentInput, conversation: str) -> str | None:
+async def _known_run(context: Context, body: RunAgentInput, conversation: str) -> str | None:
     """The turn of a run that was asked for already, or for which all that is brought is settled: elsewhere,
     or by a request whose response was lost."""
     if not body.resume and not any(_results(body)):
         return await _asked_already(context, body, conversation)
     try:
-        asked = [await context.question(entry.interrupt, person) for entry in body.resume]
-        calls = [await context.call(message.call, person) for message in _results(body)]
+        asked = [await context.question(entry.interrupt) for entry in body.resume]
+        calls = [await context.call(message.call) for message in _results(body)]
     except NotFound:
         return None
     if any(one.open for one in asked) or any(not call.state.settled for call in calls):
@@ -211,42 +212,40 @@ async def _asked_already(context: Context, body: RunAgentInput, conversation: st
     return None
 
 
-async def _waiting_turn(
-    context: Context, person: str, body: RunAgentInput, live: Sequence[TurnRow]
-) -> str | None:
+async def _waiting_turn(context: Context, body: RunAgentInput, live: Sequence[TurnRow]) -> str | None:
     """The turn that waits for what is brought, alone or beside something new; else the last one."""
     results = [*_results(body)]
-    found = {(await context.question(entry.interrupt, person)).turn for entry in body.resume}
+    found = {(await context.question(entry.interrupt)).turn for entry in body.resume}
     for message in results or _results(body, beside=True):
         with suppress(NotFound):
-            call = await context.call(message.call, person)
+            call = await context.call(message.call)
             if results or not call.state.settled:
                 found.add((await context.runtime.store.turn_of_call(call.id)).id)
     waiting = [row.id for row in live if row.id in found]
     return waiting[-1] if waiting else live[-1].id if body.resume else None
 
 
-async def _bring(context: Context, person: str, body: RunAgentInput, projection: AgentRun, turn: str) -> None:
+async def _bring(context: Context, body: RunAgentInput, projection: AgentRun, turn: str) -> None:
     """Answers to interrupts, results of calls, and what is said beside them. What is settled already, is."""
     for entry in body.resume:
-        asked = await context.question(entry.interrupt, person)
-        given = replace(_answer(asked, entry), by=context.user(person))
+        asked = await context.question(entry.interrupt)
+        given = replace(_answer(asked, entry), by=context.user)
         with suppress(AlreadyAnswered, TurnEnded):
             await context.runtime.answer(asked.id, given)
-        projection.was_brought(asked.id)
+        projection.reader.was_brought(asked.id)
     results = [*_results(body)]
     if not results and (beside := [*_results(body, beside=True)]):
         results = beside
-        said = await _content(context, person, body.messages[-1])
+        said = await _content(context, body.messages[-1])
         await context.runtime.commands.steer(turn, said, metadata={PROTOCOL: body.run})
     for message in results:
         with suppress(AlreadyAnswered, NotFound, TurnEnded):
-            call = await context.call(message.call, person)
+            call = await context.call(message.call)
             if not call.state.settled:
                 failed = message.error is not None
                 result = ToolResult(message.error if message.error is not None else message.text)
                 await context.runtime.commands.deliver(message.call, result, failed=failed)
-        projection.was_brought(message.call)
+        projection.reader.was_brought(message.call)
 
 
 def _results(body: RunAgentInput, *, beside: bool = False) -> Iterator[AgentMessage]:
@@ -269,66 +268,3 @@ def _answer(asked: Question, entry: ResumeEntry) -> Answer:
         return reply(entry.payload) if entry.status == "resolved" else reject(why)
     edited = payload.get("arguments")
     return allow_once(edited if isinstance(edited, dict) else None) if yes else reject(why)
-
-
-# ── the stream ────────────────────────────────────────────────────────────────────────────────────
-
-
-def _respond(
-    context: Context, turn: TurnHandle | None, projection: AgentRun, *, after: Snapshot | Literal[0] | None
-) -> Response:
-    if turn is None:
-        chunks = write(context, "", _shown(projection))
-    else:
-        chunks = write(context, turn.id, _events(context, turn, projection, after))
-    return EventStream(chunks, context.publisher.streams)
-
-
-async def _shown(projection: AgentRun) -> AsyncIterator[RunEvent]:
-    for told in (projection.begin(), *projection.show_thread(), *projection.finish()):
-        yield told
-
-
-async def _events(
-    context: Context, turn: TurnHandle, projection: AgentRun, after: Snapshot | Literal[0] | None
-) -> AsyncIterator[RunEvent]:
-    """Until the turn ends, or waits for somebody; where no place is named, from its beginning."""
-    yield projection.begin()
-    if not after:  # else the client has them
-        for told in projection.show_thread():
-            yield told
-    if after is None:
-        after = await turn.snapshot()
-        for told in projection.replay(after):
-            yield told
-    if projection.waits:
-        for told in projection.pause():
-            yield told
-        return
-    await _update_state(turn, projection)
-    async for told in _rest(context, turn, projection, after):
-        yield told
-
-
-async def _rest(
-    context: Context, turn: TurnHandle, projection: AgentRun, after: Snapshot | Literal[0]
-) -> AsyncIterator[RunEvent]:
-    async for event in events_after(turn, after) if after else turn.events():
-        for told in projection.events(event):
-            yield told
-        if (question := question_to_read(event)) is not None:
-            for told in projection.ask_within(await context.runtime.store.question(question)):
-                yield told
-        await _update_state(turn, projection)
-        if projection.waits:
-            for told in projection.pause():
-                yield told
-            return
-
-
-async def _update_state(turn: TurnHandle, projection: AgentRun) -> None:
-    """The results of calls that change the state: who reads the run has the new one by its events."""
-    while projection.updates:
-        call, _ = projection.updates.popitem()
-        with suppress(AlreadyAnswered, NotFound):  # another reader of the same turn was faster
-            await turn.deliver(call, "The state is changed.")

@@ -6,7 +6,7 @@ stays open meanwhile, and questions are answered at `/questions/ID/answer`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,28 +14,23 @@ from functools import partial
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy, TurnEnded
-from dragoman.messages.asked import question_to_read
 from dragoman.messages.message import Part, Text, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
-from dragoman.server.api_router import api_router
-from dragoman.server.context import Context, Key, Person, TheContext
-from dragoman.server.protocols.ai_sdk.bodies import UIChatBody, UIMessage
-from dragoman.server.protocols.ai_sdk.chunks import UIMessageStream
-from dragoman.server.protocols.ai_sdk.data_chunks import Chunk
+from dragoman.server.context import Context, Key, TheContext, api_router
+from dragoman.server.protocols.ai_sdk.ui_input import UIChatBody, UIMessage
+from dragoman.server.protocols.ai_sdk.ui_writer import Chunk, UIMessageStream
 from dragoman.server.protocols.threads import (
     LONGEST_NAME,
     Said,
     attach,
     conversation_of,
-    events_after,
     find_asked,
+    respond,
     say,
     stop_what_was_left,
     turn_of,
-    write,
 )
-from dragoman.server.stream import EventStream
 from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.facts import options_in
 from dragoman.turn.live.log import Snapshot
@@ -53,81 +48,80 @@ _DONE = b"data: [DONE]\n\n"
 
 
 @router.post("/ai-sdk/chat", response_class=Response, responses=_STREAM)
-async def chat(context: TheContext, person: Person, body: UIChatBody, key: Key = None) -> Response:
+async def chat(context: TheContext, body: UIChatBody, key: Key = None) -> Response:
     """What `DefaultChatTransport` posts: something new, an answer once more, or what a call waited for."""
-    async with context.readers.one_by_one(person, body.id):
-        return await _chat(context, person, body, key, approvals=True)
+    async with context.readers.one_by_one(context.person, body.id):
+        return await _chat(context, body, key, approvals=True)
 
 
 @router.post("/ai-sdk/v5/chat", response_class=Response, responses=_STREAM)
-async def chat_v5(context: TheContext, person: Person, body: UIChatBody, key: Key = None) -> Response:
+async def chat_v5(context: TheContext, body: UIChatBody, key: Key = None) -> Response:
     """The same for version 5, which knows no approvals."""
-    async with context.readers.one_by_one(person, body.id):
-        return await _chat(context, person, body, key, approvals=False)
+    async with context.readers.one_by_one(context.person, body.id):
+        return await _chat(context, body, key, approvals=False)
 
 
 @router.get("/ai-sdk/chat/{id}/stream", response_class=Response, responses=_REST)
-async def resume(context: TheContext, person: Person, id: str) -> Response:
+async def resume(context: TheContext, id: str) -> Response:
     """The answer that is being written, from its beginning. 204 where there is none."""
-    return await _resume(context, person, id, approvals=True)
+    return await _resume(context, id, approvals=True)
 
 
 @router.get("/ai-sdk/v5/chat/{id}/stream", response_class=Response, responses=_REST)
-async def resume_v5(context: TheContext, person: Person, id: str) -> Response:
-    return await _resume(context, person, id, approvals=False)
+async def resume_v5(context: TheContext, id: str) -> Response:
+    return await _resume(context, id, approvals=False)
 
 
 @router.post("/ai-sdk/chat/{id}/stop")
-async def stop(context: TheContext, person: Person, id: str) -> shapes.Cancelled:
+async def stop(context: TheContext, id: str) -> shapes.Cancelled:
     """Stop what is being written in this chat, at once."""
-    turn = await _live_turn(context, person, id)
+    turn = await _live_turn(context, id)
     cancelled = turn is not None and await context.runtime.commands.cancel(turn.id, "stopped")
     if turn is not None:
         context.publisher.changed(turn.conversation)
     return shapes.Cancelled(cancelled)
 
 
-async def _chat(
-    context: Context, person: str, body: UIChatBody, key: SendKey | None, *, approvals: bool
-) -> Response:
-    if (turn := await context.turn_begun_with(key, person)) is not None:
+async def _chat(context: Context, body: UIChatBody, key: SendKey | None, *, approvals: bool) -> Response:
+    if (turn := await context.turn_begun_with(key)) is not None:
         return await _tell(context, await context.runtime.store.turn(turn), approvals=approvals)
     if (answer := body.gone_on_with) is not None:
-        return await _go_on(context, person, answer, approvals=approvals)
-    said = await _said_now(context, person, body)
+        return await _go_on(context, answer, approvals=approvals)
+    said = await _said_now(context, body)
     if body.trigger == "submit-message":
-        if (joined := await _join(context, person, said, approvals=approvals)) is not None:
+        if (joined := await _join(context, said, approvals=approvals)) is not None:
             return joined
-        if (again := await _asked_already(context, person, body, said)) is not None:
+        if (again := await _asked_already(context, body, said)) is not None:
             return await _tell(context, again, approvals=approvals)
     try:
-        row = await _start(context, person, body, said, key)
+        row = await _start(context, body, said, key)
     except TurnBusy:  # perhaps by the same message, in this moment
-        again = await _asked_already(context, person, body, said)
+        again = await _asked_already(context, body, said)
         if again is None or body.trigger != "submit-message":
             raise
         return await _tell(context, again, approvals=approvals)
     stream = await _stream(context, row, approvals=approvals)
     context.readers.began(row.id)
-    return _respond(context, row, _follow(context, row, stream))
+    return _respond(context, row, stream)
 
 
-async def _go_on(context: Context, person: str, answer: UIMessage, *, approvals: bool) -> Response:
+async def _go_on(context: Context, answer: UIMessage, *, approvals: bool) -> Response:
     """With the turn of an answer, which the client brings something for."""
-    row = await turn_of(context, person, answer.id)
+    row = await turn_of(context, answer.id)
     snapshot = await context.runtime.turn(row.id).snapshot()
     stream = await _stream(context, row, approvals=approvals, message=answer.id)
     lacking = [*stream.catch_up(snapshot, answer)]
-    await _bring(context, person, answer, stream)
+    await _bring(context, answer, stream)
     await context.runtime.driver.adopt(row.id)  # 409 where it cannot go on here
-    return _respond(context, row, _follow(context, row, stream, lacking, snapshot))
+    return _respond(context, row, stream, lacking, snapshot)
 
 
 async def _tell(context: Context, row: TurnRow, *, approvals: bool) -> Response:
     """A turn from its beginning."""
     await context.runtime.driver.adopt(row.id)  # 409 where it cannot go on here
     stream = await _stream(context, row, approvals=approvals)
-    return _respond(context, row, _from_the_start(context, row, stream))
+    snapshot = await context.runtime.turn(row.id).snapshot()
+    return _respond(context, row, stream, stream.replay(snapshot), snapshot)
 
 
 async def _stream(
@@ -138,15 +132,15 @@ async def _stream(
     return UIMessageStream(row.id, row.conversation, brought=brought, approvals=approvals, message=message)
 
 
-async def _resume(context: Context, person: str, id: str, *, approvals: bool) -> Response:
-    row = await _live_turn(context, person, id)
+async def _resume(context: Context, id: str, *, approvals: bool) -> Response:
+    row = await _live_turn(context, id)
     if row is None:
         return Response(status_code=204)
     return await _tell(context, row, approvals=approvals)
 
 
-async def _live_turn(context: Context, person: str, name: str) -> TurnRow | None:
-    conversation = await conversation_of(context, person, name, PROTOCOL)
+async def _live_turn(context: Context, name: str) -> TurnRow | None:
+    conversation = await conversation_of(context, name, PROTOCOL)
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
     return live[-1] if live else None
 
@@ -168,34 +162,31 @@ class _SaidNow:
         return "".join(part.text for part in self.content if isinstance(part, Text))
 
 
-async def _said_now(context: Context, person: str, body: UIChatBody) -> _SaidNow:
+async def _said_now(context: Context, body: UIChatBody) -> _SaidNow:
     dialogue = [one for one in body.messages if one.role != "system"]
     place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
     if place is None:
         raise BadRequest("there is no message of a person to answer")
     before = [
-        Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, person, one))
+        Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, one))
         for one in dialogue[:place]
     ]
     answers = [one for one in dialogue[:place] if one.role == "assistant"]
-    content = await _content(context, person, dialogue[place])
+    content = await _content(context, dialogue[place])
     return _SaidNow(dialogue[place].id[:LONGEST_NAME], content, before, answers[-1] if answers else None)
 
 
-async def _start(
-    context: Context, person: str, body: UIChatBody, said: _SaidNow, key: SendKey | None
-) -> TurnRow:
+async def _start(context: Context, body: UIChatBody, said: _SaidNow, key: SendKey | None) -> TurnRow:
     """The turn that answers the last message, or answers it once more."""
     options = body.turn_options()
     if body.trigger == "regenerate-message":
-        again = await _turn_to_repeat(context, person, body, said)
+        again = await _turn_to_repeat(context, body, said)
         if again is not None:
             turn = await context.runtime.commands.rerun(again.message, options=options, key=key)
             context.publisher.changed(again.conversation)
             return await context.runtime.store.turn(turn)
     return await say(
         context,
-        person,
         body.id,
         PROTOCOL,
         before=said.before,
@@ -206,49 +197,49 @@ async def _start(
     )
 
 
-async def _turn_to_repeat(context: Context, person: str, body: UIChatBody, said: _SaidNow) -> TurnRow | None:
+async def _turn_to_repeat(context: Context, body: UIChatBody, said: _SaidNow) -> TurnRow | None:
     """The one that is named, else the last that answered this message. None where that never arrived."""
-    conversation = await conversation_of(context, person, body.id, PROTOCOL)
+    conversation = await conversation_of(context, body.id, PROTOCOL)
     if conversation is None:
         return None
     await stop_what_was_left(context, conversation)
     turns = await context.runtime.store.turns(conversation)
-    asked = await find_asked(context, person, conversation, said.before, said.content)
+    asked = await find_asked(context, conversation, said.before, said.content)
     found = [turn for turn in turns if turn.id == body.message] or [turn for turn, _ in asked[-1:]]
     if found and found[0].live:
         raise TurnBusy(found[0].id)
     return found[0] if found else None
 
 
-async def _asked_already(context: Context, person: str, body: UIChatBody, said: _SaidNow) -> TurnRow | None:
+async def _asked_already(context: Context, body: UIChatBody, said: _SaidNow) -> TurnRow | None:
     """The turn that answers this very message: it is sent again by who lost the response, or by a second tab.
     What was edited, broke off or failed is said anew."""
-    conversation = await conversation_of(context, person, body.id, PROTOCOL)
+    conversation = await conversation_of(context, body.id, PROTOCOL)
     if conversation is None or body.message is not None or not said.mark:
         return None
-    asked = await find_asked(context, person, conversation, said.before, said.content)
+    asked = await find_asked(context, conversation, said.before, said.content)
     turns = [turn for turn, message in asked if message.metadata.get(PROTOCOL) == said.mark]
     return turns[-1] if turns and turns[-1].state not in ("cancelled", "error") else None
 
 
-async def _content(context: Context, person: str, message: UIMessage) -> tuple[Part, ...]:
+async def _content(context: Context, message: UIMessage) -> tuple[Part, ...]:
     parts: list[Part] = []
     for part in message.parts:
         if part.type == "text":
             parts.append(Text(part.text))
         elif part.type == "file":
-            parts.append(await attach(context, person, part.url, part.media_type, part.filename))
+            parts.append(await attach(context, part.url, part.media_type, part.filename))
     return tuple(parts)
 
 
 # ── what a call was waiting for ───────────────────────────────────────────────────────────────────
 
 
-async def _join(context: Context, person: str, said: _SaidNow, *, approvals: bool) -> Response | None:
+async def _join(context: Context, said: _SaidNow, *, approvals: bool) -> Response | None:
     """Something new beside what the last answer's calls waited for: its turn goes on with both, in a message
     of its own. None where it waits for nothing that is brought here."""
     try:
-        row = await turn_of(context, person, said.answer.id if said.answer is not None else "")
+        row = await turn_of(context, said.answer.id if said.answer is not None else "")
     except NotFound:
         return None
     assert said.answer is not None
@@ -264,9 +255,9 @@ async def _join(context: Context, person: str, said: _SaidNow, *, approvals: boo
     id = snapshot.messages[place - 1].id
     stream = await _stream(context, row, approvals=approvals, message=id)
     lacking = [*stream.go_on_behind(snapshot, place, said.text)]
-    await _bring(context, person, said.answer, stream)
+    await _bring(context, said.answer, stream)
     await context.runtime.driver.adopt(row.id)
-    return _respond(context, row, _follow(context, row, stream, lacking, snapshot))
+    return _respond(context, row, stream, lacking, snapshot)
 
 
 def _brings(answer: UIMessage, snapshot: Snapshot) -> bool:
@@ -280,20 +271,20 @@ def _brings(answer: UIMessage, snapshot: Snapshot) -> bool:
     )
 
 
-async def _bring(context: Context, person: str, message: UIMessage, stream: UIMessageStream) -> None:
+async def _bring(context: Context, message: UIMessage, stream: UIMessageStream) -> None:
     """Answers and results in a message that the client has gone on with. What is settled already, is."""
     commands = context.runtime.commands
     for part in message.calls:
         with suppress(AlreadyAnswered, NotFound, TurnEnded):
             approval = part.approval
             if part.state == "approval-responded" and approval is not None and approval.approved is not None:
-                await context.question(approval.id, person)
-                stream.was_brought(approval.id)
+                await context.question(approval.id)
+                stream.reader.was_brought(approval.id)
                 given = allow_once() if approval.approved else reject(approval.reason)
-                await context.runtime.answer(approval.id, replace(given, by=context.user(person)))
+                await context.runtime.answer(approval.id, replace(given, by=context.user))
             elif part.state in ("output-available", "output-error"):
-                call = await context.call(part.call, person)
-                stream.was_brought(call.id)
+                call = await context.call(part.call)
+                stream.reader.was_brought(call.id)
                 if call.state.settled:
                     continue
                 failed = part.state == "output-error"
@@ -306,50 +297,14 @@ async def _bring(context: Context, person: str, message: UIMessage, stream: UIMe
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _respond(context: Context, turn: TurnRow, chunks: AsyncIterator[Chunk]) -> Response:
-    response = EventStream(write(context, turn.id, chunks, _DONE), context.publisher.streams)
-    response.headers[_HEADER] = "v1"
-    response.headers[_STREAM_ID] = turn.conversation
-    return response
-
-
-async def _from_the_start(context: Context, row: TurnRow, stream: UIMessageStream) -> AsyncIterator[Chunk]:
-    """All that was said in it, then the rest."""
-    snapshot = await context.runtime.turn(row.id).snapshot()
-    async for chunk in _follow(context, row, stream, stream.replay(snapshot), snapshot):
-        yield chunk
-
-
-async def _follow(
+def _respond(
     context: Context,
-    row: TurnRow,
+    turn: TurnRow,
     stream: UIMessageStream,
     lacking: Iterable[Chunk] = (),
     known: Snapshot | None = None,
-) -> AsyncIterator[Chunk]:
-    """What the client lacks of what is known, then the rest: until the turn ends, or waits for it."""
-    yield stream.begin()
-    for chunk in lacking:
-        yield chunk
-    if stream.waits_for_client:  # nothing new was brought
-        for chunk in stream.pause():
-            yield chunk
-        return
-    async for chunk in _rest(context, row, stream, known):
-        yield chunk
-
-
-async def _rest(
-    context: Context, row: TurnRow, stream: UIMessageStream, known: Snapshot | None
-) -> AsyncIterator[Chunk]:
-    turn = context.runtime.turn(row.id)
-    async for event in turn.events() if known is None else events_after(turn, known):
-        for chunk in stream.chunks(event):
-            yield chunk
-        if (question := question_to_read(event)) is not None:
-            for chunk in stream.ask_within(await context.runtime.store.question(question)):
-                yield chunk
-        if stream.waits_for_client:
-            for chunk in stream.pause():
-                yield chunk
-            return
+) -> Response:
+    response = respond(context, turn.id, stream, lacking, known, end=_DONE)
+    response.headers[_HEADER] = "v1"
+    response.headers[_STREAM_ID] = turn.conversation
+    return response

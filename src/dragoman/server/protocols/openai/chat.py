@@ -1,23 +1,48 @@
-"""Route to make chat completions: the whole history comes with each request."""
+"""Chat completions: the route, the body of a request, and the answer in chunks and whole."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import Annotated
+import json
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Header
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dragoman.server.context import Context, Person, TheContext
-from dragoman.server.protocols.openai.attempts import attempt_of, is_retry
-from dragoman.server.protocols.openai.begin import ReplyPlace, ReplyRequest, begin, options_for
-from dragoman.server.protocols.openai.chat_bodies import ChatBody
-from dragoman.server.protocols.openai.chat_shapes import ChatCompletion, failure_body, status_of
-from dragoman.server.protocols.openai.errors import NEVER_AGAIN, OpenAIRoute, json_response
-from dragoman.server.protocols.openai.follow import (
+from dragoman.messages.endings import REFUSED
+from dragoman.messages.usage import Usage
+from dragoman.server.context import Context, TheContext
+from dragoman.server.event_stream import EventStream
+from dragoman.server.problems import without_paths
+from dragoman.server.protocols.event_reader import CallForClient, PartDelta
+from dragoman.server.protocols.openai.api_errors import (
+    NEVER_AGAIN,
+    ApiRefusal,
+    OpenAIRoute,
+    error_body,
+    json_response,
+)
+from dragoman.server.protocols.openai.begin_turn import (
+    ReplyPlace,
+    ReplyRequest,
+    attempt_of,
+    begin,
+    headers_of,
+    is_retry,
+    options_for,
+    suffix_of,
+)
+from dragoman.server.protocols.openai.reply import (
+    STOPPED,
     WELCOME,
+    OutputOpened,
+    Piece,
+    ReplyOver,
+    ReplyReader,
+    TextBecameReasoning,
     cancel,
     cancelled_if_left,
     frame,
@@ -25,9 +50,267 @@ from dragoman.server.protocols.openai.follow import (
     reader_of,
     while_connected,
 )
-from dragoman.server.protocols.openai.names import headers_of, suffix_of
-from dragoman.server.protocols.openai.reply import ReplyReader
-from dragoman.server.stream import EventStream
+from dragoman.server.protocols.openai.request_input import (
+    MANY,
+    AnswerFormat,
+    AnswerOptions,
+    AnyContent,
+    AssistantEntry,
+    Brought,
+    BroughtCall,
+    CallOutput,
+    Function,
+    Lenient,
+    Refusals,
+    UserEntry,
+    read_content,
+    refuse,
+    text_alone,
+)
+
+
+class PromptMessage(Lenient):
+    role: Literal["system", "developer"]
+    content: AnyContent
+
+
+class UserMessage(Lenient):
+    role: Literal["user"]
+    content: AnyContent
+
+
+class CalledFunction(Function):
+    arguments: str = ""
+
+
+class MadeCall(Lenient):
+    id: str
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
+class AssistantMessage(Lenient):
+    role: Literal["assistant"]
+    content: AnyContent | None = None
+    refusal: str | None = None
+    tool_calls: Annotated[list[MadeCall] | None, Field(max_length=MANY)] = None
+
+
+class ToolMessage(Lenient):
+    role: Literal["tool"]
+    tool_call_id: str
+    content: AnyContent
+
+
+ChatMessage: TypeAlias = Annotated[
+    PromptMessage | UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")
+]
+
+
+class StreamOptions(Lenient):
+    include_usage: bool | None = None
+
+
+_REFUSALS: Refusals = (
+    ("n", lambda n: n != 1, "one answer is given to a request: n is 1"),
+    ("logprobs", bool, "log probabilities are not given"),
+    ("top_logprobs", bool, "log probabilities are not given"),
+    ("logit_bias", bool, "logit_bias is not taken"),
+    ("modalities", lambda kinds: kinds != ["text"], "answers are text alone"),
+    ("audio", bool, "answers are text alone"),
+    ("prediction", bool, "predicted outputs are not taken"),
+    ("functions", bool, "functions are old: send them as tools"),
+    ("function_call", bool, "function_call is old: send tool_choice"),
+    ("web_search_options", bool, "the search of a provider is not offered: an agent has tools of its own"),
+    ("moderation", bool, "moderation is not offered"),
+)
+
+
+class ChatBody(AnswerOptions):
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MANY)]
+    stream_options: StreamOptions | None = None
+    response_format: AnswerFormat | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    reasoning_effort: str | None = None
+    verbosity: str | None = None
+    # what is refused
+    n: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    logit_bias: JsonValue = None
+    modalities: list[str] | None = None
+    audio: JsonValue = None
+    prediction: JsonValue = None
+    functions: JsonValue = None
+    function_call: JsonValue = None
+    web_search_options: JsonValue = None
+    moderation: JsonValue = None
+
+    def request_options(self) -> dict[str, JsonValue]:
+        refuse(self, _REFUSALS)
+        stop: JsonValue = [self.stop] if isinstance(self.stop, str) else [*self.stop] if self.stop else None
+        return self.options(
+            {
+                "max_tokens": self.max_completion_tokens or self.max_tokens,
+                "presence_penalty": self.presence_penalty or None,  # 0 is what it is without it
+                "frequency_penalty": self.frequency_penalty or None,
+                "seed": self.seed,
+                "stop": stop,
+                "reasoning_effort": self.reasoning_effort,
+                "verbosity": self.verbosity,
+            }
+        )
+
+    def brought(self, limit: int) -> Brought:
+        """`limit`: of one file, in bytes."""
+        found = Brought()
+        for at, message in enumerate(self.messages):
+            param = f"messages[{at}].content"
+            match message:
+                case PromptMessage(content=content):
+                    found.system.append(text_alone(content, param))
+                case UserMessage(content=content):
+                    found.add(UserEntry(read_content(content, param, limit)))
+                case ToolMessage(content=content, tool_call_id=call):
+                    found.add(CallOutput(call, read_content(content, param, limit)))
+                case AssistantMessage():
+                    text = text_alone(message.content, param) or message.refusal or ""
+                    calls = [_brought_call(call) for call in message.tool_calls or ()]
+                    found.add(AssistantEntry((text,) if text else (), tuple(calls)))
+        if not found.outputs and not found.sent:
+            what = "the last message is a user's, or the results of the calls before it"
+            raise ApiRefusal(what, "messages", code="invalid_value")
+        return found
+
+
+def _brought_call(made: MadeCall) -> BroughtCall:
+    return BroughtCall(made.id, made.function.name, made.function.arguments)
+
+
+# ── the answer ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+BREAK = "\n\n"  # between what was said before a call of ours and after it
+
+
+@dataclass(slots=True)
+class ChatCompletion:
+    """One answer. `chunks` is what it adds to a stream; `whole` what it is in the end."""
+
+    id: str
+    model: str
+    created: int
+    with_usage: bool = False  # the last chunk has it
+    over: ReplyOver | None = None
+    _texts: list[str] = field(default_factory=list)
+    _message: str = ""  # whose text came last
+    _begins: int = 0  # where its texts begin
+    _calls: list[dict[str, Any]] = field(default_factory=list)
+
+    def begin(self) -> dict[str, Any]:
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def chunks(self, piece: Piece) -> Iterator[dict[str, Any]]:
+        match piece:
+            case OutputOpened(kind="text", message=message, continues=continues):
+                if message != self._message:
+                    self._message, self._begins = message, len(self._texts)
+                if self._texts and not continues:
+                    yield self._text(BREAK)
+            case PartDelta(kind="text", text=text):
+                yield self._text(text)
+            case TextBecameReasoning(message=message) if message == self._message:
+                del self._texts[self._begins :]
+            case CallForClient():
+                call = _call_object(piece)
+                yield self._chunk({"tool_calls": [{"index": len(self._calls), **call}]})
+                self._calls.append(call)
+            case ReplyOver(outcome="completed" | "tool_calls"):
+                self.over = piece
+                yield self._chunk({}, finish_of(piece.finish))
+                if self.with_usage:
+                    yield {
+                        **self._head("chat.completion.chunk"),
+                        "choices": [],
+                        "usage": usage_of(piece.usage),
+                    }
+            case ReplyOver():
+                self.over = piece
+                yield {"error": failure_body(piece)}
+            case _:
+                pass
+
+    def whole(self) -> dict[str, Any]:
+        over = self.over or ReplyOver("completed")
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": "".join(self._texts) if self._texts or not self._calls else None,
+            "refusal": None,
+        }
+        if self._calls:
+            message["tool_calls"] = self._calls
+        choice = {"index": 0, "message": message, "finish_reason": finish_of(over.finish), "logprobs": None}
+        return {**self._head("chat.completion"), "choices": [choice], "usage": usage_of(over.usage)}
+
+    def _text(self, text: str) -> dict[str, Any]:
+        self._texts.append(text)
+        return self._chunk({"content": text})
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+        chunk = {**self._head("chat.completion.chunk"), "choices": [choice]}
+        return chunk | {"usage": None} if self.with_usage else chunk
+
+
+def _call_object(handed: CallForClient) -> dict[str, Any]:
+    arguments = json.dumps(handed.arguments, ensure_ascii=False)
+    function = {"name": handed.tool, "arguments": arguments}
+    return {"id": handed.call, "type": "function", "function": function}
+
+
+def finish_of(finish: str) -> str:
+    if finish in ("length", "context"):
+        return "length"
+    if finish in REFUSED:
+        return "content_filter"
+    return "tool_calls" if finish == "tool_calls" else "stop"
+
+
+def usage_of(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.total,
+        "prompt_tokens_details": {"cached_tokens": usage.cached},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+    }
+
+
+def status_of(over: ReplyOver) -> int:
+    """The HTTP status of a reply that came to nothing."""
+    if over.outcome == "cancelled":
+        return 409
+    if over.kind in REFUSED:
+        return 400
+    return {"context_overflow": 400, "rate_limit": 429, STOPPED: 503}.get(over.kind, 502)
+
+
+def failure_body(over: ReplyOver) -> dict[str, Any]:
+    codes = {"context_overflow": "context_length_exceeded", **dict.fromkeys(REFUSED, "content_filter")}
+    code = "cancelled" if over.outcome == "cancelled" else codes.get(over.kind, over.kind)
+    return error_body(status_of(over), without_paths(over.error), code=code)
+
+
+# ── the route ───────────────────────────────────────────────────────────────────────────────────────────────
+
 
 router = APIRouter(route_class=OpenAIRoute, include_in_schema=False)
 _DONE = b"data: [DONE]\n\n"
@@ -36,7 +319,6 @@ _DONE = b"data: [DONE]\n\n"
 @router.post("/chat/completions")
 async def create_completion(
     context: TheContext,
-    person: Person,
     request: Request,
     body: ChatBody,
     x_dragoman_conversation: Annotated[str | None, Header(max_length=100)] = None,
@@ -48,13 +330,13 @@ async def create_completion(
     metadata = body.metadata or {}
     conversation = x_dragoman_conversation or metadata.get("conversation")
     if conversation is not None:
-        await context.check_owner(conversation, person)
+        await context.check_owner(conversation)
     to_store: dict[str, JsonValue] = {"metadata": {**metadata}}
     key = await attempt_of(request, context.runtime.services.clock(), conversation)
     wanted = ReplyRequest(
         brought, options, conversation, metadata=to_store, key=key, retried=is_retry(request)
     )
-    place = await begin(context, person, wanted)
+    place = await begin(context, wanted)
     row = await context.runtime.store.turn(place.turn)
     reader = await reader_of(context.runtime, place)
     with_usage = bool(body.stream and body.stream_options and body.stream_options.include_usage)

@@ -1,23 +1,43 @@
-"""Reads the events of a turn as one reply to a caller: what it says, which calls it hands over, how it ends.
+"""Reads a turn as replies to a caller: what each says, which calls it hands over, how it ends.
 
 A turn in which the caller runs tools is several replies: each ends where all that is left to do is the
-caller's, and the next begins behind the message that made those calls. No I/O: events are fed in.
+caller's, and the next begins behind the message that made those calls.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from dragoman.errors import DragomanError
 from dragoman.messages import events as e
 from dragoman.messages.endings import FAILED, INCOMPLETE, REFUSED, notice_of
-from dragoman.messages.message import Arguments, Citation, Error, Message, Reasoning, Text, ToolCall
+from dragoman.messages.message import Arguments, Citation, Error, Message
 from dragoman.messages.usage import Usage
+from dragoman.runtime import Runtime
+from dragoman.server.context import Context
+from dragoman.server.protocols.event_reader import (
+    CallForClient,
+    CallOpened,
+    EventReader,
+    Kind,
+    PartClosed,
+    PartDelta,
+    PartOpened,
+    Value,
+)
+from dragoman.server.protocols.openai.api_errors import NEVER_AGAIN
+from dragoman.server.protocols.openai.begin_turn import ReplyPlace
+from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.output import Unfit, read_answer
 
-Kind: TypeAlias = Literal["text", "reasoning"]
 Outcome: TypeAlias = Literal["completed", "tool_calls", "error", "cancelled"]
 
 STOPPED = "stopped"  # the kind of error where the server stops, and the turn goes on when it is back
@@ -25,7 +45,7 @@ BROKEN = "the reply broke off and is written again: ask for it anew"
 
 
 @dataclass(slots=True, frozen=True)
-class PartOpened:
+class OutputOpened:
     """`continues`: it goes on with the text before it, without a break."""
 
     kind: Kind
@@ -34,31 +54,16 @@ class PartOpened:
 
 
 @dataclass(slots=True, frozen=True)
-class PartDelta:
-    kind: Kind
-    text: str
-
-
-@dataclass(slots=True, frozen=True)
-class PartClosed:
+class OutputClosed:
     kind: Kind
     citations: tuple[Citation, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
-class TextsWereThoughts:
+class TextBecameReasoning:
     """All texts of a message so far turned out to be thoughts. Who has shown them cannot take them back."""
 
     message: str
-
-
-@dataclass(slots=True, frozen=True)
-class CallHanded:
-    """The caller is to run it."""
-
-    call: str
-    tool: str
-    arguments: Arguments
 
 
 @dataclass(slots=True, frozen=True)
@@ -70,7 +75,7 @@ class ReplyOver:
     kind: str = "error"  # of error
 
 
-Piece: TypeAlias = PartOpened | PartDelta | PartClosed | TextsWereThoughts | CallHanded | ReplyOver
+Piece: TypeAlias = OutputOpened | PartDelta | OutputClosed | TextBecameReasoning | CallForClient | ReplyOver
 
 
 @dataclass(slots=True)
@@ -86,7 +91,6 @@ class ReplyReader:
     _passed: bool = False  # that message was seen
     _begun: bool = False
     _message: str = ""
-    _open: Kind | None = None
     _known: set[str] = field(default_factory=set)  # messages that were begun
     _whole: set[str] = field(default_factory=set)  # those that came at once
     _shown: set[str] = field(default_factory=set)  # those of which something was shown
@@ -94,23 +98,23 @@ class ReplyReader:
     _finish: str = ""
     _calls: dict[str, bool] = field(default_factory=dict)  # of this message: whether they are dealt with
     _handed: set[str] = field(default_factory=set)
-    _cited: tuple[Citation, ...] = ()  # of the text that is open
+    _cited: list[Citation] | None = None  # of the text that is open
     _kind: str = "error"
+    _reader: EventReader = field(default_factory=EventReader)
 
     def feed(self, event: e.Event) -> Iterator[Piece]:
         if self.over:
             return
         match event:
-            case e.StepStart(message=message):
-                yield from self._begin(message)
             case e.MessageAdded(message=whole):
                 yield from self._add(whole)
             case e.ErrorRaised(kind=kind):
                 self._kind = kind
-            case e.TurnEnd():
-                yield from self._end(event)
-            case _ if self._belongs:
-                yield from self._take(event)
+            case e.CallStart() | e.CallEnd() if self._belongs:
+                yield from self._move(event)
+            case _:
+                for value in self._reader.read(event):
+                    yield from self._take(value)
 
     @property
     def _belongs(self) -> bool:
@@ -134,7 +138,6 @@ class ReplyReader:
     def _begin(self, message: str) -> Iterator[Piece]:
         if not self._enter(message):
             return
-        yield from self._close()
         if message in self._whole:  # it was read from the store in the moment it came
             return
         if message in self._shown:
@@ -148,22 +151,10 @@ class ReplyReader:
         if not self._enter(message.id) or message.id in self._known or message.role == "user":
             return
         yield from self._begin(message.id)
+        for value in self._reader.tell([message], added=True):
+            yield from self._write(value)
         self._whole.add(message.id)
-        for part in message.parts:
-            match part:
-                case Text(text=text) if text:
-                    yield from self._write("text", text)
-                    self._cited = part.citations
-                    yield from self._close()
-                case Reasoning(text=text) if text:
-                    yield from self._write("reasoning", text)
-                    yield from self._close()
-                case ToolCall():
-                    self._calls[part.id] = part.state.settled
-                case Error(kind=kind):
-                    self._kind = kind
-                case _:
-                    pass
+        self._calls = {call.id: call.state.settled for call in message.calls}
         for call in message.calls:  # they were started when the reply was whole
             if call.started is not None and call.tool in self.tools:
                 yield from self._hand(call.id, call.tool, call.arguments)
@@ -172,60 +163,50 @@ class ReplyReader:
 
     # ── what a message is made of ─────────────────────────────────────────────────────────────────
 
-    def _take(self, event: e.Event) -> Iterator[Piece]:
-        match event:
-            case e.TextDelta() | e.TextEnd() | e.ReasoningDelta() | e.CallInputStart() | e.MessageEnd() if (
-                self._message in self._whole
-            ):
-                pass
-            case e.TextDelta(text=text) if text:
-                yield from self._write("text", text)
-            case e.ReasoningDelta(text=text) if text:
-                yield from self._write("reasoning", text)
-            case e.TextEnd(was_reasoning=True):
-                yield from self._close()
-                self._thought.add(self._message)
-                yield TextsWereThoughts(self._message)
-            case e.TextEnd() | e.ReasoningEnd():
-                yield from self._close()
-            case e.TextCited(citations=citations) if self._open == "text":
-                self._cited += tuple(citations)
-            case e.CallInputStart(call=call):
-                self._calls[call] = False
-            case e.CallStart(call=call, tool=tool, client=client):
-                if client and tool in self.tools:
-                    yield from self._hand(call, tool, event.arguments)
-                else:
-                    self._calls[call] = False
-                yield from self._look()
-            case e.CallEnd(call=call):
-                self._calls[call] = True
-                yield from self._look()
-            case e.MessageEnd(finish=finish, usage=usage):
-                yield from self._close()
-                self._end_message(finish, usage)
-            case _:
-                pass
+    def _take(self, value: Value) -> Iterator[Piece]:
+        match value:
+            case e.StepStart(message=message):
+                yield from self._begin(message)
+            case e.TurnEnd():
+                yield from self._end(value)
+            case _ if self._belongs and self._message not in self._whole:
+                yield from self._write(value)
 
-    def _write(self, kind: Kind, text: str) -> Iterator[Piece]:
-        if kind == "text" and self.typed:
-            return
-        if self._open != kind:
-            yield from self._close()
-            said = self._shown - self._thought
-            same = self._message in said or not said
-            self._open = kind
-            yield PartOpened(kind, self._message, same or self._finish in INCOMPLETE)
+    def _write(self, value: Value) -> Iterator[Piece]:
+        match value:
+            case PartOpened(kind="text") | PartDelta(kind="text") | PartClosed(kind="text") if self.typed:
+                pass
+            case PartOpened(kind=kind):
+                yield self._open(kind)
+            case PartDelta():
+                yield value
+            case PartClosed(kind=kind):
+                citations, self._cited = self._cited or (), None
+                yield OutputClosed(kind, tuple(citations))
+            case e.TextCited(citations=sources) if self._cited is not None:
+                self._cited += sources
+            case e.TextEnd(was_reasoning=True):
+                self._thought.add(self._message)
+                yield TextBecameReasoning(self._message)
+            case CallOpened(call=call):
+                self._calls[call] = False
+            case e.MessageEnd(finish=finish, usage=usage):
+                self._end_message(finish, usage)
+            case Error(kind=failed):
+                self._kind = failed
+
+    def _open(self, kind: Kind) -> OutputOpened:
+        said = self._shown - self._thought
+        same = self._message in said or not said
         if kind == "text":
+            self._cited = []
             self._shown.add(self._message)
             self._thought.discard(self._message)
-        yield PartDelta(kind, text)
+        return OutputOpened(kind, self._message, same or self._finish in INCOMPLETE)
 
     def _close(self) -> Iterator[Piece]:
-        if self._open is not None:
-            kind, self._open = self._open, None
-            citations, self._cited = self._cited, ()
-            yield PartClosed(kind, citations)
+        for value in self._reader.close():
+            yield from self._take(value)
 
     def _end_message(self, finish: str, usage: Usage) -> None:
         self._finish = finish
@@ -233,12 +214,19 @@ class ReplyReader:
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────
 
+    def _move(self, event: e.CallStart | e.CallEnd) -> Iterator[Piece]:
+        if isinstance(event, e.CallStart) and event.client and event.tool in self.tools:
+            yield from self._hand(event.call, event.tool, event.arguments)
+        else:
+            self._calls[event.call] = isinstance(event, e.CallEnd)
+        yield from self._look()
+
     def _hand(self, call: str, tool: str, arguments: Arguments) -> Iterator[Piece]:
         self._calls[call] = True
         if call not in self._handed:  # a new owner of the turn starts it again
             self._handed.add(call)
             yield from self._close()
-            yield CallHanded(call, tool, arguments)
+            yield CallForClient(call, tool, arguments)
 
     def _look(self) -> Iterator[Piece]:
         """Whether all that is left to do is the caller's."""
@@ -248,7 +236,6 @@ class ReplyReader:
     # ── the end ───────────────────────────────────────────────────────────────────────────────────
 
     def _end(self, end: e.TurnEnd) -> Iterator[Piece]:
-        yield from self._close()
         finish = end.finish or self._finish or "stop"
         match end.state:
             case "completed" if finish in FAILED:
@@ -269,13 +256,109 @@ class ReplyReader:
                 text = json.dumps(read_answer(text, wrapped=False), ensure_ascii=False)
             except Unfit:
                 pass  # it has passed no check, then, and is shown as it is
-        self.typed = False
         if text:
-            yield from self._write("text", text)
-            yield from self._close()
+            yield self._open("text")
+            yield PartDelta("text", text)
+            yield OutputClosed("text")
 
     def _finish_with(self, outcome: Outcome, finish: str = "stop", error: str = "") -> Iterator[Piece]:
         self.over = True
         if outcome == "tool_calls" or finish == "tool_calls":  # calls of ours are no caller's business
             finish = "tool_calls" if outcome == "tool_calls" else "stop"
         yield ReplyOver(outcome, finish, self.usage, error, self._kind)
+
+
+# ── for as long as a caller listens ─────────────────────────────────────────────────────────────────────────
+
+
+T = TypeVar("T")
+
+WELCOME = b": welcome\n\n"
+STOPPING = "this server stops: the turn goes on when it is started again"
+LEFT = "the client went away"
+
+
+async def reader_of(runtime: Runtime, place: ReplyPlace) -> ReplyReader:
+    options = await options_of(runtime, place.turn)
+    tools = frozenset(spec.name for spec in options.client_tools)
+    return ReplyReader(tools, typed=options.output is not None, after=place.after)
+
+
+async def options_of(runtime: Runtime, turn: str) -> TurnOptions:
+    return options_in(await runtime.store.facts(turn))
+
+
+async def pieces_of(runtime: Runtime, place: ReplyPlace, reader: ReplyReader) -> AsyncIterator[Piece]:
+    """Until the reply is over. One that waits for a person is not."""
+    try:
+        async for event in runtime.turn(place.turn).events():
+            if isinstance(event, e.TurnStart) and event.resumed:  # what came before is in the store alone
+                for message in await messages_of_turn(runtime, place):
+                    for piece in reader.feed(e.MessageAdded(message)):
+                        yield piece
+            for piece in reader.feed(event):
+                yield piece
+            if reader.over:
+                return
+        why, kind = STOPPING, STOPPED
+    except DragomanError as error:
+        why, kind = str(error), "error"
+    for piece in reader.interrupt(why, kind):
+        yield piece
+
+
+async def messages_of_turn(runtime: Runtime, place: ReplyPlace) -> list[Message]:
+    messages, _ = await runtime.store.messages(place.conversation)
+    return [message for message in messages if message.turn == place.turn]
+
+
+# ── for as long as somebody listens ───────────────────────────────────────────────────────────────
+
+
+async def while_connected(
+    request: Request, work: Awaitable[T], left: Callable[[], Awaitable[object]]
+) -> T | None:
+    """What comes of it; None, and `left` is called, where the client goes before that."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.create_task(_disconnected(request))
+    try:
+        await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        await left()
+        return None
+    except asyncio.CancelledError as error:  # the server stops, and has waited for us long enough
+        raise HTTPException(503, STOPPING, headers=NEVER_AGAIN) from error
+    finally:
+        gone.cancel()
+        task.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def cancelled_if_left(
+    context: Context, place: ReplyPlace, reader: ReplyReader, chunks: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
+    """The same chunks. Where nobody takes them until the reply is over, the turn is cancelled, unless it is
+    the server that stops."""
+    try:
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                yield chunk
+    finally:
+        if not reader.over and not context.publisher.streams.closed:
+            await asyncio.shield(asyncio.create_task(cancel(context, place)))
+
+
+async def cancel(context: Context, place: ReplyPlace, reason: str = LEFT) -> None:
+    await context.runtime.commands.cancel(place.turn, reason)
+    context.publisher.changed(place.conversation)
+
+
+def frame(data: dict[str, Any], event: str | None = None) -> bytes:
+    head = f"event: {event}\n" if event else ""
+    return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode("utf-8", "replace")

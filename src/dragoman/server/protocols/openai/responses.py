@@ -1,4 +1,4 @@
-"""Routes to make, read, follow, cancel and delete responses."""
+"""Responses: routes to make, read, follow, cancel and delete them, and the body of a request."""
 
 from __future__ import annotations
 
@@ -6,21 +6,38 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Query
-from pydantic import JsonValue
+from pydantic import Discriminator, Field, JsonValue, Tag
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dragoman.server.context import Context, Person, TheContext
-from dragoman.server.protocols.openai.attempts import attempt_of, is_retry
-from dragoman.server.protocols.openai.begin import ReplyPlace, ReplyRequest, begin, options_for
-from dragoman.server.protocols.openai.errors import NEVER_AGAIN, OpenAIRoute, error_response, json_response
-from dragoman.server.protocols.openai.follow import (
+from dragoman.server.context import Context, TheContext
+from dragoman.server.event_stream import EventStream
+from dragoman.server.protocols.openai.api_errors import (
+    NEVER_AGAIN,
+    ApiRefusal,
+    OpenAIRoute,
+    error_response,
+    json_response,
+)
+from dragoman.server.protocols.openai.begin_turn import (
+    ReplyPlace,
+    ReplyRequest,
+    attempt_of,
+    begin,
+    headers_of,
+    is_retry,
+    options_for,
+)
+from dragoman.server.protocols.openai.reply import (
+    STOPPED,
     STOPPING,
     WELCOME,
+    ReplyOver,
+    ReplyReader,
     cancel,
     cancelled_if_left,
     frame,
@@ -28,32 +45,179 @@ from dragoman.server.protocols.openai.follow import (
     reader_of,
     while_connected,
 )
-from dragoman.server.protocols.openai.names import headers_of
-from dragoman.server.protocols.openai.reply import STOPPED, ReplyOver, ReplyReader
-from dragoman.server.protocols.openai.response_bodies import ResponseBody
-from dragoman.server.protocols.openai.response_shapes import TERMINAL, ResponseObject
-from dragoman.server.protocols.openai.stored import (
+from dragoman.server.protocols.openai.request_input import (
+    MANY,
+    AnswerFormat,
+    AnswerOptions,
+    AnyContent,
+    AssistantEntry,
+    Brought,
+    BroughtCall,
+    CallOutput,
+    Lenient,
+    Refusals,
+    UserEntry,
+    read_content,
+    refuse,
+    text_alone,
+)
+from dragoman.server.protocols.openai.response_object import (
+    TERMINAL,
+    ResponseObject,
     find_place,
     input_items,
     new_object,
     parent_of,
     read_object,
 )
-from dragoman.server.stream import EventStream
 from dragoman.store.store import SendKey
+
+
+class MessageItem(Lenient):
+    type: Literal["message"] = "message"
+    role: Literal["user", "assistant", "system", "developer"]
+    content: AnyContent
+
+
+class FunctionCallItem(Lenient):
+    type: Literal["function_call"]
+    call_id: str
+    name: str
+    arguments: str
+
+
+class OutputItem(Lenient):
+    type: Literal["function_call_output"]
+    call_id: str
+    output: AnyContent
+
+
+class ReasoningItem(Lenient):
+    """Sent back by callers who tell the whole history: models get their own thoughts from the store."""
+
+    type: Literal["reasoning"]
+
+
+def _type(item: Any) -> str | None:
+    given = item.get("type", "message") if isinstance(item, dict) else getattr(item, "type", None)
+    return given if isinstance(given, str) else None
+
+
+InputItem: TypeAlias = Annotated[
+    Annotated[MessageItem, Tag("message")]
+    | Annotated[FunctionCallItem, Tag("function_call")]
+    | Annotated[OutputItem, Tag("function_call_output")]
+    | Annotated[ReasoningItem, Tag("reasoning")],
+    Discriminator(
+        _type,
+        custom_error_type="item_type",
+        custom_error_message="items are of type message, function_call, function_call_output or reasoning",
+    ),
+]
+
+
+class TextSettings(Lenient):
+    format: AnswerFormat | None = None
+    verbosity: str | None = None
+
+
+class ReasoningSettings(Lenient):
+    effort: str | None = None
+    summary: str | None = None
+
+
+class ConversationName(Lenient):
+    id: str
+
+
+_REFUSALS: Refusals = (
+    ("include", bool, "nothing can be included besides what is there"),
+    ("max_tool_calls", bool, "the limits of calls are the agent's"),
+    ("prompt", bool, "prompts by id are not known here"),
+    ("top_logprobs", bool, "log probabilities are not given"),
+    ("truncation", lambda how: how != "disabled", "a history that is too long is summed up, not truncated"),
+    ("context_management", bool, "a history that is too long is summed up here"),
+    ("moderation", bool, "moderation is not offered"),
+)
+
+
+class ResponseBody(AnswerOptions):
+    input: str | Annotated[list[InputItem], Field(min_length=1, max_length=MANY)]
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    conversation: str | ConversationName | None = None
+    background: bool | None = None
+    max_output_tokens: int | None = None
+    text: TextSettings | None = None
+    reasoning: ReasoningSettings | None = None
+    stream_options: JsonValue = None
+    # what is refused
+    include: JsonValue = None
+    max_tool_calls: JsonValue = None
+    prompt: JsonValue = None
+    top_logprobs: JsonValue = None
+    truncation: str | None = None
+    context_management: JsonValue = None
+    moderation: JsonValue = None
+
+    def request_options(self) -> dict[str, JsonValue]:
+        refuse(self, _REFUSALS)
+        if self.previous_response_id and self.conversation:
+            what = "previous_response_id and conversation both say where to go on: send one of them"
+            raise ApiRefusal(what, "conversation", code="mutually_exclusive_parameters")
+        thinking = self.reasoning or ReasoningSettings()
+        return self.options(
+            {
+                "max_tokens": self.max_output_tokens,
+                "reasoning_effort": thinking.effort,
+                "reasoning_summary": thinking.summary,
+                "verbosity": self.text.verbosity if self.text else None,
+            }
+        )
+
+    @property
+    def conversation_id(self) -> str | None:
+        named = self.conversation
+        return named.id if isinstance(named, ConversationName) else named
+
+    def brought(self, limit: int) -> Brought:
+        """`limit`: of one file, in bytes."""
+        found = Brought([self.instructions] if self.instructions else [])
+        items = [MessageItem(role="user", content=self.input)] if isinstance(self.input, str) else self.input
+        for at, item in enumerate(items):
+            param = f"input[{at}]"
+            match item:
+                case MessageItem(role="user", content=content):
+                    found.add(UserEntry(read_content(content, param, limit)))
+                case MessageItem(role="assistant", content=content):
+                    found.add(AssistantEntry((text_alone(content, param),)))
+                case MessageItem(content=content):
+                    found.system.append(text_alone(content, param))
+                case FunctionCallItem(call_id=call, name=name, arguments=arguments):
+                    found.add(AssistantEntry(calls=(BroughtCall(call, name, arguments),)))
+                case OutputItem(call_id=call, output=output):
+                    found.add(CallOutput(call, read_content(output, param, limit)))
+                case _:
+                    pass
+        if not found.outputs and not found.sent:
+            what = "the input ends with a user's message, or the outputs of calls"
+            raise ApiRefusal(what, "input", code="invalid_value")
+        return found
+
+
+# ── routes ──────────────────────────────────────────────────────────────────────────────────────────────────
+
 
 router = APIRouter(route_class=OpenAIRoute, include_in_schema=False)
 _PATIENCE = 10.0  # seconds for a turn to end once it is cancelled
 
 
 @router.post("/responses")
-async def create_response(
-    context: TheContext, person: Person, request: Request, body: ResponseBody
-) -> Response:
+async def create_response(context: TheContext, request: Request, body: ResponseBody) -> Response:
     """Who hangs up cancels the turn, unless it was to run in the background."""
     key = await attempt_of(request, context.runtime.services.clock())
-    wanted = replace(await _wanted(context, person, body, key), retried=is_retry(request))
-    place = await begin(context, person, wanted)
+    wanted = replace(await _wanted(context, body, key), retried=is_retry(request))
+    place = await begin(context, wanted)
     found = await new_object(context, place)
     if body.background and not body.stream:
         return json_response((await read_object(context, place)).whole(), headers=headers_of(place))
@@ -67,7 +231,7 @@ async def create_response(
     return json_response(found.whole(), headers=headers_of(place))
 
 
-async def _wanted(context: Context, person: str, body: ResponseBody, key: SendKey) -> ReplyRequest:
+async def _wanted(context: Context, body: ResponseBody, key: SendKey) -> ReplyRequest:
     asked = body.request_options()
     output = body.text.format.spec("text.format") if body.text and body.text.format else None
     brought = body.brought(context.upload_limit)
@@ -80,9 +244,9 @@ async def _wanted(context: Context, person: str, body: ResponseBody, key: SendKe
     }
     conversation, parent = body.conversation_id, None
     if conversation is not None:
-        await context.check_owner(conversation, person)
+        await context.check_owner(conversation)
     if body.previous_response_id is not None:
-        previous = await find_place(context, person, body.previous_response_id)
+        previous = await find_place(context, body.previous_response_id)
         conversation = previous.conversation
         parent = await parent_of(context, previous) if not brought.outputs else None
     return ReplyRequest(brought, options, conversation, parent, metadata, key)
@@ -91,13 +255,12 @@ async def _wanted(context: Context, person: str, body: ResponseBody, key: SendKe
 @router.get("/responses/{id}")
 async def read_response(
     context: TheContext,
-    person: Person,
     id: str,
     stream: bool = False,
     starting_after: Annotated[int | None, Query(ge=0, le=10**15)] = None,
 ) -> Response:
     """As it is now; or, streamed, from its beginning or after an event on. Who hangs up cancels nothing."""
-    place = await find_place(context, person, id)
+    place = await find_place(context, id)
     if not stream:
         return json_response((await read_object(context, place)).whole(), headers=headers_of(place))
     reader = await reader_of(context.runtime, place)
@@ -108,8 +271,8 @@ async def read_response(
 
 
 @router.post("/responses/{id}/cancel")
-async def cancel_response(context: TheContext, person: Person, id: str) -> Response:
-    place = await find_place(context, person, id)
+async def cancel_response(context: TheContext, id: str) -> Response:
+    place = await find_place(context, id)
     await cancel(context, place, "cancelled by the caller")
     with suppress(TimeoutError):
         async with asyncio.timeout(_PATIENCE):
@@ -118,24 +281,24 @@ async def cancel_response(context: TheContext, person: Person, id: str) -> Respo
 
 
 @router.delete("/responses/{id}")
-async def delete_response(context: TheContext, person: Person, id: str) -> Response:
+async def delete_response(context: TheContext, id: str) -> Response:
     """With its conversation, if there is nothing else in it."""
-    place = await find_place(context, person, id)
+    place = await find_place(context, id)
     if len(await context.runtime.store.turns(place.conversation)) > 1:
         what = f"the response is part of conversation {place.conversation}, which can only be deleted whole"
         return error_response(409, what, code="response_in_conversation", headers=NEVER_AGAIN)
     inner = await context.runtime.store.within(place.conversation)
     await context.runtime.delete(place.conversation)
     for each in inner:
-        context.publisher.deleted(each, person)
+        context.publisher.deleted(each, context.person)
     return json_response({"id": id, "object": "response", "deleted": True})
 
 
 @router.get("/responses/{id}/input_items")
 async def list_input_items(
-    context: TheContext, person: Person, id: str, order: Literal["asc", "desc"] = "desc"
+    context: TheContext, id: str, order: Literal["asc", "desc"] = "desc"
 ) -> dict[str, Any]:
-    items = await input_items(context, await find_place(context, person, id))
+    items = await input_items(context, await find_place(context, id))
     data = items if order == "asc" else items[::-1]
     ends = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
     return {"object": "list", "data": data, "has_more": False, **ends}

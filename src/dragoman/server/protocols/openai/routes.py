@@ -1,19 +1,50 @@
-"""All routes of OpenAI's API, and the answer to what is none of them."""
+"""All routes of OpenAI's API: those of models, of answers, and the answer to what is none of them."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dragoman.server.protocols.openai import chat, models, responses
-from dragoman.server.protocols.openai.errors import OpenAIRoute, error_response
+from dragoman.errors import NotFound
+from dragoman.server.context import Context, TheContext
+from dragoman.server.protocols.openai import chat, responses
+from dragoman.server.protocols.openai.api_errors import OpenAIRoute, error_response
+from dragoman.server.routes.models import models
+
+models_router = APIRouter(route_class=OpenAIRoute, include_in_schema=False)
+
+
+@models_router.get("/models")
+async def list_models(context: TheContext) -> dict[str, Any]:
+    return {"object": "list", "data": await _all(context)}
+
+
+@models_router.get("/models/{id:path}")
+async def one_model(context: TheContext, id: str) -> dict[str, Any]:
+    for model in await _all(context):
+        if model["id"] == id:
+            return model
+    raise NotFound("model", id)
+
+
+async def _all(context: Context) -> list[dict[str, Any]]:
+    agents = [_model(name, "dragoman") for name in context.runtime.services.agents]
+    listed = await models(context)
+    return agents + [_model(view.name, view.provider or "dragoman") for view in listed.items if view.ready]
+
+
+def _model(id: str, owner: str) -> dict[str, Any]:
+    return {"id": id, "object": "model", "created": 0, "owned_by": owner}
+
 
 PREFIX = "/v1"
 
 router = APIRouter(prefix=PREFIX, include_in_schema=False)
-for noun in (chat, models, responses):
-    router.include_router(noun.router)
+for answers in (chat.router, models_router, responses.router):
+    router.include_router(answers)
 
 rest = APIRouter(prefix=PREFIX, route_class=OpenAIRoute, include_in_schema=False)
 

@@ -1,0 +1,198 @@
+"""What an AG-UI client posts (`RunAgentInput`), and the state that a thread shares with it.
+
+The client brings its state with each run, and it is stored with the turn. The model changes it by a call of
+`update_state`, which is the client's own tool as far as permissions go; its result is delivered by whoever
+writes the client's stream. So the state of a thread can be told from its turns, also after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from dragoman.errors import BadRequest
+from dragoman.messages.boundary import check_json
+from dragoman.messages.message import Arguments, CallState, Message, canonical
+from dragoman.messages.request import ToolSpec
+from dragoman.server.context import Context
+from dragoman.turn.facts import TurnOptions, options_in
+from dragoman.turn.send import turn_options
+
+
+class _Loose(BaseModel):
+    """Clients send more than is known here, and newer ones more still."""
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+class PartSource(_Loose):
+    type: str = ""
+    value: str = ""
+    media_type: Annotated[str, Field(alias="mimeType", max_length=200)] = ""
+
+
+class AgentPart(_Loose):
+    """A text, or something with a source."""
+
+    type: str
+    text: str = ""
+    source: PartSource | None = None
+
+
+class AgentMessage(_Loose):
+    id: str = ""
+    role: str
+    content: JsonValue = None
+    call: Annotated[str, Field(alias="toolCallId")] = ""
+    error: str | None = None
+
+    @property
+    def parts(self) -> list[AgentPart]:
+        """Of what has none that we know, such as an activity, nothing."""
+        if isinstance(self.content, str):
+            return [AgentPart(type="text", text=self.content)]
+        try:
+            listed = self.content if isinstance(self.content, list) else []
+            return [AgentPart.model_validate(part) for part in listed]
+        except ValidationError as error:
+            raise BadRequest("the content of a message is a text, or a list of parts") from error
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts)
+
+
+class AgentTool(_Loose):
+    name: str
+    description: str = ""
+    parameters: dict[str, JsonValue] | None = None
+
+
+class ContextEntry(_Loose):
+    description: str = ""
+    value: JsonValue = None
+
+
+class ResumeEntry(_Loose):
+    interrupt: Annotated[str, Field(alias="interruptId")]
+    status: Literal["resolved", "cancelled"]
+    payload: JsonValue = None
+
+
+class RunAgentInput(_Loose):
+    thread: Annotated[str, Field(alias="threadId")]
+    run: Annotated[str, Field(alias="runId", max_length=500)]
+    messages: Annotated[list[AgentMessage], Field(max_length=10_000)] = []
+    tools: Annotated[list[AgentTool], Field(max_length=512)] = []
+    context: Annotated[list[ContextEntry], Field(max_length=1000)] = []
+    resume: Annotated[list[ResumeEntry], Field(max_length=1000)] = []
+    state: JsonValue = None
+    version: Annotated[str, Field(alias="protocolVersion", max_length=20)] = ""  # none before 1.0
+
+    def turn_options(self, agent: str | None, state: JsonValue) -> TurnOptions:
+        """The tools are the client's own; what it says of its context and state comes after the prompts."""
+        said = [one.text for one in self.messages if one.role in ("system", "developer")]
+        said += [f"{one.description}: {_words(one.value)}" for one in self.context]
+        said.append(describe_state(state))
+        brought = [ToolSpec(tool.name, tool.description, tool.parameters or {}) for tool in self.tools]
+        brought += state_tool(state, [tool.name for tool in self.tools])
+        system = "\n\n".join(text for text in said if text) or None
+        return replace(turn_options(agent=agent, system=system, client_tools=brought), state=state or None)
+
+
+def _words(value: JsonValue) -> str:
+    return value if isinstance(value, str) else canonical(value)
+
+
+# ── the state ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+UPDATE_STATE = "update_state"
+_LONGEST = 100_000  # characters
+_SPEC = ToolSpec(
+    UPDATE_STATE,
+    "Change the application's state, which the person sees. Say only what changes.",
+    {
+        "type": "object",
+        "properties": {
+            "changes": {
+                "type": "object",
+                "description": "New values by key. Objects are merged, lists replaced; null removes a key.",
+            }
+        },
+        "required": ["changes"],
+    },
+)
+
+
+def state_tool(state: JsonValue, taken: Iterable[str]) -> list[ToolSpec]:
+    """The tool that changes the state, where the client has one, and no tool of this name."""
+    return [_SPEC] if state and isinstance(state, dict) and UPDATE_STATE not in taken else []
+
+
+def check_state(state: JsonValue) -> None:
+    """BadRequest for what cannot be stored, or is more than a model can read."""
+    check_json(state, "the state")
+    if state and len(canonical(state)) > _LONGEST:
+        raise BadRequest(f"the state is too long: {_LONGEST // 1000} kB of JSON are what a model reads of it")
+
+
+def describe_state(state: JsonValue) -> str:
+    """For the model."""
+    return f"The application's state, as the client has it: {canonical(state)}" if state else ""
+
+
+async def state_in(context: Context, conversation: str | None) -> JsonValue:
+    """The state that a thread had last. None where it never had one."""
+    turns = await context.runtime.store.turns(conversation) if conversation is not None else []
+    for turn in reversed(turns):
+        state = options_in(await context.runtime.store.facts(turn.id)).state
+        if state is not None:
+            return changed_by((await context.runtime.turn(turn.id).snapshot()).messages, state)
+    return None
+
+
+def changed_by(messages: Iterable[Message], state: JsonValue) -> JsonValue:
+    """The state after the calls in these messages."""
+    for message in messages:
+        for call in message.calls:
+            if call.tool == UPDATE_STATE and call.state is CallState.COMPLETED:
+                state = merged(state, changes_in(call.arguments))
+    return state
+
+
+def changes_in(arguments: Arguments) -> JsonValue:
+    changes = arguments.get("changes")
+    return changes if isinstance(changes, dict) else {}
+
+
+def merged(state: JsonValue, changes: JsonValue) -> JsonValue:
+    """The state with the changes in it, as a JSON Merge Patch (RFC 7386) has it."""
+    if not isinstance(changes, dict):
+        return changes
+    after = dict(state) if isinstance(state, dict) else {}
+    for key, value in changes.items():
+        if value is None:
+            after.pop(key, None)
+        else:
+            after[key] = merged(after.get(key), value)
+    return after
+
+
+def difference(before: JsonValue, after: JsonValue, path: str = "") -> Iterator[dict[str, JsonValue]]:
+    """The operations of a JSON Patch (RFC 6902) that lead from one state to the other."""
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        if canonical(before) != canonical(after):
+            yield {"op": "replace", "path": path, "value": after}
+        return
+    for key in before.keys() | after.keys():
+        inner = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+        if key not in after:
+            yield {"op": "remove", "path": inner}
+        elif key not in before:
+            yield {"op": "add", "path": inner, "value": after[key]}
+        else:
+            yield from difference(before[key], after[key], inner)

@@ -1,0 +1,307 @@
+"""Reads a turn for clients of other protocols: events and stored messages, as one sequence of values.
+
+A value is one of ours here, or an event that needs no reading. What a client has missed comes in the same
+values as what happens now, so that a writer has one case for each and only names fields. The reader pairs the
+beginnings and ends of parts, and knows what the turn waits for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.messages import events as e
+from dragoman.messages.message import (
+    Arguments,
+    CallState,
+    Error,
+    File,
+    Message,
+    ProviderItem,
+    Reasoning,
+    Text,
+    ToolCall,
+)
+from dragoman.messages.questions import Question
+from dragoman.turn.api.turn_handle import TurnHandle
+from dragoman.turn.live.log import Snapshot
+from dragoman.turn.machine import State
+
+Kind: TypeAlias = Literal["text", "reasoning"]
+
+
+@dataclass(slots=True, frozen=True)
+class MessageTold:
+    """A message of the model follows whole. `added`: it came just now; else it was stored before."""
+
+    message: Message
+    added: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class PartOpened:
+    kind: Kind
+
+
+@dataclass(slots=True, frozen=True)
+class PartDelta:
+    kind: Kind
+    text: str
+
+
+@dataclass(slots=True, frozen=True)
+class PartClosed:
+    kind: Kind
+
+
+@dataclass(slots=True, frozen=True)
+class CallOpened:
+    """Its arguments follow. `resumed`: some of them were written before, and are not told."""
+
+    call: str
+    tool: str
+    resumed: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class CallShown:
+    """The arguments are whole: an object, or the `raw` text. The same call may be shown again."""
+
+    call: str
+    tool: str
+    arguments: Arguments | None
+    raw: str | None = None
+    stored: bool = False  # what was raw text is an empty object then
+
+
+@dataclass(slots=True, frozen=True)
+class CallForClient:
+    """The client is to run it."""
+
+    call: str
+    tool: str
+    arguments: Arguments
+
+
+@dataclass(slots=True, frozen=True)
+class Asked:
+    id: str
+    about: Question | e.CallAsked
+
+
+Value: TypeAlias = (
+    MessageTold
+    | PartOpened
+    | PartDelta
+    | PartClosed
+    | CallOpened
+    | CallShown
+    | CallForClient
+    | Asked
+    | ProviderItem
+    | Error
+    | e.Event
+)
+
+
+class EventReader:
+    """Follows one turn. `client_tools` are the client's own: clients run what they are shown of these, so a
+    call of one is shown when it may run, or when it is over. `also_handed` are run by it and no secret."""
+
+    def __init__(self, client_tools: Collection[str] = (), also_handed: Collection[str] = ()) -> None:
+        self.client_tools = client_tools
+        self.asked: dict[str, Question | e.CallAsked] = {}  # what is open
+        self.handed: dict[str, None] = {}  # calls that the client is to run, in order
+        self.model = ""
+        self._also_handed = also_handed
+        self._unsettled: set[str] = set()  # calls without a result
+        self._state = ""
+        self._open: Kind | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the turn waits, and all that it waits for has been told: its state is published first."""
+        waiting = {about.call for about in self.asked.values()} | self.handed.keys()
+        return self._state == State.WAITING and bool(waiting) and self._unsettled <= waiting
+
+    def was_brought(self, id: str) -> None:
+        """The client has answered this question, or run this call: it is not what the turn waits for now."""
+        self.asked.pop(id, None)
+        self.handed.pop(id, None)
+
+    # ── what has been said already ────────────────────────────────────────────────────────────────
+
+    def replay(self, snapshot: Snapshot) -> Iterator[Value]:
+        """The turn so far. The last part of a reply that is still being written stays open."""
+        self._state = snapshot.state
+        yield from self.tell(snapshot.messages)
+        for question in snapshot.questions:
+            self.asked[question.id] = question
+            yield Asked(question.id, question)
+
+    def tell(self, messages: Iterable[Message], *, added: bool = False) -> Iterator[Value]:
+        """What the model said in them."""
+        for message in messages:
+            if message.role == "assistant":
+                yield from self.close()
+                self.model = message.model or self.model
+                yield MessageTold(message, added)
+                for part in message.parts:
+                    yield from self.close()
+                    yield from self._tell_part(part, whole=message.finish is not None)
+                if message.finish is not None or added:
+                    yield from self.close()
+
+    def _tell_part(self, part: object, *, whole: bool) -> Iterator[Value]:
+        match part:
+            case Text(text=text, citations=citations):
+                yield from self._write("text", text)
+                if citations:
+                    yield e.TextCited([*citations])
+            case Reasoning(text=text):
+                yield from self._write("reasoning", text)
+            case ToolCall():
+                yield from self._tell_call(part, whole=whole or bool(part.arguments))
+            case File():
+                yield e.FileAdded(part)
+            case ProviderItem() | Error():
+                yield part
+
+    def _tell_call(self, call: ToolCall, *, whole: bool) -> Iterator[Value]:
+        yield CallOpened(call.id, call.tool, resumed=not whole)
+        if call.result is not None and call.state.settled:
+            yield from self._settle(e.CallEnd(call.id, call.tool, call.arguments, call.state, call.result))
+            return
+        self._unsettled.add(call.id)
+        theirs = call.tool in self.client_tools
+        runs = call.state is CallState.RUNNING
+        if whole and (runs or not theirs):
+            yield CallShown(call.id, call.tool, call.arguments, stored=True)
+        if runs and (theirs or call.tool in self._also_handed):
+            yield from self._hand(call.id, call.tool, call.arguments)
+
+    # ── what happens ──────────────────────────────────────────────────────────────────────────────
+
+    def read(self, event: e.Event) -> Iterator[Value]:
+        match event:
+            case e.TurnState(state=state):
+                self._state = state
+            case e.StepModel(model=model):
+                self.model = model
+            case e.StepStart(model=model):
+                self.model = model
+                yield from self._close_for(event)
+            case e.TextDelta(text=text):
+                yield from self._write("text", text)
+            case e.ReasoningDelta(text=text):
+                yield from self._write("reasoning", text)
+            case e.MessageAdded(message=message) if message.role == "assistant":
+                yield from self.tell([message], added=True)
+            case e.CallInputStart(call=call, tool=tool):
+                yield from self.close()
+                yield CallOpened(call, tool)
+            case e.CallInputEnd(call=call, tool=tool, arguments=arguments, raw=raw):
+                self._unsettled.add(call)
+                if tool not in self.client_tools:  # else the client would run it before anybody has decided
+                    yield CallShown(call, tool, arguments, raw)
+            case e.CallAsked(question=question):
+                self.asked[question] = event
+                yield Asked(question, event)
+            case e.CallAnswered(question=question):
+                self.asked.pop(question, None)
+                yield event
+            case e.CallStart(call=call, tool=tool, arguments=arguments, client=client):
+                yield CallShown(call, tool, arguments)
+                if client:
+                    yield from self._hand(call, tool, arguments)
+            case e.CallEnd():
+                yield from self._settle(event)
+            case (
+                e.StepEnd()
+                | e.TextStart()
+                | e.ReasoningStart()
+                | e.TextEnd()
+                | e.ReasoningEnd()
+                | e.FileAdded()
+                | e.MessageEnd()
+                | e.MessageAdded()
+                | e.TurnEnd()
+            ):
+                yield from self._close_for(event)
+            case _:
+                yield event
+
+    def close(self) -> Iterator[Value]:
+        """Nothing more is written to the part that is open."""
+        if self._open is not None:
+            kind, self._open = self._open, None
+            yield PartClosed(kind)
+
+    def _close_for(self, event: e.Event) -> Iterator[Value]:
+        yield from self.close()
+        yield event
+
+    def _write(self, kind: Kind, text: str) -> Iterator[Value]:
+        if not text:
+            return
+        if self._open != kind:
+            yield from self.close()
+            self._open = kind
+            yield PartOpened(kind)
+        yield PartDelta(kind, text)
+
+    def _hand(self, call: str, tool: str, arguments: Arguments) -> Iterator[Value]:
+        self.handed[call] = None
+        yield CallForClient(call, tool, arguments)
+
+    def _settle(self, end: e.CallEnd) -> Iterator[Value]:
+        self.handed.pop(end.call, None)
+        self._unsettled.discard(end.call)
+        yield end
+
+
+class TurnWriter(ABC):
+    """Writes what a reader reads in the words of one protocol."""
+
+    def __init__(self, reader: EventReader) -> None:
+        self.reader = reader
+
+    @abstractmethod
+    def begin(self) -> dict[str, JsonValue]:
+        """Before anything else."""
+
+    @abstractmethod
+    def write(self, value: Value) -> Iterator[dict[str, JsonValue]]:
+        """What there is to say about a value; often nothing."""
+
+    @abstractmethod
+    def ask_within(self, question: Question) -> Iterator[dict[str, JsonValue]]:
+        """A question that its event tells only in part: by the calls of a task, or a review."""
+
+    @abstractmethod
+    def pause(self) -> Iterator[dict[str, JsonValue]]:
+        """The turn waits for the client: this response is over, and the turn is not."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the client is to come back with what the turn waits for."""
+        return self.reader.waits
+
+    async def act(self, turn: TurnHandle) -> None:  # noqa: B027 - most have nothing to do
+        """Do what the turn wants done by whoever writes it."""
+
+    def events(self, event: e.Event) -> Iterator[dict[str, JsonValue]]:
+        return self.write_all(self.reader.read(event))
+
+    def replay(self, snapshot: Snapshot) -> Iterator[dict[str, JsonValue]]:
+        return self.write_all(self.reader.replay(snapshot))
+
+    def close(self) -> Iterator[dict[str, JsonValue]]:
+        return self.write_all(self.reader.close())
+
+    def write_all(self, values: Iterable[Value]) -> Iterator[dict[str, JsonValue]]:
+        return (written for value in values for written in self.write(value))

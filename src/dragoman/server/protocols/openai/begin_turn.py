@@ -1,0 +1,353 @@
+"""Begins the turn that a request asks for, or goes on with the one whose calls the caller has run."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
+from starlette.requests import Request
+
+from dragoman.conversation.tree import Conversation, Tree
+from dragoman.errors import AlreadyAnswered, DragomanError, NotFound, TurnEnded
+from dragoman.messages.events import MessageAdded
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import CallState, Message, Text
+from dragoman.messages.request import OutputSpec, ToolSpec
+from dragoman.server.context import Context
+from dragoman.server.protocols.openai.api_errors import ApiRefusal
+from dragoman.server.protocols.openai.find_conversation import MARK, find_parent
+from dragoman.server.protocols.openai.request_input import (
+    AnswerOptions,
+    AssistantEntry,
+    Brought,
+    Entry,
+    UserEntry,
+    calls_with_outputs,
+    messages_of,
+    missing_output,
+    parts_of,
+    result_of,
+    tool_specs,
+)
+from dragoman.store.store import SendKey, Store
+from dragoman.turn.facts import CallChange, TurnOptions, options_in
+from dragoman.turn.send import send_key, turn_options
+
+_CAME_TO_NOTHING = ("cancelled", "error")  # turns whose answer is made anew for who asks again
+
+
+@dataclass(slots=True, frozen=True)
+class ReplyPlace:
+    """Where a reply is: in which turn, and behind which message of it (None: from its start)."""
+
+    turn: str
+    conversation: str
+    after: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class ReplyRequest:
+    """A request, read and checked. `conversation` and `parent` where the caller names them."""
+
+    brought: Brought
+    options: TurnOptions
+    conversation: str | None = None
+    parent: str | None = None
+    metadata: Mapping[str, JsonValue] | None = None  # of the request, stored with the message
+    key: SendKey | None = None
+    retried: bool = False  # by an SDK, of its own accord
+
+
+def options_for(
+    context: Context,
+    body: AnswerOptions,
+    options: dict[str, JsonValue],
+    system: str | None,
+    output: OutputSpec | None,
+) -> TurnOptions:
+    """What the turn is to be like. `model` names an agent, or a model as PROVIDER/MODEL."""
+    services = context.runtime.services
+    agent = body.model if body.model in services.agents else None
+    model = body.model if agent is None else None
+    if model is not None:
+        try:
+            services.model(model)
+        except NotFound:
+            raise NotFound("model", model, "the list of models has what there is") from None
+        except DragomanError as error:
+            raise ApiRefusal(str(error), "model", status=404, code="model_not_found") from error
+    return turn_options(
+        output,
+        model=model,
+        agent=agent,
+        system=system,
+        options=options,
+        continuations=0 if "max_tokens" in options else None,  # the caller wants no more than that
+        client_tools=tool_specs(body.tools),
+    )
+
+
+async def begin(context: Context, wanted: ReplyRequest) -> ReplyPlace:
+    """Everything is stored when it returns, and the turn runs."""
+    brought = wanted.brought
+    calls_with_outputs(brought.entries)  # each has one, or nothing is begun
+    if wanted.key is not None:
+        turn = await context.runtime.store.turn_of_key(context.person, wanted.key)
+        if turn is not None:  # whatever became of it: nothing runs twice
+            return await _joined(context, turn)
+    if brought.outputs:
+        place = await _go_on(context, wanted)
+        if place is not None:
+            return place
+        if not brought.sent:
+            return await _answer_history(context, wanted)
+    content = await parts_of(brought.sent, context)
+    conversation, parent = wanted.conversation, wanted.parent
+    new: Conversation | None = None
+    history: Sequence[Message] = ()
+    if conversation is None:
+        earlier: list[Entry] = [*brought.earlier, *brought.outputs]
+        found = await find_parent(context.runtime.store, context.person, wanted.options.agent, earlier)
+        if found is None:
+            new, history = await _history(context, earlier, wanted.options)
+            conversation = new.id
+        else:
+            conversation, parent = found
+    turn = await context.runtime.commands.send(
+        conversation,
+        content,
+        parent=parent,
+        options=wanted.options,
+        metadata={MARK: {**(wanted.metadata or {})}},
+        key=wanted.key,
+        opens=new,
+        history=history,
+    )
+    context.publisher.changed(conversation)
+    return await _joined(context, turn)
+
+
+async def _joined(context: Context, turn: str) -> ReplyPlace:
+    store = context.runtime.store
+    after = await answer_begins_behind(store, turn)
+    return ReplyPlace(turn, (await store.turn(turn)).conversation, after)
+
+
+async def _answer_history(context: Context, wanted: ReplyRequest) -> ReplyPlace:
+    """A history of another program that ends with what came of its calls: the turn begins behind them."""
+    entries = wanted.brought.entries
+    replies = [entry for entry in entries if isinstance(entry, AssistantEntry)]
+    made = {call.id for call in replies[-1].calls} if replies else set()
+    lost = next((output.call for output in wanted.brought.outputs if output.call not in made), None)
+    asked = any(isinstance(entry, UserEntry) for entry in entries)
+    if lost is not None or not asked or wanted.conversation is not None:
+        lost = lost or wanted.brought.outputs[0].call
+        what = f"there is no call {lost} that waits for its output: its turn is over, or was never here"
+        raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
+    new, messages = await _history(context, entries, wanted.options, {**(wanted.metadata or {})})
+    conversation = new.id
+    await context.runtime.store.add_conversation(new, messages)
+    try:
+        last = messages[-1].calls[-1]
+        assert last.result is not None
+        change = CallChange(last.id, result=last.result.text)
+        turn = await context.runtime.commands.rerun_call(change, options=wanted.options, key=wanted.key)
+    except DragomanError:
+        await context.runtime.store.delete_conversation(conversation)  # nothing was said in it
+        raise
+    if (await context.runtime.store.turn(turn)).conversation != conversation:  # the same, at the same moment
+        await context.runtime.store.delete_conversation(conversation)
+        return await _joined(context, turn)
+    context.publisher.changed(conversation)
+    steps = sum(message.turn == messages[-1].turn and message.role == "assistant" for message in messages)
+    return ReplyPlace(turn, conversation, await _last_copied(context, turn, steps))
+
+
+async def _last_copied(context: Context, turn: str, steps: int) -> str | None:
+    """The message behind which the reply begins: the turn has begun with so many that were made before."""
+    async for event in context.runtime.turn(turn).events():
+        if isinstance(event, MessageAdded) and event.message.role == "assistant":
+            steps -= 1
+            if steps == 0:
+                return event.message.id
+    return None  # it ended before that
+
+
+async def _history(
+    context: Context,
+    earlier: Sequence[Entry],
+    options: TurnOptions,
+    asked_with: dict[str, JsonValue] | None = None,
+) -> tuple[Conversation, list[Message]]:
+    """A new conversation, not stored yet, that begins with what the caller says was said before. `asked_with`
+    is kept with the last thing that a person said in it: it is answered next."""
+    id, now = new_id("conv"), context.runtime.services.clock()
+    messages = await messages_of(earlier, id, context)
+    if messages:
+        messages[0] = replace(messages[0], metadata={MARK: {}})
+    if asked_with:
+        last = max(place for place, message in enumerate(messages) if message.role == "user")
+        messages[last] = replace(messages[last], metadata={MARK: asked_with})
+    settings: dict[str, JsonValue] = {"agent": options.agent} if options.agent else {"model": options.model}
+    leaf = messages[-1].id if messages else None
+    conversation = Conversation(id, leaf=leaf, user=context.user, settings=settings, created=now, updated=now)
+    return conversation, messages
+
+
+# ── calls that the caller has run ─────────────────────────────────────────────────────────────────
+
+
+async def _go_on(context: Context, wanted: ReplyRequest) -> ReplyPlace | None:
+    """Deliver what came of them. None where they are no calls of a turn of ours. Sent twice, as clients do
+    that lost the connection, it is delivered once; a turn that has come to nothing since is made anew."""
+    outputs = {output.call: output for output in wanted.brought.outputs}
+    maker = await _maker(context, wanted.brought.outputs[0].call)
+    if maker is None or maker.turn is None:
+        return None
+    if wanted.conversation not in (None, maker.conversation):
+        raise ApiRefusal("the outputs are of calls in another conversation", code="invalid_tool_output")
+    calls = {call.id: call for call in maker.calls}
+    if foreign := outputs.keys() - calls.keys():
+        what = f"the outputs are of one reply's calls: {min(foreign)} is of another"
+        raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
+    names = {spec.name for spec in await _brought_tools(context, maker.turn)}
+    for call in calls.values():
+        if call.id in outputs and call.tool not in names:
+            raise ApiRefusal(f"call {call.id} is not the caller's to run", code="invalid_tool_output")
+    waiting = [call for call in calls.values() if call.state is CallState.RUNNING and call.tool in names]
+    for call in waiting:
+        if call.id not in outputs:
+            raise missing_output(call.id)
+    row = await context.runtime.store.turn(maker.turn)
+    failed = row.state in _CAME_TO_NOTHING and not wanted.retried
+    if failed and all(calls[id].state is CallState.COMPLETED for id in outputs):
+        if wanted.brought.sent:
+            return None  # something new is said
+        return await _answer_anew(context, maker, [*outputs][-1], wanted)
+    if not waiting and wanted.brought.sent and not await _was_said(context, maker.turn, wanted):
+        return None  # they are history by now, and something new is said
+    commands = context.runtime.commands
+    if waiting and wanted.brought.sent:
+        await commands.steer(maker.turn, await parts_of(wanted.brought.sent, context))
+    for call in waiting:
+        with suppress(AlreadyAnswered, TurnEnded):
+            await commands.deliver(call.id, await result_of(outputs[call.id], context))
+    return ReplyPlace(maker.turn, maker.conversation, maker.id)
+
+
+async def _answer_anew(context: Context, maker: Message, call: str, wanted: ReplyRequest) -> ReplyPlace:
+    """Of a turn that broke off or failed behind the calls, whose results are asked about once more."""
+    messages, _ = await context.runtime.store.messages(maker.conversation)
+    made = next(one for one in maker.calls if one.id == call)
+    assert made.result is not None
+    change = CallChange(call, result=made.result.text)
+    turn = await context.runtime.commands.rerun_call(change, options=wanted.options, key=wanted.key)
+    context.publisher.changed(maker.conversation)
+    path = Tree(messages).path(maker.id)
+    steps = sum(message.turn == maker.turn and message.role == "assistant" for message in path)
+    return ReplyPlace(turn, maker.conversation, await _last_copied(context, turn, steps))
+
+
+async def _was_said(context: Context, turn: str, wanted: ReplyRequest) -> bool:
+    """Whether the turn that made the calls has the message already, or still runs and takes no other."""
+    if (await context.runtime.store.turn(turn)).live:
+        return True
+    text = "".join(
+        part.text for part in await parts_of(wanted.brought.sent, context) if isinstance(part, Text)
+    )
+    said = (await context.runtime.turn(turn).snapshot()).messages
+    return any(message.role == "user" and message.text == text for message in said)
+
+
+async def _brought_tools(context: Context, turn: str) -> tuple[ToolSpec, ...]:
+    return options_in(await context.runtime.store.facts(turn)).client_tools
+
+
+async def _maker(context: Context, call: str) -> Message | None:
+    """The message that made a call, if it is this person's."""
+    store = context.runtime.store
+    try:
+        await context.call(call)
+        row = await store.turn_of_call(call)
+    except NotFound:
+        return None
+    messages, _ = await store.messages(row.conversation)
+    return next((one for one in messages if any(made.id == call for made in one.calls)), None)
+
+
+# ── requests that a client sends again ──────────────────────────────────────────────────────────────────────
+
+
+_COUNTED = 3600.0  # seconds; the SDKs wait ten minutes for an answer, unless they are told otherwise
+_UNCOUNTED = 60.0  # of clients that do not say whether they ask again
+
+
+async def attempt_of(request: Request, now: float, conversation: str | None = None) -> SendKey:
+    """What the turn of a request is known by: the caller's idempotency key, else a hash of the request. One
+    that an SDK counts as a retry joins the turn of the first; one that it counts as the first joins none that
+    was begun before it came."""
+    sent = f"{request.url.path} {conversation or ''} ".encode() + await request.body()
+    if (named := request.headers.get("idempotency-key")) is not None:
+        return send_key(named, sent, now)
+    counted = request.headers.get("x-stainless-retry-count")
+    window = 0.0 if counted == "0" else _UNCOUNTED if counted is None else _COUNTED
+    sum = hashlib.sha256(sent).hexdigest()
+    return SendKey(f"request {sum}", sum, now - window)
+
+
+def is_retry(request: Request) -> bool:
+    """Whether an SDK says so."""
+    return request.headers.get("x-stainless-retry-count", "0") != "0"
+
+
+async def answer_begins_behind(store: Store, turn: str) -> str | None:
+    """The message behind which the answer of a turn begins. A turn that answers what the caller brought
+    begins with copies of the replies that were made before."""
+    row = await store.turn(turn)
+    messages, _ = await store.messages(row.conversation)
+    before = next(message.turn for message in messages if message.id == row.message)
+    return _last_copy_of(messages, turn, before)
+
+
+def _last_copy_of(messages: Sequence[Message], turn: str, before: str | None) -> str | None:
+    replies = [message for message in messages if message.role == "assistant"]
+    own = [reply.id for reply in replies if reply.turn == turn]
+    copied = sum(reply.turn == before for reply in replies) if before != turn else 0
+    return own[copied - 1] if 0 < copied <= len(own) else None
+
+
+# ── ids: which turn an object is, and where in it ───────────────────────────────────────────────────────────
+
+
+_RESPONSE = re.compile(r"resp_([0-9a-z]{1,40})(?:_([0-9a-z]{1,40}))?")
+
+
+def suffix_of(place: ReplyPlace) -> str:
+    turn = place.turn.removeprefix("turn_")
+    return f"{turn}_{place.after.removeprefix('msg_')}" if place.after else turn
+
+
+def response_id(place: ReplyPlace) -> str:
+    return f"resp_{suffix_of(place)}"
+
+
+def parse_response_id(id: str) -> tuple[str, str | None]:
+    """The turn, and the message of it behind which the response begins."""
+    found = _RESPONSE.fullmatch(id)
+    if found is None:
+        raise NotFound("response", id)
+    turn, after = found.groups()
+    return f"turn_{turn}", f"msg_{after}" if after else None
+
+
+def headers_of(place: ReplyPlace) -> dict[str, str]:
+    """Where it can be seen and answered, for who wants to know."""
+    return {
+        "x-request-id": place.turn,
+        "x-dragoman-turn": place.turn,
+        "x-dragoman-conversation": place.conversation,
+    }

@@ -1,0 +1,465 @@
+"""What both APIs of OpenAI take: content, files, functions and options; and what a request brings of them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from dragoman.messages.ids import new_id
+from dragoman.messages.media import is_media_type, parse_data_url
+from dragoman.messages.message import (
+    Arguments,
+    CallState,
+    File,
+    Message,
+    Part,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.messages.request import OutputSpec, ToolSpec
+from dragoman.server.context import Context
+from dragoman.server.protocols.openai.api_errors import ApiRefusal, not_offered
+from dragoman.server.protocols.threads import store_file
+from dragoman.turn.output import spec_of_schema
+from dragoman.turn.send import MOST
+from dragoman.wire.calls import parse_arguments
+
+_SOUNDS = {"mp3": "audio/mpeg", "wav": "audio/wav"}
+
+
+@dataclass(slots=True, frozen=True)
+class Attached:
+    """A file that came with a request, before it is stored. `hash` is the name it will have."""
+
+    media_type: str
+    data: bytes
+    name: str | None
+    hash: str
+
+    async def stored(self, context: Context) -> File:
+        return await store_file(context, self.data, self.media_type, self.name)
+
+
+def attached_url(url: str, param: str, limit: int, name: str | None = None) -> Attached:
+    """The file in a data URL. Addresses of the web are not fetched from here."""
+    found = parse_data_url(url)
+    if found is None or not found.base64 or not is_media_type(found.media_type):
+        what = "files come as data URLs (data:image/png;base64,…): no address is fetched from here"
+        raise ApiRefusal(what, param, code="invalid_value")
+    return _attached(found.media_type, url[found.begins :], param, limit, name)
+
+
+def attached_sound(data: str, format: str, param: str, limit: int) -> Attached:
+    if format not in _SOUNDS:
+        raise ApiRefusal(f"sound comes as {' or '.join(_SOUNDS)}", param, code="invalid_value")
+    return _attached(_SOUNDS[format], data, param, limit, None)
+
+
+def _attached(media_type: str, text: str, param: str, limit: int, name: str | None) -> Attached:
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ApiRefusal(f"this is no base64: {error}", param, code="invalid_base64") from error
+    if not data:
+        raise ApiRefusal("the file is empty", param, code="invalid_value")
+    if len(data) > limit:
+        raise ApiRefusal(
+            f"a file has at most {limit} bytes here", param, status=413, code="request_too_large"
+        )
+    return Attached(media_type, data, name, hashlib.sha256(data).hexdigest())
+
+
+# ── what a request brings ───────────────────────────────────────────────────────────────────────────────────
+
+
+Content: TypeAlias = tuple[str | Attached, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class UserEntry:
+    content: Content
+
+
+@dataclass(slots=True, frozen=True)
+class BroughtCall:
+    id: str
+    tool: str
+    arguments: str
+
+
+@dataclass(slots=True, frozen=True)
+class AssistantEntry:
+    texts: tuple[str, ...] = ()
+    calls: tuple[BroughtCall, ...] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class CallOutput:
+    """What came of a call, by the id that the call had."""
+
+    call: str
+    content: Content
+
+
+Entry: TypeAlias = UserEntry | AssistantEntry | CallOutput
+
+
+@dataclass(slots=True)
+class Brought:
+    """In the order in which it came, with neighbours of one speaker as one."""
+
+    system: list[str] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+
+    def add(self, entry: Entry) -> None:
+        match (self.entries[-1] if self.entries else None, entry):
+            case (UserEntry(content=before), UserEntry(content=now)):
+                self.entries[-1] = UserEntry((*before, *now))
+            case (AssistantEntry(texts=texts, calls=calls), AssistantEntry()):
+                self.entries[-1] = AssistantEntry((*texts, *entry.texts), (*calls, *entry.calls))
+            case _:
+                self.entries.append(entry)
+
+    @property
+    def prompt(self) -> str | None:
+        return "\n\n".join(text for text in self.system if text.strip()) or None
+
+    @property
+    def earlier(self) -> list[Entry]:
+        """Up to the last thing that an assistant said."""
+        return self.entries[: len(self.entries) - len(self._now())]
+
+    @property
+    def outputs(self) -> list[CallOutput]:
+        return [entry for entry in self._now() if isinstance(entry, CallOutput)]
+
+    @property
+    def sent(self) -> Content:
+        """What the person says now."""
+        contents = (entry.content for entry in self._now() if isinstance(entry, UserEntry))
+        return tuple(piece for content in contents for piece in content)
+
+    def _now(self) -> list[Entry]:
+        last = max(
+            (at for at, entry in enumerate(self.entries) if isinstance(entry, AssistantEntry)), default=-1
+        )
+        return self.entries[last + 1 :]
+
+
+def calls_with_outputs(entries: Iterable[Entry]) -> list[tuple[BroughtCall, CallOutput]]:
+    """Each call, in order, with what came of it. Programs that count their calls anew have an id more than
+    once: an output is of the first call before it that has none. ApiRefusal where a call has none at all."""
+    made: list[BroughtCall] = []
+    waiting: dict[str, deque[int]] = {}
+    outputs: dict[int, CallOutput] = {}
+    for entry in entries:
+        match entry:
+            case AssistantEntry(calls=calls):
+                for call in calls:
+                    waiting.setdefault(call.id, deque()).append(len(made))
+                    made.append(call)
+            case CallOutput(call=id) if waiting.get(id):
+                outputs[waiting[id].popleft()] = entry
+            case _:
+                pass
+    for at, call in enumerate(made):
+        if at not in outputs:
+            raise missing_output(call.id)
+    return [(call, outputs[at]) for at, call in enumerate(made)]
+
+
+def missing_output(call: str) -> ApiRefusal:
+    return ApiRefusal(f"no tool output found for function call {call}", code="missing_tool_output")
+
+
+async def parts_of(content: Content, context: Context) -> list[Text | File]:
+    """As messages hold it; its files are stored."""
+    return [Text(piece) if isinstance(piece, str) else await piece.stored(context) for piece in content]
+
+
+async def result_of(output: CallOutput, context: Context) -> ToolResult:
+    parts = await parts_of(output.content, context)
+    text = "".join(part.text for part in parts if isinstance(part, Text))
+    return ToolResult(text, attachments=tuple(part for part in parts if isinstance(part, File)))
+
+
+async def messages_of(entries: Sequence[Entry], conversation: str, context: Context) -> list[Message]:
+    """A history as it is stored, below one another."""
+    now = context.runtime.services.clock()
+    made = iter(calls_with_outputs(entries))
+    messages: list[Message] = []
+    turn = new_id("turn")
+    for entry in entries:
+        parts: Iterable[Part]
+        role: Role
+        match entry:
+            case UserEntry(content=content):
+                parts, role, turn = await parts_of(content, context), "user", new_id("turn")
+            case AssistantEntry(texts=texts, calls=calls):
+                settled = [await _settled(*next(made), context) for _ in calls]
+                parts, role = [*map(Text, filter(None, texts)), *settled], "assistant"
+            case _:
+                continue
+        parent = messages[-1].id if messages else None
+        message = Message(new_id("msg"), conversation, parent, role, tuple(parts), turn=turn, created=now)
+        if message.parts:
+            messages.append(message if role == "user" else replace(message, finish="stop"))
+    return messages
+
+
+def arguments_of(call: BroughtCall) -> Arguments | None:
+    """None where they cannot be read."""
+    return parse_arguments(call.arguments or "{}")
+
+
+async def _settled(call: BroughtCall, output: CallOutput, context: Context) -> ToolCall:
+    arguments = arguments_of(call)
+    return ToolCall(
+        new_id("call"),
+        call.tool,
+        arguments or {},
+        raw=call.arguments if arguments is None else None,
+        state=CallState.COMPLETED,
+        result=await result_of(output, context),
+        provider_id=call.id,
+    )
+
+
+# ── the fields of a body ────────────────────────────────────────────────────────────────────────────────────
+
+
+MANY = 10_000  # messages or parts of one request
+
+Metadata = Annotated[
+    dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]], Field(max_length=16)
+]
+
+
+class StrictBody(BaseModel):
+    """A request: of a field that is not known here nothing would come."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Lenient(BaseModel):
+    """A part of a request that clients send back as they got it, with fields that have no meaning then."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+# ── content ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class ImageUrl(Lenient):
+    url: str
+
+
+class FileData(Lenient):
+    file_data: str | None = None
+    filename: Annotated[str | None, Field(max_length=255)] = None
+
+
+class Sound(Lenient):
+    data: str
+    format: str
+
+
+class ContentPart(Lenient):
+    """Of either API: their parts differ in names alone."""
+
+    type: Literal[
+        "text",
+        "input_text",
+        "output_text",
+        "refusal",
+        "image_url",
+        "input_image",
+        "file",
+        "input_file",
+        "input_audio",
+    ]
+    text: str | None = None
+    refusal: str | None = None
+    image_url: ImageUrl | str | None = None
+    file: FileData | None = None
+    file_data: str | None = None
+    filename: Annotated[str | None, Field(max_length=255)] = None
+    input_audio: Sound | None = None
+
+
+_TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
+AnyContent: TypeAlias = str | Annotated[list[ContentPart], Field(max_length=MANY)]
+
+
+def read_content(content: AnyContent | None, param: str, limit: int) -> Content:
+    if content is None or isinstance(content, str):
+        return (content,) if content else ()
+    return tuple(_read(part, f"{param}[{at}]", limit) for at, part in enumerate(content))
+
+
+def _read(part: ContentPart, param: str, limit: int) -> Any:
+    match part:
+        case ContentPart(type="text" | "input_text" | "output_text", text=str(text)):
+            return text
+        case ContentPart(type="refusal", refusal=str(text)):
+            return text
+        case ContentPart(type="image_url" | "input_image", image_url=ImageUrl(url=url) | str(url)):
+            return attached_url(url, param, limit)
+        case ContentPart(type="file", file=FileData(file_data=str(url), filename=name)):
+            return attached_url(url, param, limit, name)
+        case ContentPart(type="input_file", file_data=str(url), filename=name):
+            return attached_url(url, param, limit, name)
+        case ContentPart(type="input_audio", input_audio=Sound(data=data, format=format)):
+            return attached_sound(data, format, param, limit)
+    what = f"a part of type {part.type} comes with its content, as text or base64: no file is known by an id"
+    raise ApiRefusal(what, param, code="invalid_value")
+
+
+def text_alone(content: AnyContent | None, param: str) -> str:
+    """The text of a prompt, or of what an assistant said."""
+    parts = content if isinstance(content, list) else ()
+    for at, part in enumerate(parts):
+        if part.type not in _TEXTS:
+            raise ApiRefusal("only users and tools send files", f"{param}[{at}]", code="invalid_value")
+    return "\n".join(piece for piece in read_content(content, param, 0) if isinstance(piece, str))
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Function(Lenient):
+    name: str
+    description: str | None = None
+    parameters: dict[str, JsonValue] | None = None
+
+
+class OfferedTool(Lenient):
+    """In Chat Completions the function is inside, in Responses it is the tool."""
+
+    type: str
+    function: Function | None = None
+    name: str | None = None
+    description: str | None = None
+    parameters: dict[str, JsonValue] | None = None
+
+    def spec(self, param: str) -> ToolSpec:
+        if self.type != "function":
+            what = f"tools of type {self.type} are not offered: agents have theirs, callers bring functions"
+            raise ApiRefusal(what, param, code="unsupported_value")
+        found = self.function or Function(
+            name=self.name or "", description=self.description, parameters=self.parameters
+        )
+        empty: dict[str, JsonValue] = {"type": "object", "properties": {}}
+        return ToolSpec(found.name, found.description or "", found.parameters or empty)
+
+
+class NamedChoice(Lenient):
+    type: str
+    name: str | None = None
+    function: Function | None = None
+
+
+Tools = Annotated[list[OfferedTool], Field(max_length=MOST)]
+
+
+def tool_specs(tools: Sequence[OfferedTool] | None) -> list[ToolSpec]:
+    return [tool.spec(f"tools[{at}]") for at, tool in enumerate(tools or ())]
+
+
+def choice_option(choice: str | NamedChoice | None) -> dict[str, JsonValue]:
+    """`auto` is what happens without it."""
+    match choice:
+        case None | "auto":
+            return {}
+        case "none" | "required":
+            return {"tool_choice": choice}
+        case NamedChoice(type="function", name=name, function=function) if name or function:
+            return {"tool_choice": name or (function.name if function else "")}
+        case _:
+            what = "tool_choice is auto, none, required, or names a function"
+            raise ApiRefusal(what, "tool_choice", code="unsupported_value")
+
+
+# ── the answer's type ─────────────────────────────────────────────────────────────────────────────
+
+
+class JsonSchemaFormat(Lenient):
+    schema_: Annotated[dict[str, JsonValue] | None, Field(alias="schema")] = None
+
+
+class AnswerFormat(JsonSchemaFormat):
+    """In Chat Completions the schema is inside, in Responses it is beside the type."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchemaFormat | None = None
+
+    def spec(self, param: str) -> OutputSpec | None:
+        if self.type == "text":
+            return None
+        if self.type == "json_object":
+            return spec_of_schema({"type": "object"})
+        schema = (self.json_schema or self).schema_
+        if schema is None or schema.get("type") != "object":
+            what = "the schema of an answer is there, and of type object at its root"
+            raise ApiRefusal(what, f"{param}.schema", code="invalid_json_schema")
+        return spec_of_schema(schema)
+
+
+# ── options ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class AnswerOptions(StrictBody):
+    """The options that both have, and what is taken because it asks for nothing that is not so already."""
+
+    model: Annotated[str, Field(max_length=500)]
+    stream: bool | None = None
+    metadata: Metadata | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    parallel_tool_calls: bool | None = None
+    service_tier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: Literal["in_memory", "24h"] | None = None
+    safety_identifier: str | None = None
+    store: bool | None = None
+    user: Annotated[str | None, Field(description="the key says whose a request is")] = None
+    tools: Tools | None = None
+    tool_choice: str | NamedChoice | None = None
+
+    def options(self, renamed: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Those of a request, in the words that all wires share."""
+        if self.store is False:
+            what = "everything is stored here, so that people can see and answer it: leave out store"
+            raise not_offered("store", what)
+        given: dict[str, JsonValue] = {
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "parallel_tool_calls": None if self.parallel_tool_calls else self.parallel_tool_calls,
+            "service_tier": None if self.service_tier in ("auto", "default") else self.service_tier,
+            "prompt_cache_key": self.prompt_cache_key,
+            "cache_lifetime": "24h" if self.prompt_cache_retention == "24h" else None,
+            "safety_identifier": self.safety_identifier,
+            **choice_option(self.tool_choice),
+            **renamed,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+Refusals: TypeAlias = Iterable[tuple[str, Callable[[Any], bool], str]]
+
+
+def refuse(body: BaseModel, refusals: Refusals) -> None:
+    """Each field with what makes it one too many, and the words for it."""
+    for name, wanted, what in refusals:
+        value = getattr(body, name)
+        if value is not None and wanted(value):
+            raise not_offered(name, what)

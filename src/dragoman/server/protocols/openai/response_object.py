@@ -1,0 +1,380 @@
+"""Writes a reply as a response of the Responses API: as events, whole, and again from the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dragoman.errors import NotFound, TurnBusy
+from dragoman.messages import events as e
+from dragoman.messages.endings import REFUSED
+from dragoman.messages.message import Citation, File, Message, Text
+from dragoman.messages.request import OutputSpec
+from dragoman.messages.usage import Usage
+from dragoman.server.context import Context
+from dragoman.server.problems import without_paths
+from dragoman.server.protocols.event_reader import CallForClient, PartDelta
+from dragoman.server.protocols.openai.begin_turn import ReplyPlace, parse_response_id, response_id
+from dragoman.server.protocols.openai.find_conversation import MARK
+from dragoman.server.protocols.openai.reply import (
+    OutputClosed,
+    OutputOpened,
+    Piece,
+    ReplyOver,
+    TextBecameReasoning,
+    messages_of_turn,
+    options_of,
+    pieces_of,
+    reader_of,
+)
+from dragoman.server.protocols.openai.request_input import missing_output
+from dragoman.turn.facts import TurnOptions
+
+_CODES = {"rate_limit": "rate_limit_exceeded", **dict.fromkeys(REFUSED, "invalid_prompt")}
+TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+
+@dataclass(slots=True)
+class ResponseObject:
+    """One response. `head` is what it holds besides output, status and usage."""
+
+    head: dict[str, Any]
+    output: list[dict[str, Any]] = field(default_factory=list)
+    over: ReplyOver | None = None
+    number: int = 0  # of the next event
+    _text: list[str] = field(default_factory=list)
+
+    def begin(self) -> Iterator[dict[str, Any]]:
+        yield self._event("response.created", response=self.whole())
+        yield self._event("response.in_progress", response=self.whole())
+
+    def events(self, piece: Piece) -> Iterator[dict[str, Any]]:
+        match piece:
+            case OutputOpened(kind="text", message=message):
+                yield from self._open(_message(self._id("msg", message), "in_progress"))
+                part = {"type": "output_text", "text": "", "annotations": []}
+                yield self._part("response.content_part.added", content_index=0, part=part)
+            case OutputOpened(message=message):
+                yield from self._open(_reasoning(self._id("rs", message), "in_progress"))
+                part = {"type": "summary_text", "text": ""}
+                yield self._part("response.reasoning_summary_part.added", summary_index=0, part=part)
+            case PartDelta(kind="text", text=text):
+                self._text.append(text)
+                yield self._part("response.output_text.delta", content_index=0, delta=text, logprobs=[])
+            case PartDelta(text=text):
+                self._text.append(text)
+                yield self._part("response.reasoning_summary_text.delta", summary_index=0, delta=text)
+            case OutputClosed(kind="text", citations=citations):
+                yield from self._close_text("".join(self._text), citations)
+            case OutputClosed():
+                yield from self._close_reasoning("".join(self._text))
+            case TextBecameReasoning(message=message):
+                self._make_thoughts(f"msg_{_suffix(message)}_")
+            case CallForClient():
+                yield from self._hand(piece)
+            case ReplyOver():
+                self.over = piece
+                yield self._event(f"response.{_ending(self.status)}", response=self.whole())
+
+    @property
+    def status(self) -> str:
+        match self.over:
+            case None:
+                return "in_progress"
+            case ReplyOver(outcome="error"):
+                return "failed"
+            case ReplyOver(outcome="cancelled"):
+                return "cancelled"
+            case ReplyOver(finish=finish):
+                return "incomplete" if _why_incomplete(finish) else "completed"
+
+    def whole(self) -> dict[str, Any]:
+        why = _why_incomplete(self.over.finish) if self.status == "incomplete" and self.over else None
+        return {
+            **self.head,
+            "object": "response",
+            "status": self.status,
+            "error": self._error(),
+            "incomplete_details": {"reason": why} if why else None,
+            "output": [*self.output],
+            "usage": _usage(self.over.usage) if self.over is not None else None,
+        }
+
+    def _error(self) -> dict[str, Any] | None:
+        if self.over is None or self.over.outcome != "error":
+            return None
+        return {"code": _CODES.get(self.over.kind, "server_error"), "message": without_paths(self.over.error)}
+
+    # ── items ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _open(self, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        self._text.clear()
+        self.output.append(item)
+        yield self._event("response.output_item.added", output_index=len(self.output) - 1, item=item)
+
+    def _close(self, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        self.output[-1] = item
+        yield self._event("response.output_item.done", output_index=len(self.output) - 1, item=item)
+
+    def _close_text(self, text: str, citations: tuple[Citation, ...]) -> Iterator[dict[str, Any]]:
+        item = _message(self.output[-1]["id"], "completed", text, citations)
+        yield self._part("response.output_text.done", content_index=0, text=text, logprobs=[])
+        yield self._part("response.content_part.done", content_index=0, part=item["content"][0])
+        yield from self._close(item)
+
+    def _close_reasoning(self, text: str) -> Iterator[dict[str, Any]]:
+        item = _reasoning(self.output[-1]["id"], "completed", text)
+        yield self._part("response.reasoning_summary_text.done", summary_index=0, text=text)
+        yield self._part("response.reasoning_summary_part.done", summary_index=0, part=item["summary"][0])
+        yield from self._close(item)
+
+    def _make_thoughts(self, ids: str) -> None:
+        """Items that were told of as messages: there is no event for it, and the whole response is right."""
+        for at, item in enumerate(self.output):
+            if item["id"].startswith(ids):
+                text = item["content"][0]["text"]
+                self.output[at] = _reasoning(f"rs{item['id'].removeprefix('msg')}", "completed", text)
+
+    def _hand(self, handed: CallForClient) -> Iterator[dict[str, Any]]:
+        arguments = json.dumps(handed.arguments, ensure_ascii=False)
+        item = {
+            "type": "function_call",
+            "id": f"fc_{_suffix(handed.call)}",
+            "call_id": handed.call,
+            "name": handed.tool,
+            "arguments": "",
+            "status": "in_progress",
+        }
+        yield from self._open(item)
+        yield self._part("response.function_call_arguments.delta", delta=arguments)
+        yield self._part("response.function_call_arguments.done", name=handed.tool, arguments=arguments)
+        yield from self._close({**item, "arguments": arguments, "status": "completed"})
+
+    def _id(self, noun: str, message: str) -> str:
+        return f"{noun}_{_suffix(message)}_{len(self.output)}"
+
+    # ── events ────────────────────────────────────────────────────────────────────────────────────
+
+    def _part(self, type: str, **fields: Any) -> dict[str, Any]:
+        place = len(self.output) - 1
+        return self._event(type, item_id=self.output[place]["id"], output_index=place, **fields)
+
+    def _event(self, type: str, **fields: Any) -> dict[str, Any]:
+        event = {"type": type, "sequence_number": self.number, **fields}
+        self.number += 1
+        return event
+
+
+def _ending(status: str) -> str:
+    """The event that ends a stream. For one that was cancelled there is none of its own."""
+    return status if status in ("completed", "failed") else "incomplete"
+
+
+def _why_incomplete(finish: str) -> str | None:
+    if finish in ("length", "context"):
+        return "max_output_tokens"
+    return "content_filter" if finish in REFUSED else None
+
+
+def _message(
+    id: str, status: str, text: str | None = None, citations: tuple[Citation, ...] = ()
+) -> dict[str, Any]:
+    sources = [_annotation(source) for source in citations if _is_whole(source)]
+    part = {"type": "output_text", "text": text, "annotations": sources, "logprobs": []}
+    content = [part] if text is not None else []
+    return {"type": "message", "id": id, "role": "assistant", "status": status, "content": content}
+
+
+def _reasoning(id: str, status: str, text: str | None = None) -> dict[str, Any]:
+    summary = [{"type": "summary_text", "text": text}] if text is not None else []
+    return {"type": "reasoning", "id": id, "summary": summary, "status": status}
+
+
+def _is_whole(source: Citation) -> bool:
+    """Whether all that an annotation has to say is known."""
+    return source.url is not None and source.start is not None and source.end is not None
+
+
+def _annotation(source: Citation) -> dict[str, Any]:
+    return {
+        "type": "url_citation",
+        "url": source.url,
+        "title": source.title or "",
+        "start_index": source.start,
+        "end_index": source.end,
+    }
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input,
+        "input_tokens_details": {
+            "cached_tokens": usage.cached,
+            "cache_write_tokens": usage.cache_written,
+        },
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.total,
+    }
+
+
+def _suffix(id: str) -> str:
+    return id.partition("_")[2] or id
+
+
+# ── read from the store ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def find_place(context: Context, id: str) -> ReplyPlace:
+    """Where a response is, if it is this person's."""
+    turn, after = parse_response_id(id)
+    try:
+        row = await context.turn(turn)
+    except NotFound:
+        raise NotFound("response", id) from None
+    place = ReplyPlace(turn, row.conversation, after)
+    if after is not None and all(m.id != after for m in await messages_of_turn(context.runtime, place)):
+        raise NotFound("response", id)
+    return place
+
+
+async def parent_of(context: Context, place: ReplyPlace) -> str:
+    """The message below which what follows a response hangs. Its turn has to be over."""
+    messages = await messages_of_turn(context.runtime, place)
+    tools = {spec.name for spec in (await options_of(context.runtime, place.turn)).client_tools}
+    for call in messages[-1].calls if messages else ():
+        if not call.state.settled and call.started is not None and call.tool in tools:
+            raise missing_output(call.id)
+    row = await context.runtime.store.turn(place.turn)
+    if row.live:
+        raise TurnBusy(place.turn)
+    return messages[-1].id if messages else row.message  # of an answer made once more there may be nothing
+
+
+async def new_object(context: Context, place: ReplyPlace) -> ResponseObject:
+    """A response of which nothing has come yet."""
+    row = await context.runtime.store.turn(place.turn)
+    options = await options_of(context.runtime, place.turn)
+    messages = await messages_of_turn(context.runtime, place)
+    first = await context.runtime.store.message(row.message)
+    return ResponseObject(_head(place, options, messages, first, row.created))
+
+
+async def read_object(context: Context, place: ReplyPlace) -> ResponseObject:
+    """A response as it is now."""
+    found = await new_object(context, place)
+    reader = await reader_of(context.runtime, place)
+    if (await context.runtime.store.turn(place.turn)).live:
+        for message in (await context.runtime.turn(place.turn).snapshot()).messages:
+            for piece in reader.feed(e.MessageAdded(message)):
+                _ = [*found.events(piece)]
+        return found
+    async for piece in pieces_of(context.runtime, place, reader):
+        _ = [*found.events(piece)]
+    return found
+
+
+async def input_items(context: Context, place: ReplyPlace) -> list[dict[str, Any]]:
+    """What a response answers: a message, or the outputs of calls; the oldest first."""
+    if place.after is None:
+        row = await context.runtime.store.turn(place.turn)
+        message = await context.runtime.store.message(row.message)
+        content = [item for part in message.parts if (item := _input(part)) is not None]
+        return [
+            {"type": "message", "id": message.id, "role": "user", "status": "completed", "content": content}
+        ]
+    messages = await messages_of_turn(context.runtime, place)
+    tools = {spec.name for spec in (await options_of(context.runtime, place.turn)).client_tools}
+    calls = next(message for message in messages if message.id == place.after).calls
+    return [
+        {
+            "type": "function_call_output",
+            "id": f"fco_{call.id.removeprefix('call_')}",
+            "call_id": call.id,
+            "output": call.result.text,
+            "status": "completed",
+        }
+        for call in calls
+        if call.tool in tools and call.result is not None and (call.started is not None or call.provider_id)
+    ]
+
+
+def _input(part: object) -> dict[str, Any] | None:
+    match part:
+        case Text(text=text):
+            return {"type": "input_text", "text": text}
+        case File(blob=blob, media_type=kind) if kind.startswith("image/"):
+            return {"type": "input_image", "detail": "auto", "file_id": blob}
+        case File(blob=blob, name=name):
+            return {"type": "input_file", "file_id": blob, "filename": name}
+        case _:
+            return None
+
+
+# ── what was asked ────────────────────────────────────────────────────────────────────────────────
+
+
+def _head(
+    place: ReplyPlace, options: TurnOptions, messages: Sequence[Message], first: Message, created: float
+) -> dict[str, Any]:
+    request = first.metadata.get(MARK)
+    asked: dict[str, Any] = request if isinstance(request, dict) else {}
+    asked_options = options.options
+    return {
+        "id": response_id(place),
+        "created_at": int(created),
+        "model": options.agent or options.model or options.started_with or "",
+        "previous_response_id": _before(place, options, messages) or asked.get("previous_response_id"),
+        "conversation": {"id": place.conversation},
+        "background": bool(asked.get("background")),
+        "store": True,
+        "metadata": asked.get("metadata") or {},
+        "instructions": asked.get("instructions"),
+        "temperature": asked_options.get("temperature"),
+        "top_p": asked_options.get("top_p"),
+        "max_output_tokens": asked_options.get("max_tokens"),
+        "parallel_tool_calls": asked_options.get("parallel_tool_calls", True),
+        "tool_choice": _choice(asked_options.get("tool_choice", "auto")),
+        "tools": [
+            {
+                "type": "function",
+                "name": spec.name,
+                "description": spec.description,
+                "parameters": spec.parameters,
+                "strict": False,
+            }
+            for spec in options.client_tools
+        ],
+        "reasoning": {
+            "effort": asked_options.get("reasoning_effort"),
+            "summary": asked_options.get("reasoning_summary"),
+        },
+        "text": {"format": _format(options.output)},
+        "truncation": "disabled",
+    }
+
+
+def _before(place: ReplyPlace, options: TurnOptions, messages: Sequence[Message]) -> str | None:
+    """The response of the same turn before this one: the one whose calls this one has the outputs of."""
+    if place.after is None:
+        return None
+    tools = {spec.name for spec in options.client_tools}
+    ends = [
+        message.id
+        for message in messages
+        if any(call.tool in tools and call.started is not None for call in message.calls)
+    ]
+    at = ends.index(place.after) if place.after in ends else 0
+    return response_id(replace(place, after=ends[at - 1] if at else None))
+
+
+def _choice(choice: object) -> Any:
+    return choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
+
+
+def _format(output: OutputSpec | None) -> dict[str, Any]:
+    if output is None:
+        return {"type": "text"}
+    return {"type": "json_schema", "name": "answer", "schema": output.schema, "strict": True}

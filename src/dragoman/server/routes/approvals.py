@@ -1,0 +1,147 @@
+"""Routes to see what waits for a person, to answer it, and to revoke the rules answers left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import StringConstraints
+
+from dragoman.errors import NotFound
+from dragoman.messages.questions import Answer, Grant, Question, Rule, Verdict
+from dragoman.server import bodies, shapes
+from dragoman.server.context import TheContext, api_router
+from dragoman.tools.authorize import decide_with_grants
+from dragoman.tools.permissions import parse_rule, rules_in_words
+from dragoman.turn.api.approvals import CoveredCalls, calls_covered_by
+
+router = api_router("questions")
+
+
+@router.get("/questions")
+async def questions(
+    context: TheContext, conversation: Annotated[str | None, Query()] = None
+) -> shapes.QuestionList:
+    """The open ones, of one conversation or of all."""
+    if conversation is not None:
+        await context.conversation(conversation)
+    return shapes.QuestionList(
+        await context.runtime.store.questions(conversation=conversation, user=context.person)
+    )
+
+
+@router.get("/questions/{id}")
+async def question(context: TheContext, id: str) -> Question:
+    return await context.question(id)
+
+
+@router.post("/questions/{id}/answer")
+async def answer(context: TheContext, id: str, body: bodies.Decision) -> Question:
+    """The first answer counts; a second one gets 409."""
+    asked = await context.question(id)
+    given = Answer(
+        body.verdict,
+        scope=body.scope,
+        arguments=body.arguments,
+        rules=tuple(body.rules),
+        reason=body.reason,
+        value=body.value,
+        hash=body.hash,
+        by=context.user,
+    )
+    settled = await context.runtime.answer(id, given)
+    context.publisher.changed(asked.conversation)
+    return settled
+
+
+@router.post("/questions/{id}/hunks")
+async def choose_hunks(context: TheContext, id: str, body: bodies.ChosenHunks) -> shapes.PartialCall:
+    """The arguments with which the call would make some of its changes alone: to answer it with them."""
+    await context.question(id)
+    chosen = {one.hunk: one.text for one in body.hunks}
+    return shapes.PartialCall(await context.runtime.commands.arguments_for_hunks(id, chosen))
+
+
+@router.get("/grants")
+async def grants(context: TheContext) -> shapes.GrantList:
+    """What was allowed or denied for longer than once."""
+    return shapes.GrantList([_grant_view(one) for one in await context.runtime.grants(user=context.person)])
+
+
+def _grant_view(one: Grant) -> shapes.GrantView:
+    words = rules_in_words((one.rule,))
+    folder = one.workspace and (Path(one.workspace).name or one.workspace)
+    return shapes.GrantView(one.id, one.rule, words, one.conversation, folder, one.created, one.expires)
+
+
+@router.post("/grants", status_code=201)
+async def new_grant(context: TheContext, body: bodies.NewGrant) -> shapes.GrantView:
+    """A rule that is given before anybody asks: it counts like one that an answer left behind, and what waits
+    for it is settled."""
+    rule = Rule(body.permission, body.pattern, body.action)
+    verdict: Verdict = "allow" if body.action == "allow" else "reject"
+    user = context.user
+    given = Answer(verdict, scope=body.scope, by=user)
+    made = await context.runtime.commands.grant(rule, given, user=user, owner=context.person)
+    return _grant_view(made)
+
+
+@router.get("/rules")
+async def rules(context: TheContext) -> shapes.RuleList:
+    """The rules of the settings, with file and line, and those of agents."""
+    services = context.runtime.services
+    named = [shapes.RuleView(rule, agent.name) for agent in services.agents.values() for rule in agent.rules]
+    given = [*services.rules, *services.later_denials(())]
+    return shapes.RuleList([*map(shapes.RuleView, given), *named])
+
+
+@router.get("/rules/decision")
+async def decision(
+    context: TheContext,
+    permission: Annotated[str, Query(min_length=1, max_length=200, examples=["shell"])],
+    pattern: Annotated[str, Query(max_length=2000, examples=["git push"])] = "",
+    conversation: Annotated[str | None, Query(description="its grants count, too")] = None,
+) -> shapes.RuleDecision:
+    """Which rule decides about this, and how: to try them out. In the folder of the conversation, or in the
+    server's own."""
+    services = context.runtime.services
+    place = services.workspaces.main
+    if conversation is not None:
+        name = (await context.conversation(conversation)).settings.get("workspace")
+        place = services.workspaces.find(name if isinstance(name, str) else None, conversation)
+    now, folders = services.clock(), (None, place.path if place is not None else None)
+    granted = [
+        one.rule
+        for one in await context.runtime.grants(user=context.person)
+        if one.conversation in (None, conversation)
+        and (one.workspace in folders or one.rule.action == "deny")
+        and (one.expires is None or one.expires > now)
+    ]
+    rules = [*services.rules, *services.later_denials(())]
+    decided = decide_with_grants(permission, (pattern,) if pattern else (), rules, granted)
+    return shapes.RuleDecision(decided.action, decided.rule)
+
+
+@router.get("/rules/covered")
+async def covered(
+    context: TheContext,
+    rule: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1, max_length=2200)]],
+        Query(min_length=1, max_length=20, examples=[["shell:git *"]]),
+    ],
+    question: str | None = None,
+) -> CoveredCalls:
+    """Which calls of your last conversations rules, as PERMISSION:PATTERN, would have covered, and which
+    that wait they would settle. With the id of a question: by an answer to it that keeps these rules."""
+    rules = [parse_rule(text, "allow") for text in rule]
+    if question is not None:
+        await context.question(question)
+    return await calls_covered_by(context.runtime.services, rules, user=context.person, question=question)
+
+
+@router.delete("/grants/{id}", status_code=204)
+async def revoke(context: TheContext, id: str) -> None:
+    if id not in {one.id for one in await context.runtime.grants(user=context.person)}:
+        raise NotFound("grant", id)
+    await context.runtime.revoke(id)

@@ -1,0 +1,98 @@
+"""Routes to monitor a server: whether it is alive and can serve, without a sign-in, and its metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Literal, TypeAlias
+
+from fastapi import APIRouter, FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from dragoman.conversation.tree import LOCAL
+from dragoman.errors import DragomanError, StoreUnavailable
+from dragoman.runtime import Runtime
+from dragoman.server.auth import SIGN_IN_FIRST
+from dragoman.telemetry.observer import Telemetry
+from dragoman.telemetry.registry import CONTENT_TYPE, Registry, prometheus_text
+from dragoman.wire.http_client.network import is_loopback
+
+PATHS = ("/healthz", "/readyz")
+_METHODS = ["GET", "HEAD"]  # many who watch over servers want no body
+router = APIRouter(tags=["health"], include_in_schema=False)
+_log = logging.getLogger("dragoman.server")
+_FRESH = 1.0  # seconds for which an answer of the store is good: strangers may ask as often as they like
+_LONGEST = 5.0  # seconds that it may take
+
+
+@router.api_route("/healthz", methods=_METHODS)
+async def alive() -> Response:
+    """The process runs, and its event loop turns."""
+    return JSONResponse({"status": "alive"})
+
+
+@router.api_route("/readyz", methods=_METHODS)
+async def ready(request: Request) -> Response:
+    """The store can be read. 503 where it cannot; the reason is in the log."""
+    state = request.app.state
+    looked: asyncio.Future[Response] | None = getattr(state, "readiness", None)
+    now = asyncio.get_running_loop().time()
+    if looked is None or now - state.readiness_at > _FRESH:
+        state.readiness_at = now
+        looked = state.readiness = asyncio.ensure_future(_look(request))
+    return await asyncio.shield(looked)
+
+
+async def _look(request: Request) -> Response:
+    try:
+        async with asyncio.timeout(_LONGEST):
+            await request.app.state.context.runtime.store.conversations(limit=1)
+    except (DragomanError, TimeoutError) as error:
+        _log.warning("not ready: %s", str(error) or "the store does not answer")
+        return JSONResponse({"status": "the store cannot be read"}, 503)
+    return JSONResponse({"status": "ready"})
+
+
+# ── metrics for Prometheus ────────────────────────────────────────────────────────────────────────
+
+
+Reach: TypeAlias = Literal["owner", "loopback", "off"]
+"""Who may read them: whoever runs the server, with its key; every program of this machine, too; nobody."""
+
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
+
+
+def install(app: FastAPI, runtime: Runtime, reach: Reach) -> None:
+    """Count from now on, unless nobody may read it."""
+    if reach == "off":
+        return
+    registry = Registry()
+    telemetry = runtime.telemetry
+    if telemetry is None:
+        telemetry = runtime.telemetry = Telemetry()
+        telemetry.join(runtime.bus, runtime.background, runtime.store)
+        telemetry.open()
+    telemetry.meters.append(registry)
+
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics(request: Request) -> Response:
+        person = await request.app.state.context.who(request)
+        if person != LOCAL and not (reach == "loopback" and _is_from_here(request)):
+            raise (
+                HTTPException(401, SIGN_IN_FIRST)
+                if person is None
+                else HTTPException(403, "not yours to see")
+            )
+        try:
+            await telemetry.tell()
+            await telemetry.look()
+        except StoreUnavailable:
+            pass  # the numbers of a server in need are the last that should be missing
+        return Response(prometheus_text(registry, telemetry.gauges), media_type=CONTENT_TYPE)
+
+
+def _is_from_here(request: Request) -> bool:
+    """A program of this machine, and nobody from elsewhere whom a proxy of this machine lets through."""
+    forwarded = any(name in request.headers for name in _FORWARDED)
+    return not forwarded and request.client is not None and is_loopback(request.client.host)

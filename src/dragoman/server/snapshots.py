@@ -1,0 +1,283 @@
+"""Reads what clients are shown of conversations: lines of the list, the queue, and a conversation whole.
+
+A long conversation takes its time, so everything is done in small steps between which others get theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from dragoman.conversation.tree import Conversation
+from dragoman.messages.codec import Codec
+from dragoman.messages.events import FilePartial, StepRetry
+from dragoman.messages.questions import Question
+from dragoman.runtime import Runtime
+from dragoman.server.shapes import (
+    ConversationSummary,
+    Origin,
+    QueuedTurn,
+    QueueView,
+    SteeringMessage,
+    UnfinishedTurn,
+)
+from dragoman.store.codecs import MESSAGE
+from dragoman.store.store import Busy, Queued, TurnRow
+from dragoman.turn.live.loading import needs_of
+from dragoman.turn.live.log import TurnLog
+
+SUMMARY: Codec[ConversationSummary] = Codec(ConversationSummary)
+QUEUE: Codec[QueueView] = Codec(QueueView)
+
+INTERRUPTED = "interrupted"
+QUEUED = "queued"
+
+
+def summary(
+    conversation: Conversation, busy: Busy, snippet: str | None = None, found: str | None = None
+) -> ConversationSummary:
+    origin = Origin(conversation.parent, conversation.call) if conversation.parent is not None else None
+    return ConversationSummary(
+        conversation.id,
+        conversation.title,
+        conversation.leaf,
+        conversation.settings,
+        conversation.usage,
+        conversation.created,
+        conversation.updated,
+        busy.live,
+        busy.waiting,
+        origin,
+        snippet,
+        found,
+        conversation.pinned,
+        conversation.archived,
+        list(conversation.tags),
+    )
+
+
+async def summaries(runtime: Runtime, conversations: Sequence[Conversation]) -> list[ConversationSummary]:
+    busy = await runtime.store.busy([one.id for one in conversations])
+    return [summary(one, busy.get(one.id, Busy())) for one in conversations]
+
+
+async def state_of(runtime: Runtime, row: TurnRow) -> str:
+    """The state of a turn. Where it is not over and nobody runs it: `queued`, if it waits for a worker or for
+    a place under a limit; else `interrupted`, until somebody continues it.
+
+    A turn that only waits for a person needs nobody to run it: the answer wakes it.
+    """
+    if (live := runtime.bus.here(row.id)) is not None:
+        await live.log.stored()  # S2: who is told `waiting` looks for the question next
+        return (await runtime.store.turn(row.id)).state
+    if not row.live or not await runtime.store.is_abandoned(row.id):
+        return row.state
+    if row.state == "waiting":
+        signals = await runtime.store.signals(row.id)
+        if not any(signal.kind != "follow" for signal in signals):
+            return row.state
+    return QUEUED if await runtime.driver.will_run(row) else INTERRUPTED
+
+
+async def queue_of(runtime: Runtime, conversation: str, live: Sequence[TurnRow]) -> QueueView:
+    """What a person has sent and no turn has taken yet: for a turn of its own, or to steer one of those."""
+    queued = await runtime.store.queued(conversation=conversation)
+    steering = []
+    for row in live:
+        for signal in await runtime.store.signals(row.id):
+            if signal.kind == "steer":
+                with suppress(ValidationError):  # damaged: its turn will strike it off
+                    message = MESSAGE.from_json(signal.body.get("message"))
+                    steering.append(SteeringMessage(signal.seq, row.id, message))
+    return QueueView(conversation, await queued_turns(runtime, queued), steering)
+
+
+async def queued_turns(runtime: Runtime, queued: Sequence[Queued]) -> list[QueuedTurn]:
+    may_begin = {*await runtime.store.queue()} if queued else set()
+    return [
+        QueuedTurn(one.turn, one.message, needs_of(one) if one.turn in may_begin else None) for one in queued
+    ]
+
+
+# ── a conversation whole ──────────────────────────────────────────────────────────────────────────
+
+
+_CHUNK = 64_000  # characters that are sent at once
+_CACHED = 32_000_000  # characters of conversations that were read not long ago
+
+
+@dataclass(slots=True)
+class _Around:
+    """A tree without its messages, as `shapes.TreeView` has it."""
+
+    conversation: ConversationSummary
+    turns: list[UnfinishedTurn]
+    questions: list[Question]
+    queued: list[QueuedTurn]
+    steering: list[SteeringMessage]
+    revision: int
+
+
+_AROUND: Codec[_Around] = Codec(_Around)
+
+
+@dataclass(slots=True, frozen=True)
+class _Stored:
+    """The messages of a conversation at one revision, as JSON by id, in the order in which they came."""
+
+    revision: int
+    texts: dict[str, str]
+    size: int
+
+
+@dataclass(slots=True, frozen=True)
+class TreeSnapshot:
+    """A `shapes.TreeView` as JSON: to be iterated over as bytes, in pieces that hold nobody up."""
+
+    around: str
+    messages: Sequence[str]
+    revision: int
+    nothing_queued: bool
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (piece.encode("utf-8", "replace") for piece in self._pieces())
+
+    def text(self) -> str:
+        return "".join(self._pieces())
+
+    def _pieces(self) -> Iterator[str]:
+        piece, size, mark = ['{"type":"snapshot","messages":['], 0, ""
+        for message in self.messages:
+            piece += (mark, message)
+            size += len(message)
+            mark = ","
+            if size > _CHUNK:
+                yield "".join(piece)
+                piece, size = [], 0
+        yield f"{''.join(piece)}],{self.around[1:]}"
+
+
+class Trees:
+    """Reads trees. What it has read of a conversation it uses again while nothing in there has changed."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._cache: OrderedDict[str, _Stored] = OrderedDict()
+
+    def forget(self, conversation: str) -> None:
+        self._cache.pop(conversation, None)
+
+    async def read(self, id: str) -> TreeSnapshot:
+        """The conversation as it is now.
+
+        Turns that run, begin or end here while it is read are taken from their logs, so that it is read
+        once, whatever goes on. There is no `await` between the look at the logs and the end, and they have
+        published all they know: whoever counts the events published so far counts those that are in it.
+        """
+        store = self._runtime.store
+        with self._logs(id) as logs:
+            stored = await self._stored(id)
+            info = await store.conversation(id)
+            rows = await store.live_turns(id)
+            turns = {
+                row.id: UnfinishedTurn(
+                    row.id, row.message, await state_of(self._runtime, row), row.live, row.created, None
+                )
+                for row in rows
+            }
+            queue = await queue_of(self._runtime, id, rows)
+            asked = await store.questions(conversation=id)
+            await _published(logs)
+            texts, questions = dict(stored.texts), {question.id: question for question in asked}
+            for log in logs:
+                self._lay_over(log, texts, turns, questions)
+        begun = {log.id for log in logs}
+        queued = [one for one in queue.queued if one.id not in begun]
+        around = _Around(
+            summary(info, Busy(bool(turns), len(questions))),
+            list(turns.values()),
+            list(questions.values()),
+            queued,
+            queue.steering,
+            stored.revision,
+        )
+        return TreeSnapshot(
+            _AROUND.dump(around),
+            list(texts.values()),
+            stored.revision,
+            nothing_queued=not queued and not queue.steering,
+        )
+
+    @contextmanager
+    def _logs(self, conversation: str) -> Iterator[list[TurnLog]]:
+        """The logs of turns that run here now, and of those that begin before the block ends."""
+        bus = self._runtime.bus
+        logs = [live.log for live in bus.turns(conversation)]
+
+        def watch(log: TurnLog) -> None:
+            if log.conversation.id == conversation:
+                logs.append(log)
+
+        bus.watchers.append(watch)
+        try:
+            yield logs
+        finally:
+            bus.watchers.remove(watch)
+
+    def _lay_over(
+        self,
+        log: TurnLog,
+        texts: dict[str, str],
+        turns: dict[str, UnfinishedTurn],
+        questions: dict[str, Question],
+    ) -> None:
+        """What a turn knows of itself is newer than what was read."""
+        shown = log.snapshot()
+        for message in shown.messages:
+            texts[message.id] = MESSAGE.dump(message)
+        for old in [question.id for question in questions.values() if question.turn == log.id]:
+            del questions[old]
+        questions.update({question.id: question for question in shown.questions})
+        turns.pop(log.id, None)
+        if not shown.state.ended:
+            last = log.events.newest
+            turns[log.id] = UnfinishedTurn(
+                log.id,
+                log.turn.message,
+                shown.state,
+                True,
+                shown.turn.started,
+                last.reason if isinstance(last, StepRetry) else None,
+                last if isinstance(last, FilePartial) else None,
+            )
+
+    async def _stored(self, id: str) -> _Stored:
+        store = self._runtime.store
+        known = self._cache.get(id)
+        if known is not None and (await store.revisions([id])).get(id) == known.revision:
+            self._cache.move_to_end(id)
+            return known
+        texts, revision = await store.message_texts(id)
+        read = _Stored(revision, texts, sum(map(len, texts.values())))
+        self._remember(id, read)
+        return read
+
+    def _remember(self, id: str, read: _Stored) -> None:
+        self._cache[id] = read
+        self._cache.move_to_end(id)
+        size = sum(stored.size for stored in self._cache.values())
+        while size > _CACHED and self._cache:
+            _, dropped = self._cache.popitem(last=False)
+            size -= dropped.size
+
+
+async def _published(logs: list[TurnLog]) -> None:
+    """Wait until nothing that these logs know is still to be published. More of them may come meanwhile."""
+    while waiting := [log for log in logs if log.events.holding]:
+        await waiting[0].stored()
+        await asyncio.sleep(0)  # what a write was waited for with is published right after it
