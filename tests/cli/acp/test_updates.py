@@ -113,6 +113,19 @@ def test_a_call_is_announced_once_and_before_it_is_updated(events: list[e.Event]
             assert update["toolCallId"] in announced
 
 
+def test_a_call_is_pending_then_runs_then_is_over() -> None:
+    """F2"""
+    arguments: dict[str, JsonValue] = {"a": 1}
+    events: list[e.Event] = [
+        e.CallInputStart("c1", "add"),
+        e.CallInputEnd("c1", "add", arguments),
+        e.CallStart("c1", "add", arguments),
+        e.CallEnd("c1", "add", arguments, CallState.COMPLETED, ToolResult("2")),
+    ]
+    statuses = [update.get("status") for update in updates_of(events)]
+    assert statuses == ["pending", None, "in_progress", "completed"]
+
+
 @given(st.text(max_size=200).filter(encodable), st.text(max_size=200).filter(encodable))
 def test_a_diff_says_what_was_and_what_will_be(old: str, new: str) -> None:
     """B2: of a small file that is all of it, whatever its line ends and its characters."""

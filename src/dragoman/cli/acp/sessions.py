@@ -23,7 +23,7 @@ from dragoman.cli.acp.folders import (
 )
 from dragoman.cli.acp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError
 from dragoman.cli.acp.questions import EditorQuestions
-from dragoman.cli.acp.updates import TurnUpdates, Update, message_updates
+from dragoman.cli.acp.updates import TurnUpdates, Update
 from dragoman.cli.attachments import LIMIT
 from dragoman.cli.interrupted import close_interrupted, resume_turn
 from dragoman.config.project_prompt import Template
@@ -244,7 +244,7 @@ class EditorSession:
         """Tell the editor all that was said, as updates."""
         updates = TurnUpdates(self.workspace.folder, self._permission_of)
         for message in await self.chat.messages():
-            for update in message_updates(message, updates):
+            for update in updates.stored(message):
                 await self.update(update)
         self._announced |= updates.announced
 

@@ -18,10 +18,17 @@ from dragoman.messages.message import (
     CallState,
     File,
     Message,
-    Reasoning,
     Text,
-    ToolCall,
     ToolResult,
+)
+from dragoman.server.protocols.event_reader import (
+    Asked,
+    CallOpened,
+    CallShown,
+    EventReader,
+    MessageTold,
+    PartDelta,
+    Value,
 )
 from dragoman.visible_text import visible
 from dragoman.workspace.diff import unquoted
@@ -120,41 +127,51 @@ class TurnUpdates:
         self._settled: set[str] = set()
         self._progress: dict[str, str] = {}
         self._message = ""
+        self._reader = EventReader()
         self._tools: dict[str, str] = {}
 
     def updates(self, event: e.Event) -> Iterator[Update]:
         """What there is to say about an event, in order; often nothing."""
-        match event:
+        return (update for value in self._reader.read(event) for update in self._write(value))
+
+    def stored(self, message: Message) -> Iterator[Update]:
+        """A stored message, as if it were said now."""
+        if message.role == "assistant":
+            yield from (update for value in self._reader.tell([message]) for update in self._write(value))
+            return
+        for part in message.parts:
+            if isinstance(part, Text) and part.text:
+                yield _chunk("user_message_chunk", _text(part.text), message.id)
+            elif isinstance(part, File):
+                yield _chunk("user_message_chunk", _file_block(part), message.id)
+
+    def _write(self, value: Value) -> Iterator[Update]:
+        match value:
             case e.StepStart(message=message, attempt=attempt):
                 self._message = message if attempt == 1 else f"{message}.{attempt}"
-            case e.TextDelta(text=text) if text:
-                yield self._chunk("agent_message_chunk", text)
-            case e.ReasoningDelta(text=text) if text:
-                yield self._chunk("agent_thought_chunk", text)
+            case MessageTold(message=message):
+                self._message = message.id
+            case PartDelta(kind=kind, text=text):
+                says = "agent_message_chunk" if kind == "text" else "agent_thought_chunk"
+                yield _chunk(says, _text(text), self._message)
+            case e.FileAdded(file=file):
+                yield _chunk("agent_message_chunk", _file_block(file), self._message)
             case e.MessageAdded(message=message):
-                yield from message_updates(message, self)
-            case e.CallInputStart(call=call, tool=tool):
+                yield from self.stored(message)
+            case CallOpened(call=call, tool=tool):
                 yield self._call(call, tool)
-            case e.CallInputEnd(call=call, tool=tool, arguments=arguments):
-                yield self._call(call, tool, arguments)
-            case e.CallAsked(call=call, tool=tool, arguments=arguments, diff=diff):
-                contents = diff_contents(diff, self.folder)
-                yield self._call(call, tool, arguments, **({"content": contents} if contents else {}))
-            case e.CallStart(call=call, tool=tool, arguments=arguments):
-                yield self._call(call, tool, arguments, status="in_progress")
-            case e.CallProgress(call=call, value=value):
-                yield from self._report(call, value)
-            case e.CallEnd() if event.call not in self._settled:
-                yield from self._end(event.call, event.tool, event.arguments, event.state, event.result)
+            case CallShown(call=call, tool=tool, arguments=arguments, runs=runs):
+                yield self._call(call, tool, arguments, **({"status": "in_progress"} if runs else {}))
+            case Asked(about=asked):
+                contents = diff_contents(asked.diff, self.folder)
+                more = {"content": contents} if contents else {}
+                yield self._call(asked.call, asked.tool, asked.arguments, **more)
+            case e.CallProgress(call=call, value=reported):
+                yield from self._report(call, reported)
+            case e.CallEnd() if value.call not in self._settled:
+                yield from self._end(value.call, value.tool, value.arguments, value.state, value.result)
             case _:
                 pass
-
-    def stored_call(self, call: ToolCall) -> Iterator[Update]:
-        """A call of a message that was stored whole."""
-        if call.result is not None and call.state.settled:
-            yield from self._end(call.id, call.tool, call.arguments, call.state, call.result)
-        else:
-            yield self._call(call.id, call.tool, call.arguments)
 
     # ── a call ────────────────────────────────────────────────────────────────────────────────────
 
@@ -239,27 +256,6 @@ class TurnUpdates:
             location["line"] = start
         return [location]
 
-    def _chunk(self, kind: str, text: str) -> Update:
-        chunk = {"sessionUpdate": kind, "content": {"type": "text", "text": text}}
-        return {**chunk, "messageId": self._message} if self._message else chunk
-
-
-def message_updates(message: Message, calls: TurnUpdates) -> Iterator[Update]:
-    """A stored message, as if it were said now."""
-    kind = "user_message_chunk" if message.role == "user" else "agent_message_chunk"
-    for part in message.parts:
-        match part:
-            case Text(text=text) if text:
-                yield _stored_chunk(kind, {"type": "text", "text": text}, message)
-            case Reasoning(text=text) if text:
-                yield _stored_chunk("agent_thought_chunk", {"type": "text", "text": text}, message)
-            case File():
-                yield _stored_chunk(kind, _file_block(part), message)
-            case ToolCall():
-                yield from calls.stored_call(part)
-            case _:
-                pass
-
 
 def title_of(tool: str, arguments: Arguments | None) -> str:
     """In a line: the tool, and what it is used on."""
@@ -271,8 +267,13 @@ def title_of(tool: str, arguments: Arguments | None) -> str:
     return tool
 
 
-def _stored_chunk(kind: str, content: Update, message: Message) -> Update:
-    return {"sessionUpdate": kind, "content": content, "messageId": message.id}
+def _chunk(kind: str, content: Update, message: str) -> Update:
+    chunk: Update = {"sessionUpdate": kind, "content": content}
+    return {**chunk, "messageId": message} if message else chunk
+
+
+def _text(text: str) -> Update:
+    return {"type": "text", "text": text}
 
 
 def _file_block(file: File) -> Update:
@@ -283,7 +284,7 @@ def _file_block(file: File) -> Update:
 
 
 def _content(text: str) -> Update:
-    return {"type": "content", "content": {"type": "text", "text": text}}
+    return {"type": "content", "content": _text(text)}
 
 
 def _entries(items: Sequence[JsonValue]) -> list[Update]:

@@ -76,6 +76,7 @@ class CallShown:
     arguments: Arguments | None
     raw: str | None = None
     stored: bool = False  # what was raw text is an empty object then
+    runs: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -180,7 +181,7 @@ class EventReader:
         theirs = call.tool in self.client_tools
         runs = call.state is CallState.RUNNING
         if whole and (runs or not theirs):
-            yield CallShown(call.id, call.tool, call.arguments, stored=True)
+            yield CallShown(call.id, call.tool, call.arguments, stored=True, runs=runs)
         if runs and (theirs or call.tool in self._also_handed):
             yield from self._hand(call.id, call.tool, call.arguments)
 
@@ -215,7 +216,7 @@ class EventReader:
                 self.asked.pop(question, None)
                 yield event
             case e.CallStart(call=call, tool=tool, arguments=arguments, client=client):
-                yield CallShown(call, tool, arguments)
+                yield CallShown(call, tool, arguments, runs=True)
                 if client:
                     yield from self._hand(call, tool, arguments)
             case e.CallEnd():
