@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, get_args
 
-from dragoman.messages.questions import Action, Cause, Mode, Rule
+from dragoman.messages.questions import Action, Answer, Cause, Mode, Rule
 from dragoman.sentences import sentence
 from dragoman.tools.permissions import Ruling, changes_files, changes_program, decide, matches
 from dragoman.tools.tool import Review, Tool
@@ -241,3 +241,14 @@ def wrong_with(policy: object) -> str:
         if review not in REVIEWS:
             return f"review {pattern!r} = {review!r}: it is one of {words}"
     return ""
+
+
+def answer_by_rule(verdict: Verdict | None, made: Answer) -> Answer | None:
+    """What the rules, as they are now, answer to a question that is there because of them, for as long as
+    `made` holds. None where a person still has to."""
+    match verdict:
+        case Run():
+            return replace(made, verdict="allow")
+        case Refuse():
+            return replace(made, verdict="reject", reason="a rule denies it now")
+    return None

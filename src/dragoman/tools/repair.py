@@ -16,11 +16,13 @@ from typing import Any
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from dragoman.errors import ToolFailed
+from dragoman.errors import BadRequest, ToolFailed
 from dragoman.messages.boundary import read_strict_json
 from dragoman.messages.message import Arguments
 from dragoman.messages.request import name_key
+from dragoman.sentences import sentence
 from dragoman.tools.schema import Parameters, problems
+from dragoman.tools.tool import Tool
 from dragoman.wire.calls import parse_arguments
 
 _NO_NAME = re.compile(r"<\|.*|:\d{1,3}$|\(\)$", re.DOTALL)  # a token of gpt-oss, a number of Kimi, brackets
@@ -139,3 +141,12 @@ def _explained(error: ValidationError, parameters: Parameters) -> str:
     if any(fault["type"] == "extra_forbidden" for fault in error.errors(include_url=False)):
         known = f"\nThe parameters are: {', '.join(parameters.names) or 'none'}."
     return f"The call did not run: its arguments do not fit.\n{problems(error)}{known}"
+
+
+def fitting_arguments(arguments: Arguments, tool: Tool, which: str) -> Arguments:
+    """As the tool takes them. BadRequest where a person gave some that it does not take."""
+    try:
+        return repair_arguments(arguments, tool.parameters)[0]
+    except ToolFailed as error:
+        what = str(error).partition("\n")[2] or str(error)
+        raise BadRequest(sentence("arguments.unfit", which=which, what=what)) from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue, ValidationError
 
 from dragoman.background import in_thread
-from dragoman.errors import AlreadyAnswered, BadRequest, ConfigError, DragomanError, ToolFailed
+from dragoman.errors import AlreadyAnswered, BadRequest, ConfigError, DragomanError
 from dragoman.messages.boundary import check_fields, check_json
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Arguments
@@ -16,10 +16,9 @@ from dragoman.messages.questions import VERDICTS, Answer, Grant, Question, Rule
 from dragoman.sentences import sentence
 from dragoman.store.codecs import ANSWER
 from dragoman.tools.approval import choose_hunks
-from dragoman.tools.authorize import Refuse, Run, Verdict
 from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.permissions import decide
-from dragoman.tools.repair import repair_arguments
+from dragoman.tools.repair import fitting_arguments
 from dragoman.tools.schema import problems
 from dragoman.tools.tool import Tool
 from dragoman.tools.workspace import previewing
@@ -96,17 +95,6 @@ async def check_answer(services: Services, asked: Question, answer: Answer) -> N
         _check_form(asked, answer.value)
 
 
-def answer_by_rule(verdict: Verdict | None, made: Answer) -> Answer | None:
-    """What the rules, as they are now, answer to a question that is there because of them, for as long as
-    `made` holds. None where a person still has to."""
-    match verdict:
-        case Run():
-            return replace(made, verdict="allow")
-        case Refuse():
-            return replace(made, verdict="reject", reason="a rule denies it now")
-    return None
-
-
 def grant_of(
     answer: Answer, rule: Rule, conversation: str | None, user: str | None, folder: str | None
 ) -> Grant:
@@ -143,15 +131,6 @@ def _check_form(asked: Question, value: JsonValue) -> None:
         pass  # the schema is none: whoever asked will say what is wrong
     except ValidationError as error:
         raise BadRequest(sentence("answer.reply", problems=problems(error))) from error
-
-
-def fitting_arguments(arguments: Arguments, tool: Tool, which: str) -> Arguments:
-    """As the tool takes them. BadRequest where a person gave some that it does not take."""
-    try:
-        return repair_arguments(arguments, tool.parameters)[0]
-    except ToolFailed as error:
-        what = str(error).partition("\n")[2] or str(error)
-        raise BadRequest(sentence("arguments.unfit", which=which, what=what)) from error
 
 
 def _offers(asked: Question) -> str:

@@ -29,7 +29,7 @@ from dragoman.messages.questions import MODES, Action, Answer, Grant, Question, 
 from dragoman.sentences import sentence
 from dragoman.store.codecs import MESSAGE, RESULT
 from dragoman.store.store import SendKey, SentBefore, Start, Store
-from dragoman.tools.authorize import Refuse, Verdict, authorize
+from dragoman.tools.authorize import Refuse, Verdict, answer_by_rule, authorize
 from dragoman.tools.repair import repair_arguments
 from dragoman.trace_context import callers_trace
 from dragoman.turn.acting_agent import (
@@ -41,7 +41,6 @@ from dragoman.turn.acting_agent import (
     load_givers,
 )
 from dragoman.turn.api.approvals import (
-    answer_by_rule,
     arguments_for_hunks,
     check_answer,
     grant_of,

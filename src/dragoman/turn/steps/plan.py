@@ -18,14 +18,13 @@ from dragoman.messages.message import Arguments, CallState, Message, ToolCall, c
 from dragoman.messages.questions import Answer, Question, Rule
 from dragoman.sentences import sentence, together
 from dragoman.tools.approval import Foreseen, foresee
-from dragoman.tools.authorize import Ask, Authority, Reason, Refuse, Run, authorize
+from dragoman.tools.authorize import Ask, Authority, Reason, Refuse, Run, answer_by_rule, authorize
 from dragoman.tools.execute import Permit
 from dragoman.tools.repair import incomplete_arguments, repair_arguments, unknown_tool
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.tools.workspace import previewing
 from dragoman.turn.acting_agent import load_authority
-from dragoman.turn.api.approvals import answer_by_rule
 from dragoman.turn.plugin import PlannedCall
 from dragoman.turn.steps.ask import question_about, question_to_run
 from dragoman.turn.steps.prepare import PreparedTurn

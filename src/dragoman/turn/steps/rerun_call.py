@@ -17,7 +17,7 @@ from dragoman.messages.ids import new_id
 from dragoman.messages.message import CallState, Message, Part, Summary, ToolCall, ToolResult
 from dragoman.sentences import sentence
 from dragoman.store.store import Change, Store
-from dragoman.turn.api.approvals import fitting_arguments
+from dragoman.tools.repair import fitting_arguments
 from dragoman.turn.facts import (
     CallChange,
     CallFinished,
