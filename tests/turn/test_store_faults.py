@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import Awaitable
 from contextlib import closing
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
 from dragoman import Runtime, ScriptedModel, allow_once, tool
 from dragoman.errors import StoreUnavailable
 from dragoman.messages.message import CallState
+from dragoman.messages.request import Request
+from dragoman.store.sql.database import Operation
 from dragoman.store.sqlite import SqliteStore
-from dragoman.wire.scripted import calls, says
-from tests.patience import PATIENCE
-from tests.runtimes import add, only_call, runtime_with
+from dragoman.wire.scripted import Line, calls, says
+from tests.patience import PATIENCE, eventually
+from tests.runtimes import add, only_call, runtime_with, with_tables
+from tests.sweeps import some
+
+T = TypeVar("T")
 
 
 @pytest.mark.slow
@@ -43,12 +50,12 @@ async def test_a_turn_goes_on_when_a_locked_store_is_free_again(tmp_path: Path) 
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             locked.set()  # the tool returns, and what came of it cannot be written
-            with pytest.raises(StoreUnavailable, match="locked"):
-                await turn.result()
+            ended = asyncio.create_task(turn.result())
             with pytest.raises(StoreUnavailable):
                 await runtime.send("somebody else")
+            assert not ended.done()
             other.execute("ROLLBACK")
-        result = await asyncio.wait_for(runtime.turn(turn.id).result(), PATIENCE)
+        result = await asyncio.wait_for(ended, PATIENCE)
         assert (result.state, result.text) == ("completed", "done")
         assert only_call(result).state is CallState.COMPLETED
         assert (await (await runtime.send("somebody else")).result()).state == "completed"
@@ -90,3 +97,58 @@ async def test_a_turn_is_not_kept_by_who_could_not_read_it(tmp_path: Path) -> No
                 await asyncio.sleep(0.05)
         await second.answer(turn.question, allow_once())
         assert (await second.turn(turn.id).result()).text == "2"
+
+
+class Faulty(SqliteStore):
+    """One of its statements fails once, as if the way to the store was cut for a moment."""
+
+    left = -1  # until the one that fails
+
+    def _read(self, operation: Operation[T], *, slow: bool = False) -> Awaitable[T]:
+        return self._fails() if self._is_due() else super()._read(operation, slow=slow)
+
+    def _write(
+        self, operation: Operation[T], *, sync: bool = False, line: str | None = None
+    ) -> asyncio.Future[T]:
+        if self._is_due():
+            return asyncio.ensure_future(self._fails())
+        return super()._write(operation, sync=sync, line=line)
+
+    def _is_due(self) -> bool:
+        self.left -= 1
+        return self.left == 0
+
+    async def _fails(self) -> Any:
+        raise StoreUnavailable("the store", "it is out of reach for a moment", retryable=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", some([1, 2, 3, 4, 5, 6], 2, 0))
+async def test_n4_no_statement_that_fails_once_ends_a_turn(tmp_path: Path, place: int) -> None:
+    """N4, S3: reads and writes alike. The turn breaks off and resumes."""
+    store = Faulty(with_tables(tmp_path / "chat.db"))
+
+    def reply(request: Request) -> Line:
+        answered = any(message.role == "assistant" for message in request.messages)
+        return says("2") if answered else calls("add", a=1, b=1)
+
+    @tool(name="add", replay="safe")
+    def add_again(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    async with Runtime(store, model=ScriptedModel(reply), tools=[add_again], allow=["*"]) as runtime:
+        turn = await runtime.send("go")
+        store.left = place
+        await eventually(
+            lambda: state_in(tmp_path / "chat.db", turn.id) in ("completed", "error", "cancelled")
+        )
+        store.left = -1
+        result = await runtime.turn(turn.id).result()
+    assert (result.state, result.text) == ("completed", "2")
+
+
+def state_in(file: Path, turn: str) -> str:
+    """By a connection that never fails."""
+    with closing(sqlite3.connect(file)) as db:
+        return str(db.execute("SELECT state FROM turns WHERE id = ?", (turn,)).fetchone()[0])

@@ -20,6 +20,7 @@ from dragoman.errors import (
     EngineError,
     Fenced,
     ProviderError,
+    StoreUnavailable,
     TurnInterrupted,
 )
 from dragoman.messages.asked import call_asked
@@ -108,12 +109,13 @@ class Runner:
             error = wrong
         else:
             error = await self._outcome(prepared)
-        if isinstance(error, Fenced | TurnInterrupted):
-            if isinstance(error, TurnInterrupted):
+        if isinstance(error, Fenced | TurnInterrupted) or _is_store_fault(error):
+            if not isinstance(error, Fenced):
                 self.log.count_draft()
-            with suppress(EngineError):  # the store was closed meanwhile
+            with suppress(EngineError, StoreUnavailable):  # the store was closed meanwhile, or is gone
                 await self.log.stored()  # what was recorded while it stopped, such as what a torn reply used
             await self._clean_up()
+            assert error is not None
             raise error
         self.services.inputs.pop(self.log.id, None)
         await self._end(prepared, error)
@@ -216,6 +218,8 @@ class Runner:
         if prepared is not None and isinstance(main, Exception):
             errors += await self._hook(_mended(prepared, main))
         errors += await self._clean_up()
+        if fault := next(filter(_is_store_fault, errors), None):
+            raise fault  # it is not over: it resumes when the store can be reached
         if self.log.cancelled is not None and end != "error":
             for each in errors:  # whatever is raised once a turn is cancelled belongs to the cancel
                 self.log.publish(Notice(str(each) or type(each).__name__, "error_after_cancel"))
@@ -284,6 +288,11 @@ class Runner:
             return False
         task.result()
         return True
+
+
+def _is_store_fault(error: BaseException | None) -> bool:
+    """Whether the store was out of reach. The turn breaks off, and resumes when a process reaches it (N4)."""
+    return isinstance(error, StoreUnavailable) and error.retryable
 
 
 async def _mended(prepared: PreparedTurn, error: Exception) -> bool:
