@@ -128,6 +128,10 @@ ENGLISH: dict[str, str] = {
     "export.tasks": "the export is damaged: its tasks are no list",
     "export.twice": "the export is damaged: a message is in it twice",
     "export.unknown": "this is no export of a conversation: its format is not {format!r}",
+    "key.reused": (
+        "The idempotency key {name!r} was used for another send. Use a new key for each send, and repeat it "
+        "only with the same content."
+    ),
     "key.shape": "An idempotency key has 1 to {most} printable characters: not {name!r}.",
     "format.text": (
         "The reply holds text that looks like a call of {tool} in the format {format}. It did not run. To "

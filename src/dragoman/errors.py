@@ -149,10 +149,7 @@ class KeyReused(BadRequest):
     """
 
     def __init__(self, key: str) -> None:
-        super().__init__(
-            f"The idempotency key {key!r} was used for another send. Use a new key for each send, "
-            "and repeat it only with the same content."
-        )
+        super().__init__(sentence("key.reused", name=key))
         self.key = key
 
 

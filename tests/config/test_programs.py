@@ -201,6 +201,40 @@ async def test_what_the_configuration_of_git_starts_is_asked_about(repository: P
     assert await because(project, "ci/other") == []
 
 
+@pytest.fixture(params=["folder of a repository", "linked worktree"])
+def part(project: Path, request: pytest.FixtureRequest) -> Path:
+    """A folder whose repository is configured elsewhere, and starts what lies in it."""
+    git = ["git", "-c", "user.name=n", "-c", "user.email=a@b", "-C", str(project)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    folder, base = project / "part", "part/"
+    if request.param == "linked worktree":
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+        subprocess.run([*git, "worktree", "add", "-q", folder], check=True)
+        base = ""
+    with (project / ".git" / "config").open("a") as file:
+        file.write(f"[core]\n\tfsmonitor = {base}watch.bin\n[credential]\n\thelper = !{base}cred\n")
+        file.write("[include]\n\tpath = ../part/more.cfg\n")
+    write(folder / "more.cfg", f"[alias]\n\tst = !{base}nested.txt\n")
+    write(folder / "dragoman.toml", 'allow = ["files.*"]\n')
+    return folder
+
+
+async def test_p12_a_repository_protects_what_it_starts_in_every_folder(part: Path) -> None:
+    """P12: also if `.git` is above the workspace, or the configuration is another worktree's, or included."""
+    for name in ("watch.bin", "cred", "more.cfg", "nested.txt"):
+        assert await because(part, name) == ["bounds"], name
+    assert await because(part, "notes.txt") == []
+
+
+def test_p12_what_git_includes_counts_as_it_is_now(repository: Path) -> None:
+    """P12 x a running program: what an included file names is protected as soon as it names it."""
+    subprocess.run(["git", "-C", repository, "config", "include.path", "../more.cfg"], check=True)
+    find = workspaces_of(settings_of(repository), StoreFile(repository.parent / "chat.db"))[0].find_bounds
+    assert not any(rule.pattern == "st/run" for rule in find())
+    write(repository / "more.cfg", "[alias]\n\tst = !st/run\n")
+    assert any(rule.pattern == "st/run" for rule in find())
+
+
 # ── trust ─────────────────────────────────────────────────────────────────────────────────────────
 
 STARTS = """

@@ -31,7 +31,8 @@ async def test_a_send_an_edit_and_a_rerun_are_begun_once(tmp_path: Path) -> None
             await eventually(lambda: not [*site.runtime.bus.turns()])
             assert len(await site.runtime.store.turns(chat)) == number
             other = await site.ask("POST", path, {**body, "system": "x"}, headers={"idempotency-key": name})
-            assert (other.status, "was used for another send" in other.body["detail"]) == (422, True)
+            assert (other.status, other.body["code"]) == (422, "key.reused")
+            assert "was used for another send" in other.body["detail"]
             message = both[0].body["message"]
             paths.append((f"/api/messages/{message}/{'edit' if number == 1 else 'rerun'}", {"text": "Ho"}))
             if number == 2:

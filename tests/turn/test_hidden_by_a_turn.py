@@ -104,6 +104,23 @@ async def test_the_next_turn_follows_what_the_ignore_file_says_by_then(work: Pat
     assert (work / ".env").read_text() == "KEY=\n"
 
 
+async def test_what_a_turn_hid_is_told_before_the_next_destroys_it_and_after(work: Path) -> None:
+    """B4 × a call that may write anything: in a notice, with the diff, and by a revert of both turns."""
+    hide = calls("shell", command="echo .env > .gitignore")  # looks at everything: it is recorded
+    async with opened(work, [hide, says("1"), DESTROY["shell"], says("2")]) as runtime:
+        chat = await runtime.conversation()
+        first = await chat.send("hide it")
+        await first.result()
+        second = await chat.send("remove it")
+        told = [event async for event in second.events()]
+        notes = (await second.diff()).notes
+        done = await first.revert(files_only=True)
+    assert notes == done.notes == ["ignored by now, and no longer recorded: .env"]
+    notice = next(place for place, one in enumerate(told) if one.type == "notice" and one.text in notes)
+    assert notice < [one.type for one in told].index("call.end")
+    assert done.paths == [".gitignore"]
+
+
 async def test_a_file_that_is_too_large_is_told_before_it_is_destroyed_and_after(work: Path) -> None:
     """B1, B4: in a notice, with the diff, and by the revert."""
     (work / "big.bin").write_bytes(b"x" * 2_000_000)

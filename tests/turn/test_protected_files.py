@@ -56,6 +56,10 @@ BECOME_PROGRAM = [
     ".claude/settings.json",
     ".cursor/mcp.json",
     ".envrc",
+    ".helix/languages.toml",
+    ".amp/settings.json",
+    "sub/.Rprofile",
+    "x.sublime-project",
     ".devcontainer/devcontainer.json",
 ]
 

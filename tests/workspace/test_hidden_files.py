@@ -105,7 +105,8 @@ def test_a_look_beside_a_call_that_changed_the_rules_makes_no_old_files_look_new
     other.begin(conversation="conv_1", turn=turn, step=1, call="two", paths=None)
     ends = [partial(other.end, turn, "two"), partial(history.end, "turn_1", "one")]
     told = [end() for end in (ends[::-1] if last else ends)]
-    assert [paths_of(one) for one in told if one is not None] == [[".gitignore", "new.txt"]]
+    changed = [paths for one in told if one is not None and (paths := paths_of(one))]
+    assert changed == [[".gitignore", "new.txt"]]
     go_back(history, *told)
     assert {path.read_text() for path in old} == {"mine, and old"}
 

@@ -14,6 +14,7 @@ from dragoman.config.trust.contents import CODE, parse_settings
 from dragoman.config.trust.programs import (
     CODE_NAMES,
     CODE_SUFFIXES,
+    Programs,
     find_git_programs,
     find_programs,
     read_json_servers,
@@ -88,27 +89,28 @@ class _Started:
     def __init__(self, settings: Settings, workspace: Path) -> None:
         self._settings = settings
         self._workspace = Path(os.path.realpath(workspace))
+        self._git: tuple[Path, ...] = ()
         self._seen: list[tuple[int, int] | None] | None = None
         self._rules: tuple[Rule, ...] = ()
 
     def __call__(self) -> tuple[Rule, ...]:
-        file, git = self._settings.values.get("mcp_file"), self._workspace / ".git"
-        sources = [*self._settings.files, git, git / "config"]
-        sources += [self._settings.path(file)] if file else []
-        seen = [_stamp(one) for one in sources]
-        if seen != self._seen:
-            self._rules = tuple(dict.fromkeys(self._compute(sources[-1] if file else None)))
-            self._seen = seen
+        file = self._settings.values.get("mcp_file")
+        sources = [*self._settings.files, *([self._settings.path(file)] if file else [])]
+        if self._seen is None or self._seen != [_stamp(one) for one in (*sources, *self._git)]:
+            git = find_git_programs(self._workspace)
+            self._git = tuple(git.sources)
+            self._seen = [_stamp(one) for one in (*sources, *self._git)]
+            self._rules = tuple(dict.fromkeys(self._compute(git, sources[-1] if file else None)))
         return self._rules
 
-    def _compute(self, mcp_file: Path | None) -> Iterator[Rule]:
+    def _compute(self, git: Programs, mcp_file: Path | None) -> Iterator[Rule]:
         workspace, folder = self._workspace, Path(os.path.realpath(self._settings.folder))
         servers = read_json_servers(mcp_file) if mcp_file is not None else {}
         editor = " ".join(os.environ.get(name, "") for name in ("VISUAL", "EDITOR"))
         tables: list[Mapping[str, Any]] = [{**self._settings.values}]
         tables += [parse_settings(_read(one)) or {} for one in self._settings.files]
         found = [
-            find_git_programs(workspace),
+            git,
             *(
                 find_programs(table, folder, workspace, servers, editor=editor, look_up=True)
                 for table in tables

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dragoman.dialects.cursor import Cursor, Form
 from dragoman.dialects.grammar import Dialect, compact, name_in, tool_named
@@ -91,7 +92,7 @@ class LlamaJson(Dialect):
             if not marked and tools and not all(_is_meant(one, tools) for one in calls):
                 cursor.back(cursor.taken - before if found else 0)
                 return found or None
-            found += calls
+            found += calls if marked else [replace(one, raw=payload.text) for one in calls]
 
     def _without_json(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         """Something else stands behind what opens a call."""

@@ -185,7 +185,7 @@ class DialectReader:
         if self._has_text or self._native:
             return ()
         thought = self._thought if self._scanner.unclosed else self._thoughts
-        return self._dialect.parse("".join(thought), self._tools).calls
+        return self._dialect.parse("".join(thought), self._tools, self._quotes).calls
 
 
 def explain(raw: str, dialect: Dialect, tools: Tools | None = None) -> str:
@@ -236,8 +236,8 @@ def quotes_of(request: Request) -> Callable[[str], bool]:
     def quotes(raw: str) -> bool:
         if not brought:
             texts = (*brought_in(request.messages), *request.brought(), *request.texts)
-            brought.append("\0".join(map(_bare, texts)))
-        return _bare(raw) in brought[0]
+            brought.extend((_bare("\0".join(texts)), "\n".join(_lines("\0".join(texts)))))
+        return _bare(raw) in brought[0] or _has_lines(brought[1], _lines(raw))
 
     return quotes
 
@@ -254,6 +254,16 @@ def brought_in(messages: Iterable[Message | RequestMessage]) -> Iterator[str]:
                 case ToolCall(result=ToolResult() as result):
                     yield result.text
                     yield from (text_inside(file.url or "") or "" for file in result.attachments)
+
+
+def _has_lines(text: str, lines: Sequence[str]) -> bool:
+    """Whether the lines of a call follow each other in a text, each behind whatever a tool put in front of
+    it: a number, the name of its file."""
+    return len(lines) > 1 and re.search(r"\n[^\n]*".join(map(re.escape, lines)), text) is not None
+
+
+def _lines(text: str) -> list[str]:
+    return [bare for line in text.splitlines() if (bare := _bare(line))]
 
 
 def _bare(text: str) -> str:

@@ -50,6 +50,8 @@ class TextCall:
     arguments: Arguments
     id: str = ""
     format: str = field(default="", compare=False)
+    raw: str = field(default="", compare=False)
+    """Its own text, where several are read together that need nothing around them."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -302,9 +304,10 @@ class Scanner:
         self._held.clear()
         self._calls.clear()
 
-    def _hold(self, raw: str, found: Sequence[FoundCall] = (), *, inside: str = "") -> None:
-        """Hold text with calls; `inside` is what stands in its fence, if it has one."""
-        if found and self._quotes(inside or raw):
+    def _hold(self, raw: str, found: Sequence[FoundCall] = (), *, inside: Sequence[str] = ()) -> None:
+        """Hold text with calls; `inside` is what stands in its fence, if it has one, call by call."""
+        texts = (*(inside or (raw,)), *(one.raw for one in found if one.raw))
+        if found and any(map(self._quotes, texts)):
             self._say(raw)
             return
         self._held.append(raw)
@@ -513,20 +516,22 @@ class Scanner:
 
     def _fenced_calls(self, ticks: str) -> Steps[bool]:
         """Whether the block holds calls and nothing else. If not, nothing of it was read."""
-        cursor, calls = self._cursor, list[FoundCall]()
+        cursor, calls, texts = self._cursor, list[FoundCall](), list[str]()
         start = cursor.taken
         while True:
             yield from cursor.space()
             if calls and ((yield from cursor.accept(ticks)) or cursor.at == len(cursor.text)):
                 raw = cursor.cut()
-                self._hold(raw, calls, inside=raw[start:].removesuffix(ticks))
+                self._hold(raw, calls, inside=texts)
                 return True
             mark = yield from cursor.sees(*self._openers, *self._grammar.begins)
+            before = cursor.taken
             found = (yield from self._read(mark)) if mark else None
             if not found or isinstance(found, str):
                 cursor.back(cursor.taken - start)
                 return False
             calls += found
+            texts.append(cursor.peek()[before:])
 
     def _code(self, ticks: str) -> Steps[None]:
         """Inside a fenced block: text, up to its end."""

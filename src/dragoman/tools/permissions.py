@@ -34,7 +34,9 @@ NAMES = frozenset(
         *(".gitlab-ci.yml", ".circleci", ".vim"),
         # Editors and shells run tasks, settings or modelines of a folder that is opened or entered.
         *(".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json", ".envrc", ".exrc"),
-        *(".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el"),
+        *(".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".lvimrc", ".helix", ".tool-versions"),
+        # Debuggers and interpreters run these where they are started.
+        *(".gdbinit", ".lldbinit", ".rprofile", ".irbrc", ".pryrc"),
         # Other agents start servers, hooks and commands from these, or obey them.
         *(".mcp.json", "mcp.json", ".claude", ".claude.json", ".cursor", ".cursorrules", ".windsurf"),
         *(".windsurfrules", ".clinerules", ".roo", ".continue", ".aider.conf.yml", ".gemini", ".codex"),
@@ -50,9 +52,10 @@ NAMES = frozenset(
         *(".junie", ".goosehints", "mise.toml", ".mise.toml", ".bashrc", ".zshrc", ".zshenv", ".profile"),
         *(".bash_profile", ".ssh"),
         *(".opencode", "opencode.json", "opencode.jsonc", ".kiro", ".amazonq", "copilot-instructions.md"),
+        *(".amp", ".trae"),
     )
 )
-_ENDS = (".git", ".code-workspace")  # a bare repository; the settings of an editor
+_ENDS = (".git", ".code-workspace", ".sublime-project")  # a bare repository; the settings of editors
 _SHORT = re.compile(r"(?:dragom|git|hg|svn|jj)~\d")  # what Windows also calls .dragoman, .git and the like
 
 

@@ -41,7 +41,7 @@ from dragoman.workspace.states import (
 )
 
 _RULES = "rules of "  # and the turn: where its ignore rules are kept
-_MOST_NAMED = 5  # files that are too large
+_MOST_NAMED = 5  # files that are not recorded
 
 
 class WorkspaceHistory:
@@ -117,6 +117,9 @@ class WorkspaceHistory:
                         self._hold(file, (rules_of, turn), look, whole=not look.stopped)
                     stopped = look.stopped
                     large = [] if stopped else self._too_large()
+                    notes += _name(
+                        "ignored by now, and no longer recorded", [one.path for one in look.hidden]
+                    )
                 except LookStopped as error:
                     self._looks.refresh(file)
                     stopped = str(error)
@@ -150,13 +153,7 @@ class WorkspaceHistory:
     def _too_large(self) -> list[str]:
         """For a call that may write anything: which files it could not be taken back from."""
         found = [f"{path} ({state.size / 1e6:.1f} MB)" for path, state in self._looks.opaque()]
-        more = f", and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-        listed = ", ".join(found[:_MOST_NAMED])
-        return (
-            [f"too large to be recorded, so that no change of them can be taken back: {listed}{more}"]
-            if found
-            else []
-        )
+        return _name("too large to be recorded, so that no change of them can be taken back", found)
 
     # ── the ignore rules of a turn ────────────────────────────────────────────────────────────────
 
@@ -447,6 +444,12 @@ class WorkspaceHistory:
             return SnapshotFile(self.file, self.root)
         except (OSError, sqlite3.Error) as error:
             raise unusable(self.file, error) from error
+
+
+def _name(why: str, files: Sequence[str]) -> list[str]:
+    """A note about files that are not recorded, if there are any."""
+    more = f", and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
+    return [f"{why}: {', '.join(files[:_MOST_NAMED])}{more}"] if files else []
 
 
 def _left_as_it_is(plan: RevertPlan, reverted: Sequence[ChangeRecord]) -> tuple[str, ...]:

@@ -59,6 +59,7 @@ DATA_SUFFIXES = (
     *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".zip", ".gz", ".lock", ".pid", ".sock"),
 )
 _LARGEST = 1_000_000  # bytes of a JSON file with servers, or of a configuration of git
+_MOST_CONFIGS = 60  # files that a configuration of git includes, and folders above
 _MOST = 200_000  # files of a folder whose code is looked at
 _CACHES = MADE - {"node_modules", ".venv"} | {".cache"}  # written while programs run
 
@@ -72,6 +73,7 @@ class Programs:
     code: dict[Path, None] = field(default_factory=dict)  # folders of which all code may run
     named: dict[Path, None] = field(default_factory=dict)  # what other words of the commands name
     unknown: dict[str, None] = field(default_factory=dict)  # command lines that do not tell what they run
+    sources: dict[Path, None] = field(default_factory=dict)  # files of git that were read for this, if there
 
 
 def find_programs(
@@ -120,21 +122,42 @@ def read_json_servers(file: Path) -> dict[str, Any]:
 
 
 def find_git_programs(workspace: Path) -> Programs:
-    """What the repository that the workspace is has its programs in, when these lie outside of `.git`: hooks,
-    filters and helpers that its configuration names, and the folder that a file `.git` points to."""
-    found, git = Programs(), workspace / ".git"
+    """What the repository of the workspace has outside of `.git`: hooks, filters and helpers that its
+    configuration names, files that this includes, and the folder that a file `.git` points to."""
+    found = Programs()
+    top = next((up for up in (workspace, *workspace.parents) if (up / ".git").exists()), workspace)
+    own = shared = top / ".git"
     try:
-        if git.is_file():
-            pointed = _read_regular(git).decode().removeprefix("gitdir:").strip()
-            git = Path(os.path.normpath(workspace / pointed))
-            found.folders[git] = None
-        text = _read_regular(git / "config").decode("utf-8", "replace")
+        if own.is_file():
+            own = shared = _led_to(top, own, "gitdir:")
+            found.folders[own] = None
+            shared = _led_to(own, own / "commondir")  # a linked worktree has its configuration there
     except (OSError, ValueError):
-        return found
-    for line in text.splitlines():
-        if (value := line.partition("=")[2].strip()) not in ("", "."):  # a dot is a branch of this repository
-            _add_word(found, value, (workspace,), (workspace,), folders=True)
+        pass
+    found.sources = dict.fromkeys(up / ".git" for up in (workspace, *workspace.parents))
+    files = [shared / "config", own / "config.worktree"]
+    for file in files:
+        if file in found.sources or len(found.sources) > _MOST_CONFIGS:
+            continue
+        found.sources[file] = None
+        try:
+            text = _read_regular(file).decode("utf-8", "replace")
+        except (OSError, ValueError):
+            continue
+        for line in text.splitlines():
+            key, _, value = (part.strip() for part in line.partition("="))
+            if (value := value.strip("\"'").lstrip("!")) in ("", "."):  # a dot is a branch of this repository
+                continue
+            _add_word(found, value, (top,), (workspace,), folders=True)
+            if key.casefold().endswith("path"):  # perhaps of an `include`, which begins at its own folder
+                _add_word(found, value, (file.parent,), (workspace,))
+                files.append(Path(os.path.normpath(file.parent / _expand(value))))
     return found
+
+
+def _led_to(folder: Path, file: Path, before: str = "") -> Path:
+    """The folder that a file of git names."""
+    return Path(os.path.normpath(folder / _read_regular(file).decode().removeprefix(before).strip()))
 
 
 def _add_command(
