@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.dialects.dialect import NAMES, dialect
-from dragoman.dialects.disguise import disguise
+from dragoman.dialects.told import disguise
 from dragoman.messages.message import (
     CallState,
     Error,

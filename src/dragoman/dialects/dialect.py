@@ -17,8 +17,7 @@ from dragoman.dialects.cursor import Cursor, Form
 from dragoman.dialects.gemma import GEMMA_DIALECTS
 from dragoman.dialects.grammar import Dialect, Parsed
 from dragoman.dialects.invoke import INVOKE_DIALECTS, MinimaxM3
-from dragoman.dialects.llama_json import Functionary, JsonTags, LlamaJson
-from dragoman.dialects.llama_pythonic import LlamaPythonic, Olmo
+from dragoman.dialects.llama import Functionary, JsonTags, LlamaJson, LlamaPythonic, Olmo
 from dragoman.dialects.scanner import BadCall, Reading, TextCall, Tools
 from dragoman.dialects.special_tokens import (
     MARKED_JSON_DIALECTS,

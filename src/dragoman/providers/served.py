@@ -15,8 +15,8 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from dragoman.dialects.dialect import ANY, NAMES, NATIVE, Dialect, formats
-from dragoman.dialects.disguise import disguise
 from dragoman.dialects.reader import DialectReader, Guesser, explain, quotes_of
+from dragoman.dialects.told import disguise
 from dragoman.errors import BadRequest, ProviderError
 from dragoman.messages.events import CallInputStart, Event, MessageEnd, Notice
 from dragoman.messages.media import CHAT, IN_WORDS, Modality, is_text, modality

@@ -230,7 +230,7 @@ async def _send(
 ) -> TurnHandle[Any]:
     # What is said now goes before what a conversation, or an agent, says.
     over: SendOptions = {"agent": flags.agent, "model": model_name(flags), "max_rounds": flags.max_rounds}
-    over["mode"] = cast(Mode | None, flags.mode)
+    over["mode"] = cast("Mode | None", flags.mode)
     over["options"] = read_options(flags, await _type_of_model(flags, conversation, runtime))
     if output_type is None:
         return await conversation.send(said, **over)
