@@ -31,7 +31,7 @@ from dragoman.config.tables import (
 )
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider, Traits
-from dragoman.providers.tables import ProviderTable, TraitsTable
+from dragoman.providers.catalog_tables import ProviderTable, TraitsTable
 from dragoman.runtime import Runtime
 from dragoman.tools.builtin.formatters import SECONDS
 from dragoman.tools.mcp.servers import McpServer

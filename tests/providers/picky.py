@@ -12,9 +12,9 @@ from dragoman import Runtime
 from dragoman.messages.events import Event
 from dragoman.messages.message import File
 from dragoman.providers.catalog import Provider, load_catalog
+from dragoman.providers.catalog_tables import TraitsTable
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import Keys
-from dragoman.providers.tables import TraitsTable
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.endpoint import Quirks
 from dragoman.wire.http_client.client import HttpClient, Retry

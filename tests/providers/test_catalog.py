@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from dragoman.dialects.dialect import NAMES
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog
+from dragoman.providers.catalog_tables import any_fits
 from dragoman.providers.compatible import OpenAICompatible
-from dragoman.providers.tables import any_fits
 from dragoman.providers.wires import WIRES
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.wire.auth.auth import NO_KEY

@@ -9,9 +9,9 @@ import pytest
 from dragoman import BadRequest, Runtime
 from dragoman.messages.message import File, Part, Text
 from dragoman.providers.catalog import Provider, load_catalog
+from dragoman.providers.catalog_tables import TraitsTable
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import Keys
-from dragoman.providers.tables import TraitsTable
 from tests.loopback import (
     Answer,
     Body,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.dialect import NAMES
-from dragoman.providers.tables import TraitsTable
+from dragoman.providers.catalog_tables import TraitsTable
 from tests.loopback import Body
 from tests.providers.picky import CHAT, GEMINI, MESSAGES, RESPONSES, Talk, says_no, talk
 from tests.runtimes import add

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, with_con
 from typing_extensions import TypedDict
 
 from dragoman.errors import ConfigError
-from dragoman.providers.tables import ProviderTable, TraitsTable, Variable
+from dragoman.providers.catalog_tables import ProviderTable, TraitsTable, Variable
 from dragoman.store.blobs.place import check_place
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.web_address import parse_path, web_address

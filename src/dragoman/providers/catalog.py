@@ -19,8 +19,7 @@ from dragoman.dialects.dialect import NATIVE
 from dragoman.errors import ConfigError, NotFound
 from dragoman.installed import import_point, installed
 from dragoman.messages.media import CHAT, Modality, ModelType
-from dragoman.providers.facts import facts_of
-from dragoman.providers.tables import (
+from dragoman.providers.catalog_tables import (
     ASK,
     NONE,
     VARIANT,
@@ -37,6 +36,7 @@ from dragoman.providers.tables import (
     merge_traits,
     read_tables,
 )
+from dragoman.providers.facts import facts_of
 from dragoman.sentences import sentence, together
 from dragoman.web_address import WANTED, web_address
 from dragoman.wire.auth.auth import ProviderAuth

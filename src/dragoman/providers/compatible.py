@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from dragoman.errors import ConfigError
 from dragoman.messages.media import Modality
 from dragoman.providers.catalog import Provider
-from dragoman.providers.tables import TraitsTable
+from dragoman.providers.catalog_tables import TraitsTable
 from dragoman.web_address import web_address
 from dragoman.wire.endpoint import ENDPOINTS
 

@@ -19,8 +19,8 @@ from pydantic_core import from_json
 
 from dragoman.messages.media import Modality
 from dragoman.messages.usage import Usage
+from dragoman.providers.catalog_tables import UnitPrices
 from dragoman.providers.media_checks import unit_cost
-from dragoman.providers.tables import UnitPrices
 
 FILE = Path(__file__).with_name("facts.json")
 PAST = "past"  # retired on a day that nobody wrote down

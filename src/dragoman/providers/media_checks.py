@@ -11,7 +11,7 @@ from dragoman.messages.media import IN_WORDS, Modality, ModelType, is_text, moda
 from dragoman.messages.message import File, Part, Text
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
-from dragoman.providers.tables import UnitPrices
+from dragoman.providers.catalog_tables import UnitPrices
 from dragoman.sentences import sentence
 from dragoman.wire.media.selection import last_said, latest_files
 from dragoman.wire.openai_images.encode import is_mask

@@ -24,8 +24,8 @@ from dragoman.messages.message import File, Part, ToolCall, ToolResult
 from dragoman.messages.request import LostReply, OutputSpec, Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
+from dragoman.providers.catalog_tables import ASK, NONE
 from dragoman.providers.media_checks import Others, check_media_message, measured
-from dragoman.providers.tables import ASK, NONE
 from dragoman.sentences import sentence
 from dragoman.wire.files.file_parts import files_of, without_files
 from dragoman.wire.learned import MOST_LESSONS, Learned, in_words, is_broken_file

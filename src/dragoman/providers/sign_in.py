@@ -19,7 +19,7 @@ from pydantic_core import from_json
 from dragoman.errors import ConfigError
 from dragoman.providers.aws_sign_in import WAYS, find_aws
 from dragoman.providers.catalog import Provider
-from dragoman.providers.tables import AuthKind
+from dragoman.providers.catalog_tables import AuthKind
 from dragoman.sentences import sentence
 from dragoman.stored_keys import SERVICE, keys
 from dragoman.wire.auth.auth import KeyAuth, ProviderAuth

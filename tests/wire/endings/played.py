@@ -11,9 +11,9 @@ from dragoman import ProviderError, Runtime, tool
 from dragoman.messages.events import Event, TurnEnd
 from dragoman.messages.message import Message
 from dragoman.providers.catalog import Provider, load_catalog
+from dragoman.providers.catalog_tables import TraitsTable
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import Keys
-from dragoman.providers.tables import TraitsTable
 from dragoman.wire.http_client.client import HttpClient, Retry
 from tests.loopback import Loopback, Script, loopback
 from tests.patience import PATIENCE

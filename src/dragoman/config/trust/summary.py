@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.config.trust.contents import CODE, COMMANDS, INSTRUCTIONS, SETTINGS, FolderContents
 from dragoman.providers.catalog import BUILT_IN
-from dragoman.providers.tables import read_tables
+from dragoman.providers.catalog_tables import read_tables
 from dragoman.redaction import redact_text
 from dragoman.tools.skills import NAME as SKILL
 from dragoman.tools.skills import parse_skill

@@ -11,11 +11,11 @@ from pydantic import SecretStr
 
 from dragoman.errors import ConfigError, DragomanError, NotFound, ProviderError
 from dragoman.providers.catalog import Provider, load_catalog
+from dragoman.providers.catalog_tables import check_tables
 from dragoman.providers.chain import names_in
 from dragoman.providers.listing import list_models
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import describe_auth, reach
-from dragoman.providers.tables import check_tables
 from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
 from dragoman.server.context import Context, TheContext, TheOwnSettings, api_router
