@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
-from dragoman.workspace.ignore import IgnorePattern
+from dragoman.workspace.ignore_patterns import IgnorePattern
 
 SIGNS = ("a", "b", "*", "**", "?", "[ab]", "/", "/**/", "\\*", ".")
 LINES = st.lists(st.sampled_from(SIGNS), min_size=1, max_size=9).map("".join)

@@ -16,6 +16,7 @@ from dragoman.messages.message import Arguments
 from dragoman.sentences import Sentence, sentence
 from dragoman.workspace.diff import quoted
 from dragoman.workspace.folder import DEEPEST, Entry, OpenFolder, open_folder
+from dragoman.workspace.ignore import MADE, VERSION_CONTROL, IgnoreReader, IgnoreRules
 
 _writing = threading.Lock()  # two calls that saw the same version may not both replace it
 
@@ -172,26 +173,62 @@ def replace_inside(
 
 
 def walk(
-    workspace: Path | None, path: str, skip: frozenset[str]
-) -> Generator[tuple[str, OpenFolder, Entry], None, None]:
-    """Every regular file below a folder with its path from there, in order. No link is followed."""
+    workspace: Path | None, path: str, left_out: list[str] | None = None
+) -> Generator[tuple[str, str, OpenFolder, Entry], None, None]:
+    """The file itself, or every regular file below a folder, in order: its path from there and its path in
+    the workspace. No link is followed. What ignore files leave out is added to `left_out`, unless it is the
+    folder that is asked for."""
     top = steps_of(path)
-    waiting: list[tuple[str, ...]] = [()]
+    reader, rules = IgnoreReader(), None
+    for depth in range(len(top)):
+        with _explained(workspace, path), _open_folder(workspace, top[:depth]) as folder:
+            entries = folder.entries()
+            rules = _rules(reader, rules, folder, top[:depth], entries)
+            for entry in entries:
+                if depth == len(top) - 1 and entry.kind == "file" and entry.name == top[-1]:
+                    yield entry.name, "/".join(top), folder, entry
+                    return
+        if rules.ignored("/".join(top[: depth + 1]), folder=True):
+            rules = IgnoreRules(())
+    waiting: list[tuple[tuple[str, ...], IgnoreRules | None]] = [((), rules)]
     while waiting:
-        below = waiting.pop()
+        below, above = waiting.pop()
+        whole = (*top, *below)
         try:
-            with _explained(workspace, path), _open_folder(workspace, (*top, *below)) as folder:
+            with _explained(workspace, path), _open_folder(workspace, whole) as folder:
                 entries = folder.entries()
+                here = _rules(reader, above, folder, whole, entries)
+                folders = []
                 for entry in entries:
-                    if entry.kind == "file":
-                        yield "/".join((*below, entry.name)), folder, entry
+                    found = "/".join((*whole, entry.name))
+                    if entry.kind not in ("file", "folder"):
+                        continue
+                    if here.ignored(found, folder=entry.kind == "folder"):
+                        if left_out is not None and entry.name not in (*VERSION_CONTROL, *MADE):
+                            left_out.append(found)
+                    elif entry.kind == "file":
+                        yield "/".join((*below, entry.name)), found, folder, entry
+                    else:
+                        folders.append((*below, entry.name))
         except ToolFailed:
             if not below:
                 raise
             continue  # gone, or closed to us: the rest is still worth seeing
-        folders = [entry.name for entry in entries if entry.kind == "folder" and entry.name not in skip]
-        if len(top) + len(below) < DEEPEST:
-            waiting += [(*below, name) for name in reversed(folders)]
+        if len(whole) < DEEPEST:
+            waiting += [(name, here) for name in reversed(folders)]
+
+
+def _rules(
+    reader: IgnoreReader,
+    above: IgnoreRules | None,
+    folder: OpenFolder,
+    steps: Sequence[str],
+    entries: Sequence[Entry],
+) -> IgnoreRules:
+    names = {entry.name for entry in entries}
+    if above is None:
+        return reader.root(folder, names)
+    return reader.below(above, folder, "".join(f"{step}/" for step in steps), names)
 
 
 # ── as an editor has them ─────────────────────────────────────────────────────────────────────────

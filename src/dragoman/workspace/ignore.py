@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from dragoman.errors import ToolFailed
 from dragoman.workspace.folder import BESIDE, OpenFolder
@@ -154,7 +151,7 @@ def _understood(line: str) -> bool:
 def _spec_of(lines: Sequence[str]) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
-    from dragoman.workspace.ignore import IgnorePattern
+    from dragoman.workspace.ignore_patterns import IgnorePattern
 
     return GitIgnoreSpec.from_lines(lines, IgnorePattern, backend="simple")
 
@@ -178,34 +175,3 @@ def _read_exclude(folder: OpenFolder) -> bytes | None:
     finally:
         for one in opened:
             one.close()
-
-
-# Lines of ignore files as regular expressions that are quick on every name, whoever wrote them.
-
-
-_FOLDERS = "(?:/.+)?/"  # what `/**/` becomes
-_ANYWHERE = "^(?:.+/)?"  # what a line begins with that holds in every folder
-_SIGN = r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[^\\\[\](){}|*+?.^$/]"  # a letter, or one of several
-_STAR_BEFORE_STAR = re.compile(rf"\[\^/\]\*((?:{_SIGN})*?)(?=\[\^/\]\*)", re.DOTALL)
-
-
-class IgnorePattern(GitIgnoreSpecPattern):
-    """As git reads the line. A folder may be anybody's, and `re` lets nobody else run while it tries."""
-
-    @classmethod
-    def pattern_to_regex(cls, pattern: str | bytes) -> tuple[str | bytes | None, bool | None]:  # type: ignore[override]
-        regex, include = super().pattern_to_regex(pattern)
-        return without_retries(regex) if isinstance(regex, str) else regex, include
-
-
-def without_retries(regex: str) -> str:
-    """The same, with the first place that fits as the only one that is tried: what stands between two stars,
-    and between two `**`, fits nowhere better later on."""
-    text = _STAR_BEFORE_STAR.sub(r"(?>[^/]*?\1)", regex)
-    *groups, last = text.split(_FOLDERS)
-    if not groups:
-        return text
-    first, *others = groups
-    if first.startswith(_ANYWHERE):
-        first = f"^(?>(?:[^/]+/)*?{first.removeprefix(_ANYWHERE)}(?=/))"
-    return "".join((first, *(f"(?>/(?:[^/]+/)*?{one}(?=/))" for one in others), _FOLDERS, last))

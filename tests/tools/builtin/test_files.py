@@ -238,11 +238,35 @@ async def test_files_are_found_by_name(root: Path) -> None:
     (root / ".git").mkdir()
     (root / ".git" / "c.py").touch()
     assert await told(root, glob, pattern="**/*.py") == "sub/b.py"
-    assert await told(root, glob, pattern="*", path="sub") == "b.py"
+    assert await told(root, glob, pattern="*", path="sub") == "sub/b.py"
     assert await told(root, glob, pattern="*.rs") == "no file in . matches *.rs"
     for number in range(503):
         (root / "sub" / f"{number}.js").touch()
     assert (await told(root, glob, pattern="**/*.js")).endswith("\n[3 more are not shown]")
+
+
+async def test_a_path_that_is_found_can_be_read(root: Path) -> None:
+    """C6: from any folder; and a file can be searched alone."""
+    found = await told(root, grep, pattern="return", path="sub")
+    assert found.partition(":")[0] == await told(root, glob, pattern="*", path="sub") == "sub/b.py"
+    assert "return 2" in await told(root, read_file, path="sub/b.py")
+    assert await told(root, grep, pattern="return", path="sub/b.py") == found
+
+
+async def test_what_ignore_files_name_is_left_out_and_said(root: Path) -> None:
+    """C6: unless it is asked for; the ignore files of folders above hold, too."""
+    (root / ".gitignore").write_text("build/\n*.log\n")
+    (root / "sub" / ".ignore").write_text("b.py\n")
+    for name in ("build/out.py", "sub/deep/x.log", "sub/deep/y.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("return 1\n")
+    assert await told(root, glob, pattern="**/*.py") == (
+        "sub/deep/y.py\n[left out by ignore files: build, sub/b.py, sub/deep/x.log]"
+    )
+    assert await told(root, grep, pattern="return", path="sub/deep") == (
+        "sub/deep/y.py:1: return 1\n[left out by ignore files: sub/deep/x.log]"
+    )
+    assert await told(root, glob, pattern="*", path="build") == "build/out.py"
 
 
 async def test_lines_are_found(root: Path) -> None:

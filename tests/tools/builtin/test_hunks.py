@@ -11,7 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from dragoman.errors import BadRequest
+from dragoman.errors import BadRequest, ToolFailed
 from dragoman.messages.message import Arguments
 from dragoman.tools.approval import choose_hunks, foresee
 from dragoman.tools.builtin.apply_patch import apply_patch
@@ -21,7 +21,7 @@ from dragoman.tools.tool import Tool
 from dragoman.workspace.diff import diff_texts
 from dragoman.workspace.hunks import hunks_between, keep_hunks
 from tests.sweeps import examples
-from tests.tools.builtin.folder import told
+from tests.tools.builtin.folder import refused, told
 
 OLD = "".join(f"line {number}\n" for number in range(30))
 NEW = OLD.replace("line 3\n", "line three\n").replace("line 15\n", "").replace("line 27\n", "line 27\nmore\n")
@@ -147,7 +147,7 @@ def test_what_cannot_be_chosen_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadRequest, match="a part of this cannot be done"):
         chosen({0: "".join(f"line {number}\n" for number in range(7))})
     (tmp_path / "f").write_text(f"above\n{OLD}")
-    with pytest.raises(BadRequest, match="not as they were"):
+    with pytest.raises(BadRequest, match="not as it was when you read it"):
         chosen({0: None})
 
 
@@ -190,3 +190,29 @@ def test_mixed_line_ends_are_not_made_alike_by_a_part_of_a_patch(tmp_path: Path)
     shown = foresee(apply_patch, arguments, tmp_path).diff
     with pytest.raises(BadRequest, match="its lines end in different ways"):
         choose_hunks(apply_patch, arguments, tmp_path, shown, {0: None})
+
+
+FAILING: list[tuple[Tool, Arguments]] = [
+    (edit_file, {"path": "f", "version": "nonsense", "old": "line 1\n", "new": "x"}),
+    (edit_file, {"path": "f", "version": version_of(OLD.encode()), "old": "line", "new": "x"}),
+    (edit_file, {"path": "g", "version": version_of(OLD.encode()), "old": "line 1\n", "new": "x"}),
+    (write_file, {"path": "f", "text": "x"}),
+    (write_file, {"path": "f", "text": "x", "version": "nonsense"}),
+    (write_file, {"path": "f/below", "text": "x"}),
+    (apply_patch, {"patch": "*** Begin Patch\n*** Update File: f\n@@\n-no such line\n+x\n*** End Patch"}),
+    (apply_patch, {"patch": "*** Begin Patch\n*** Delete File: g\n*** End Patch"}),
+    (apply_patch, {"patch": "*** Begin Patch\n*** Add File: f\n+x\n*** End Patch"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), FAILING, ids=[f"{one.name} {at}" for at, (one, _) in enumerate(FAILING)]
+)
+async def test_p14_a_preview_fails_if_the_call_would(
+    tmp_path: Path, tool: Tool, arguments: Arguments
+) -> None:
+    """P14: nobody is shown a diff that cannot come to be."""
+    (tmp_path / "f").write_text(OLD)
+    with pytest.raises(ToolFailed):
+        foresee(tool, arguments, tmp_path)
+    assert await refused(tmp_path, tool, **arguments)

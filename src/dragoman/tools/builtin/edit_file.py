@@ -192,6 +192,7 @@ def _sides(arguments: Arguments, workspace: Path | None) -> tuple[str, bytes, by
         bool(arguments.get("everywhere")),
     )
     data = read_inside(workspace, path, MOST)
+    check_version(path, data, str(arguments.get("version") or ""))
     return path, data, _edited(path, data, wanted)[0]
 
 

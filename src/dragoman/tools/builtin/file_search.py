@@ -18,15 +18,15 @@ from pydantic import Field
 from dragoman.errors import ToolFailed
 from dragoman.tools.builtin import matcher
 from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import below, on_one_line, path_patterns, walk, wider_paths
+from dragoman.tools.workspace import on_one_line, path_patterns, walk, wider_paths
 from dragoman.workspace.folder import OpenFolder
 
 # `glob`: the files of the workspace whose paths match a pattern.
 
 
-SKIPPED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
 FILES = 50_000  # that are looked at
 _MOST_FILES = 500
+_MOST_NAMED = 5  # of what ignore files leave out
 
 
 @tool(
@@ -40,29 +40,39 @@ _MOST_FILES = 500
 def glob(
     pattern: Annotated[str, Field(description="`*.py`: in this folder; `**/*.py`: also in all below")],
     context: ToolContext,
-    path: Annotated[str, Field(description="the folder to look in, relative to the workspace")] = ".",
+    path: Annotated[str, Field(description="the folder to look in")] = ".",
 ) -> str:
-    """Find files of the workspace by name. `*` is any part of a name, `?` one character, `**` any folders.
-    Not looked into: links, .git, .hg, .svn, node_modules, __pycache__ and .venv."""
+    """Find files by name. `*` is any part of a name, `?` one character, `**` any folders. Paths in the result
+    start at the workspace. Left out: what .gitignore and .ignore files name (unless path is in it), version
+    control, node_modules, __pycache__, .venv, links."""
     if ".." in steps(pattern):
         raise ToolFailed("a pattern goes down only: give the folder as path")
     found: list[str] = []
+    left_out: list[str] = []
     looked = 0
-    with closing(walk(context.workspace, path, SKIPPED)) as files:
-        for name, _, _ in islice(files, FILES):
+    with closing(walk(context.workspace, path, left_out)) as files:
+        for name, whole, _, _ in islice(files, FILES):
             looked += 1
             if context.cancelled():
                 break
-            if fits(name, pattern) and context.permits(below(path, name)):
-                found.append(on_one_line(name))
-    notes = [f"[{len(found) - _MOST_FILES} more are not shown]"] if len(found) > _MOST_FILES else []
+            if fits(name, pattern) and context.permits(whole):
+                found.append(on_one_line(whole))
+    notes = _ignored(left_out)
+    notes += [f"[{len(found) - _MOST_FILES} more are not shown]"] if len(found) > _MOST_FILES else []
     if looked == FILES:
         notes.append(f"[only the first {FILES} files were looked at: give a folder]")
     return (
         "\n".join([*found[:_MOST_FILES], *notes])
-        if found or notes
-        else f"no file in {path} matches {pattern}"
+        if found
+        else "\n".join([f"no file in {path} matches {pattern}", *notes])
     )
+
+
+def _ignored(left_out: Sequence[str]) -> list[str]:
+    """A note, so that nobody takes what was not searched for what is not there."""
+    named = ", ".join(map(on_one_line, left_out[:_MOST_NAMED]))
+    more = f" and {len(left_out) - _MOST_NAMED} more" if len(left_out) > _MOST_NAMED else ""
+    return [f"[left out by ignore files: {named}{more}]"] if left_out else []
 
 
 def fits(path: str, pattern: str) -> bool:
@@ -114,29 +124,31 @@ _TIME = 20.0  # seconds for the search
 def grep(
     pattern: Annotated[str, Field(min_length=1, description="a regular expression, as Python knows them")],
     context: ToolContext,
-    path: Annotated[str, Field(description="the folder to search, relative to the workspace")] = ".",
+    path: Annotated[str, Field(description="the folder or file to search")] = ".",
     files: Annotated[str, Field(description="which files, as for glob")] = "**",
     ignore_case: bool = False,
 ) -> str:
-    """Search the text files of the workspace line by line. The result has PATH:LINE: TEXT for each line
-    that matches. Not searched: binary files, files over 1 MB, links, .git, .hg, .svn, node_modules,
-    __pycache__ and .venv."""
+    """Search text files line by line. The result has PATH:LINE: TEXT for each line that matches, with paths
+    that start at the workspace. Left out: binary files, files over 1 MB, what .gitignore and .ignore files
+    name (unless path is in it), version control, node_modules, __pycache__, .venv, links."""
     _check(pattern)
     hits: list[str] = []
+    left_out: list[str] = []
     searched = big = 0
-    with _matcher(pattern, ignore_case) as ask, closing(walk(context.workspace, path, SKIPPED)) as found:
-        for name, folder, entry in islice(found, FILES):
+    with _matcher(pattern, ignore_case) as ask, closing(walk(context.workspace, path, left_out)) as found:
+        for name, whole, folder, entry in islice(found, FILES):
             if context.cancelled() or len(hits) >= _MOST_LINES:
                 break
-            if not fits(name, files) or not context.permits(below(path, name)):
+            if not fits(name, files) or not context.permits(whole):
                 continue
             if entry.size > _BIGGEST:
                 big += 1
                 continue
             if (data := _text(folder, entry.name)) is not None:
                 searched += 1
-                hits += [f"{on_one_line(name)}:{number}: {line}" for number, line in ask(data)]
+                hits += [f"{on_one_line(whole)}:{number}: {line}" for number, line in ask(data)]
     notes = [f"[{big} files over {_BIGGEST // 1000} kB were not searched]"] if big else []
+    notes += _ignored(left_out)
     if len(hits) >= _MOST_LINES:
         notes.append(f"[stopped after {_MOST_LINES} lines: make the pattern or the files narrower]")
     return "\n".join([*(hits[:_MOST_LINES] or [f"no line matches in {searched} files"]), *notes])

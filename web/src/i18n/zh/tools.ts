@@ -36,14 +36,14 @@ const TEXTS: Record<string, string> = {
   "Change, add, delete or rename text files of the workspace by a patch. The lines around a change must be as they are in the file. Either all of it is applied, or nothing, and the result says why. A file that was changed since you read it is refused: read it again.":
     "用补丁修改、添加、删除或重命名工作区中的文本文件。改动前后的行必须与文件中的一致。要么全部应用，要么什么都不做，并在结果中说明原因。读过之后又变了的文件会被拒绝：请重新读取。",
   "a unified diff, or *** Begin Patch … *** End Patch; with paths in the workspace": "统一格式的差异，或 *** Begin Patch … *** End Patch；路径相对于工作区",
-  "Find files of the workspace by name. `*` is any part of a name, `?` one character, `**` any folders. Not looked into: links, .git, .hg, .svn, node_modules, __pycache__ and .venv.":
-    "按名称查找工作区中的文件。`*` 是名称的任意部分，`?` 是一个字符，`**` 是任意文件夹。不查看：链接、.git、.hg、.svn、node_modules、__pycache__ 和 .venv。",
+  "Find files by name. `*` is any part of a name, `?` one character, `**` any folders. Paths in the result start at the workspace. Left out: what .gitignore and .ignore files name (unless path is in it), version control, node_modules, __pycache__, .venv, links.":
+    "按名称查找文件。`*` 是名称的任意部分，`?` 是一个字符，`**` 是任意文件夹。结果中的路径从工作区开始。不包括：.gitignore 和 .ignore 文件列出的内容（除非 path 在其中）、版本控制、node_modules、__pycache__、.venv、链接。",
   "`*.py`: in this folder; `**/*.py`: also in all below": "`*.py`：在此文件夹中；`**/*.py`：也包括其下所有文件夹",
-  "the folder to look in, relative to the workspace": "要查找的文件夹，相对于工作区",
-  "Search the text files of the workspace line by line. The result has PATH:LINE: TEXT for each line that matches. Not searched: binary files, files over 1 MB, links, .git, .hg, .svn, node_modules, __pycache__ and .venv.":
-    "逐行搜索工作区中的文本文件。每个匹配的行在结果中写作 路径:行号: 文字。不搜索：二进制文件、超过 1 MB 的文件、链接、.git、.hg、.svn、node_modules、__pycache__ 和 .venv。",
+  "the folder to look in": "要查找的文件夹",
+  "Search text files line by line. The result has PATH:LINE: TEXT for each line that matches, with paths that start at the workspace. Left out: binary files, files over 1 MB, what .gitignore and .ignore files name (unless path is in it), version control, node_modules, __pycache__, .venv, links.":
+    "逐行搜索文本文件。每个匹配的行在结果中写作 路径:行号: 文字，路径从工作区开始。不包括：二进制文件、超过 1 MB 的文件、.gitignore 和 .ignore 文件列出的内容（除非 path 在其中）、版本控制、node_modules、__pycache__、.venv、链接。",
   "a regular expression, as Python knows them": "正则表达式，与 Python 的相同",
-  "the folder to search, relative to the workspace": "要搜索的文件夹，相对于工作区",
+  "the folder or file to search": "要搜索的文件夹或文件",
   "which files, as for glob": "哪些文件，写法与 glob 相同",
   "Run a shell command in the workspace. The result is its exit status and what it printed. Nothing can be typed into it, and whatever it leaves running is ended when it ends.":
     "在工作区中运行 shell 命令。结果是退出状态和它打印的内容。无法向它输入，它留下的进程会随它一起结束。",
