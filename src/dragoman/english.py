@@ -25,6 +25,7 @@ ENGLISH: dict[str, str] = {
     "answer.rule": "question {question} does not offer that rule: it offers {offers}",
     "answer.verdict": "{verdict!r} does not answer question {question}: it takes {words}",
     "arguments.unfit": "{which} do not fit: {what}",
+    "agui.part": "a part of type {type!r} cannot be read: send text, or a file with its data or URL",
     "aside.folder": "it works in the folder {folder}, and this program in another",
     "aside.missing": "what it was started with is not here ({error})",
     "aside.no_start": "it does not begin with its start",

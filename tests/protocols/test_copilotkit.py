@@ -52,7 +52,7 @@ async def test_an_interrupt_is_answered_and_the_turn_goes_on(
         shown = await at_the_front_end(site, scene)
         (conversation,) = await site.runtime.conversations()
         (call,) = calls_of((await site.runtime.store.messages(conversation.id))[0])
-    assert (shown["errors"], shown["interrupts"], said(shown)) == ([], ["approve"], ["Done."])
+    assert (shown["errors"], shown["interrupts"], said(shown)) == ([], ["tool_call"], ["Done."])
     assert call.state is state
 
 
@@ -70,4 +70,4 @@ async def test_a_tool_of_the_page_is_not_run_before_a_person_has_allowed_it(tmp_
     async with served(tmp_path, script, allow=(), ask=["client.where"]) as site:
         shown = await at_the_front_end(site, "tool-asked")
     assert (shown["errors"], shown["ran"], said(shown)) == ([], [{}], ["In Rome."])
-    assert shown["interrupts"] == ["approve"]
+    assert shown["interrupts"] == ["tool_call"]

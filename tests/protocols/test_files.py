@@ -39,7 +39,26 @@ def ag_ui(url: str) -> tuple[str, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("protocol", [ai_sdk, ag_ui])
+def ag_ui_before_1(url: str) -> tuple[str, dict[str, Any]]:
+    path, body = ag_ui(url)
+    coded = url.partition("base64,")[2]
+    part = {"type": "binary", "mimeType": "image/png", **({"data": coded} if coded else {"url": url})}
+    body["messages"][0]["content"][1] = part
+    return path, body
+
+
+async def test_a_part_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    """F3: none is left out in silence."""
+    path, body = ag_ui("data:,x")
+    async with served(tmp_path, [says("I see.")]) as site:
+        for part in ({"type": "binary", "mimeType": "image/png", "id": "upload_1"}, {"type": "video"}):
+            body["messages"][0]["content"][1] = part
+            answer = await site.ask("POST", path, body)
+            assert (answer.status, answer.body["code"]) == (422, "agui.part")
+        assert await site.runtime.conversations() == []
+
+
+@pytest.mark.parametrize("protocol", [ai_sdk, ag_ui, ag_ui_before_1])
 async def test_an_address_of_another_place_is_refused_and_nothing_is_stored(
     tmp_path: Path, protocol: Any
 ) -> None:
@@ -54,7 +73,7 @@ async def test_an_address_of_another_place_is_refused_and_nothing_is_stored(
 
 
 @pytest.mark.parametrize("url", ["data:image/png;base64,aGVsbG8=", "DATA:;BASE64,aGVsbG8=", "data:,hello"])
-@pytest.mark.parametrize("protocol", [ai_sdk, ag_ui])
+@pytest.mark.parametrize("protocol", [ai_sdk, ag_ui, ag_ui_before_1])
 async def test_a_file_in_its_own_address_is_stored(tmp_path: Path, protocol: Any, url: str) -> None:
     """M3: however its address is spelled."""
     async with served(tmp_path, [says("I see.")]) as site:

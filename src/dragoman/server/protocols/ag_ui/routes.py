@@ -179,9 +179,9 @@ async def _content(context: Context, message: AgentMessage) -> tuple[Part, ...]:
 
 
 async def _part(context: Context, part: AgentPart) -> Part:
-    if part.source is None:
+    source = part.file
+    if source is None:
         return Text(part.text)
-    source = part.source
     data = f"data:{source.media_type};base64,{source.value}"
     return await attach(context, data if source.type == "data" else source.value, source.media_type)
 

@@ -17,6 +17,7 @@ from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_json
 from dragoman.messages.message import Arguments, CallState, Message, canonical
 from dragoman.messages.request import ToolSpec
+from dragoman.sentences import sentence
 from dragoman.server.context import Context
 from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.send import turn_options
@@ -35,11 +36,24 @@ class PartSource(_Loose):
 
 
 class AgentPart(_Loose):
-    """A text, or something with a source."""
+    """A text, or something with a source. Before 1.0 a `binary` part names its data or address itself."""
 
     type: str
     text: str = ""
     source: PartSource | None = None
+    media_type: Annotated[str, Field(alias="mimeType", max_length=200)] = ""
+    data: str = ""
+    url: str = ""
+
+    @property
+    def file(self) -> PartSource | None:
+        """BadRequest for a part that is neither text nor a file we can read: none is left out in silence."""
+        if self.type == "binary" and (self.data or self.url):
+            kind = "data" if self.data else "url"
+            return PartSource(type=kind, value=self.data or self.url, media_type=self.media_type)
+        if self.source is None and self.type != "text":
+            raise BadRequest(sentence("agui.part", type=self.type))
+        return self.source
 
 
 class AgentMessage(_Loose):

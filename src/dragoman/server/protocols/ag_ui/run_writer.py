@@ -264,13 +264,14 @@ def _interrupt(id: str, asked: Question | e.CallAsked) -> JsonValue:
     schemas = {"tool": asked.schema or _words(asked), "review": _RELEASE}
     return {
         "id": id,
-        "reason": asked.kind,
+        "reason": "input_required" if asked.kind == "tool" else "tool_call",  # clients bind it to its call
         "message": approval_text(asked),
         "toolCallId": asked.call,
         "responseSchema": schemas.get(asked.kind, _YES_OR_NO),
         "metadata": {
             "tool": asked.tool,
             "arguments": asked.arguments,
+            "kind": asked.kind,
             "because": asked.because,
             "choices": [*asked.choices],
             "free": asked.free,
