@@ -104,6 +104,22 @@ async def test_a_history_may_come_with_the_input(tmp_path: Path) -> None:
         assert len(await conversations(site)) == 1
 
 
+async def test_items_of_ours_may_be_named_by_their_ids(tmp_path: Path) -> None:
+    """F1, F3: as the AI SDK does from the second message on; the chat goes on in its conversation."""
+    script = [Line("Hello!", thinks="Hm."), says("Again!")]
+    async with called(tmp_path, script) as (client, site):
+        first = await client.responses.create(model=MODEL, input="Hi")
+        named: list[Any] = [{"type": "item_reference", "id": item.id} for item in first.output]
+        second = await client.responses.create(model=MODEL, input=[user("Hi"), *named, user("Again?")])
+        assert second.output_text == "Again!"
+        said = [(one.role, one.text) for one in model_of(site.runtime).requests[1].messages]
+        assert said == [("user", "Hi"), ("assistant", "Hello!"), ("user", "Again?")]
+        assert len(await conversations(site)) == 1
+        with pytest.raises(openai.BadRequestError, match="no item with the id msg_nope"):
+            unknown: Any = {"type": "item_reference", "id": "msg_nope"}
+            await client.responses.create(model=MODEL, input=[unknown, user("Hi")])
+
+
 async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:
     """F2, C6: what follows is a response of its own, in the same turn; each can be read again."""
     script = [

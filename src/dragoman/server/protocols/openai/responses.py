@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from dragoman.errors import NotFound
+from dragoman.messages.message import Message
 from dragoman.server.context import Context, TheContext
 from dragoman.server.event_stream import EventStream
 from dragoman.server.protocols.openai.api_errors import (
@@ -54,6 +57,7 @@ from dragoman.server.protocols.openai.request_input import (
     Brought,
     BroughtCall,
     CallOutput,
+    Entry,
     Lenient,
     Refusals,
     UserEntry,
@@ -98,6 +102,13 @@ class ReasoningItem(Lenient):
     type: Literal["reasoning"]
 
 
+class ItemReference(Lenient):
+    """An item by its ID: ours are stored."""
+
+    type: Literal["item_reference"]
+    id: str
+
+
 def _type(item: Any) -> str | None:
     given = item.get("type", "message") if isinstance(item, dict) else getattr(item, "type", None)
     return given if isinstance(given, str) else None
@@ -107,11 +118,13 @@ InputItem: TypeAlias = Annotated[
     Annotated[MessageItem, Tag("message")]
     | Annotated[FunctionCallItem, Tag("function_call")]
     | Annotated[OutputItem, Tag("function_call_output")]
-    | Annotated[ReasoningItem, Tag("reasoning")],
+    | Annotated[ReasoningItem, Tag("reasoning")]
+    | Annotated[ItemReference, Tag("item_reference")],
     Discriminator(
         _type,
         custom_error_type="item_type",
-        custom_error_message="items are of type message, function_call, function_call_output or reasoning",
+        custom_error_message="items are of type message, function_call, function_call_output, reasoning or "
+        "item_reference",
     ),
 ]
 
@@ -180,10 +193,10 @@ class ResponseBody(AnswerOptions):
         named = self.conversation
         return named.id if isinstance(named, ConversationName) else named
 
-    def brought(self, limit: int) -> Brought:
-        """`limit`: of one file, in bytes."""
-        found = Brought([self.instructions] if self.instructions else [])
+    async def brought(self, context: Context) -> Brought:
+        found, limit = Brought([self.instructions] if self.instructions else []), context.upload_limit
         items = [MessageItem(role="user", content=self.input)] if isinstance(self.input, str) else self.input
+        told: set[str] = set()  # messages: each of their texts has an item of its own
         for at, item in enumerate(items):
             param = f"input[{at}]"
             match item:
@@ -197,12 +210,50 @@ class ResponseBody(AnswerOptions):
                     found.add(AssistantEntry(calls=(BroughtCall(call, name, arguments),)))
                 case OutputItem(call_id=call, output=output):
                     found.add(CallOutput(call, read_content(output, param, limit)))
+                case ItemReference(id=id):
+                    for entry in await _referred(context, id, told, param):
+                        found.add(entry)
                 case _:
                     pass
         if not found.outputs and not found.sent:
             what = "the input ends with a user's message, or the outputs of calls"
             raise ApiRefusal(what, "input", code="invalid_value")
         return found
+
+
+async def _referred(context: Context, id: str, told: set[str], param: str) -> list[Entry]:
+    """What an item of ours was, if it is this person's. Reasoning stays in the store, where models get it."""
+    noun, _, rest = id.partition("_")
+    try:
+        match noun:
+            case "rs":
+                return []
+            case "fc":
+                call = await context.call(f"call_{rest}")
+                arguments = json.dumps(call.arguments, ensure_ascii=False)
+                return [AssistantEntry(calls=(BroughtCall(call.id, call.tool, arguments),))]
+            case "fco":
+                call = await context.call(f"call_{rest}")
+                return [CallOutput(call.id, (call.result.text if call.result is not None else "",))]
+            case "msg":
+                message = await _message_of(context, rest)
+                if message.id in told:
+                    return []
+                told.add(message.id)
+                if message.role == "user":
+                    return [UserEntry((message.text,))]
+                return [AssistantEntry((message.text,))]
+    except NotFound:
+        pass
+    raise ApiRefusal(f"no item with the id {id} found", param, code="invalid_value")
+
+
+async def _message_of(context: Context, rest: str) -> Message:
+    """By the ID of an item: the message's own, or with the item's place in its response."""
+    try:
+        return await context.message(f"msg_{rest}")
+    except NotFound:
+        return await context.message(f"msg_{rest.rpartition('_')[0]}")
 
 
 # ── routes ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -234,7 +285,7 @@ async def create_response(context: TheContext, request: Request, body: ResponseB
 async def _wanted(context: Context, body: ResponseBody, key: SendKey) -> ReplyRequest:
     asked = body.request_options()
     output = body.text.format.spec("text.format") if body.text and body.text.format else None
-    brought = body.brought(context.upload_limit)
+    brought = await body.brought(context)
     options = options_for(context, body, asked, brought.prompt, output)
     metadata: dict[str, JsonValue] = {
         "metadata": {**(body.metadata or {})},
