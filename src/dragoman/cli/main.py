@@ -28,6 +28,7 @@ for commands in (chat, turns, setup, inspection, conversations, files):
 for name, group in {
     "mcp": mcp.group,
     "config": setup.config,
+    "keys": setup.keys,
     "people": setup.people,
     "store": setup.store,
 }.items():

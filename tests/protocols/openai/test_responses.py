@@ -115,8 +115,8 @@ async def test_items_of_ours_may_be_named_by_their_ids(tmp_path: Path) -> None:
         said = [(one.role, one.text) for one in model_of(site.runtime).requests[1].messages]
         assert said == [("user", "Hi"), ("assistant", "Hello!"), ("user", "Again?")]
         assert len(await conversations(site)) == 1
+        unknown: Any = {"type": "item_reference", "id": "msg_nope"}
         with pytest.raises(openai.BadRequestError, match="no item with the id msg_nope"):
-            unknown: Any = {"type": "item_reference", "id": "msg_nope"}
             await client.responses.create(model=MODEL, input=[unknown, user("Hi")])
 
 

@@ -1,4 +1,4 @@
-"""`dragoman models`, `tools`, `doctor`, `trust`, and the groups `config`, `people` and `store`."""
+"""`dragoman models`, `tools`, `doctor`, `trust`, and the groups `config`, `keys`, `people` and `store`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +17,7 @@ from dragoman.cli.flags.command import (
 
 group = CommandGroup("Setting up")
 config = CommandGroup(help="The settings, and where they come from.", no_args_is_help=True)
+keys = CommandGroup(help="The keys of providers.", no_args_is_help=True)
 people = CommandGroup(help="Who may use your server, with keys of their own.", no_args_is_help=True)
 store = CommandGroup(
     help="Copy everything to another database, and bring tables up to date.", no_args_is_help=True
@@ -98,6 +99,32 @@ class ConfigCheckFlags(TrustFlags):
 @config.command("schema", "commands.config:print_schema", "`dragoman config schema > dragoman.schema.json`")
 class ConfigSchemaFlags(Flags):
     """What `dragoman.toml` may say, as a JSON schema for editors."""
+
+
+# ── dragoman keys ─────────────────────────────────────────────────────────────────────────────────
+
+
+ProviderName = Annotated[str, typer.Argument(help="A provider, as `dragoman models` names it.")]
+
+
+@keys.command("set", "commands.keys:set_key", "`dragoman keys set openai < key.txt`")
+class SetKeyFlags(ConfigFlags):
+    """Store a provider's key: in the system's keyring, else in a file that only you can read."""
+
+    provider: ProviderName
+    no_test: Annotated[bool, typer.Option("--no-test", help="Do not test it with a request.")] = False
+
+
+@keys.command("list", "commands.keys:list_keys", "`dragoman keys list --json`")
+class ListKeysFlags(ConfigFlags, JsonFlags):
+    """The providers with a key, and where it is. No key is shown."""
+
+
+@keys.command("remove", "commands.keys:remove_key", "`dragoman keys remove openai`")
+class RemoveKeyFlags(ConfigFlags):
+    """Remove a stored key, from the keyring and the file."""
+
+    provider: ProviderName
 
 
 # ── dragoman people ───────────────────────────────────────────────────────────────────────────────
