@@ -118,6 +118,21 @@ async def test_a_piece_waits_for_a_few_ticks_at_most() -> None:
     assert waiting.done()
 
 
+async def test_the_clock_runs_while_there_are_readers() -> None:
+    """E2: a server that nobody listens to does nothing."""
+    pace = Pace()
+    pace.add_reader()
+    pace.add_reader()
+    pace.remove_reader()
+    before = pace.ticks
+    while pace.ticks == before:
+        await asyncio.sleep(TICK)
+    pace.remove_reader()
+    stopped = pace.ticks
+    await asyncio.sleep(3 * TICK)
+    assert pace.ticks == stopped
+
+
 async def test_ticks_that_the_loop_has_missed_are_made_up_for() -> None:
     """E2: nobody waits longer because the loop was late."""
     pace = late()

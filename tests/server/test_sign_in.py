@@ -265,6 +265,10 @@ def test_an_address_that_never_guessed_wrong_waits_for_no_guesser() -> None:
             except TooManyTries:
                 pass
     assert guesses.begin("192.0.2.1").wait == 0
+    with pytest.raises(TooManyTries):  # new addresses have used up what they share
+        for address in range(1000):
+            guesses.begin(f"10.1.{address // 250}.{address % 250}")
+    assert guesses.begin("192.0.2.2", "ada").wait == 0
 
 
 def test_right_passwords_cost_nothing_and_clear_nobody() -> None:
