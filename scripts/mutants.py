@@ -1,7 +1,7 @@
 """`make mutants`: break the code in one place at a time, and see whether the tests notice.
 
 The tests of the packages are collected once, and each runs once, to note which functions it enters. Left out
-are those that take longer than three seconds, and those that fork programs off, which would not be broken.
+are those that take longer than twenty seconds, and those that fork programs off, which would not be broken.
 
 A mutant is one change to one expression or statement inside a function. In a fork of the process that has
 everything imported, the function's code is exchanged, and the tests that entered it run, the quickest first,
@@ -56,9 +56,10 @@ SRC = ROOT / "src" / "dragoman"
 PACKAGES = ("turn", "tools", "store", "server", "workspace")
 TESTS = (*PACKAGES, "conversation", "media", "plugins", "protocols")
 NOTES = ROOT / ".cache" / "mutants.json"
+FORKS = str(ROOT / "tests" / "forks.py")
 AT_ONCE = 2  # processes
-QUICK = 3.0  # seconds of a test: those that take longer are left out
-MOST = 30.0  # seconds of tests for one mutant, as they were noted
+QUICK = 20.0  # seconds of a test, with notes taken: those that take longer are left out
+MOST = 40.0  # seconds of tests for one mutant, as they were noted
 STARTING_POSTGRES = 3.0  # seconds of the first test that uses it
 PATIENCE = 90.0  # seconds for one mutant: after them it hangs, and is noticed
 RECORDING = 3600.0  # seconds for all tests
@@ -86,14 +87,18 @@ class Mutant:
     number: int  # of the node, as `ast.walk` counts
     line: int
     function: str  # file and name, as the notes have it
-    was: str
-    now: str
     tests: list[str] = field(default_factory=list)
     noticed: str = ""  # the test that failed
 
     def __str__(self) -> str:
-        was, now = (" ".join(text.split()) for text in (self.was, self.now))
+        _, node = self.find()
+        was, now = (" ".join(ast.unparse(one).split()) for one in (node, broken(node) or node))
         return f"{self.file.relative_to(ROOT)}:{self.line}: {was[:100]} → {now[:60]}"
+
+    def find(self) -> tuple[ast.Module, ast.AST]:
+        """The file, and in it the node to be broken."""
+        tree = ast.parse(self.file.read_text("utf-8"))
+        return tree, next(node for number, node in enumerate(ast.walk(tree)) if number == self.number)
 
 
 # ── mutants ───────────────────────────────────────────────────────────────────────────────────────
@@ -101,7 +106,7 @@ class Mutant:
 
 def broken(node: ast.AST) -> ast.AST | None:
     """The same, and wrong; None where nothing is to be broken."""
-    changed: Any = copy.deepcopy(node)
+    changed: Any = copy.copy(node)
     match changed:
         case ast.Compare(ops=[op]) if type(op) in OPPOSITES:
             changed.ops = [OPPOSITES[type(op)]()]
@@ -158,8 +163,7 @@ def _key(file: str, name: str) -> str:
 
 
 def mutants_of(file: Path) -> Iterator[Mutant]:
-    source = file.read_text("utf-8")
-    tree = ast.parse(source)
+    tree = ast.parse(file.read_text("utf-8"))
     numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
 
     def walk(node: ast.AST, scope: str, function: str) -> Iterator[Mutant]:
@@ -171,10 +175,9 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
                 within = f"{scope}{child.name}."
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 within, inside = f"{scope}{child.name}.<locals>.", _key(str(file), f"{scope}{child.name}")
-            wrong = broken(child) if inside and not _only_waits(node, child) else None
-            if wrong is not None and isinstance(child, ast.expr | ast.stmt):
-                was = ast.get_source_segment(source, child) or ""
-                yield Mutant(file, numbers[id(child)], child.lineno, inside, was, ast.unparse(wrong))
+            if inside and not _only_waits(node, child) and broken(child) is not None:
+                assert isinstance(child, ast.expr | ast.stmt)
+                yield Mutant(file, numbers[id(child)], child.lineno, inside)
             yield from walk(child, within, inside)
 
     yield from walk(tree, "", "")
@@ -205,12 +208,9 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def exchange(mutant: Mutant, functions: list[FunctionType]) -> None:
     """Let the functions of the file run the mutant's code."""
-    tree = ast.parse(mutant.file.read_text("utf-8"))
-    for number, node in enumerate(ast.walk(tree)):
-        if number == mutant.number:
-            tree = ast.fix_missing_locations(Exchange(node).visit(tree))
-            break
-    module = compile(tree, str(mutant.file), "exec", dont_inherit=True)
+    tree, node = mutant.find()
+    broken_tree = ast.fix_missing_locations(Exchange(node).visit(tree))
+    module = compile(broken_tree, str(mutant.file), "exec", dont_inherit=True)
     codes = {(code.co_firstlineno, code.co_qualname): code for code in _codes(module)}
     exchanged = 0
     for function in functions:
@@ -240,6 +240,8 @@ class Recorder:
             if code not in self._names:
                 ours = code.co_filename.startswith(str(SRC))
                 self._names[code] = _key(code.co_filename, code.co_qualname) if ours else None
+                if code.co_filename == FORKS:
+                    self._names[code] = FORKS
             if (name := self._names[code]) is not None:
                 self._now.add(name)
 
@@ -254,7 +256,8 @@ class Recorder:
             finally:
                 sys.setprofile(None)
             seconds = time.monotonic() - began
-            if seconds > QUICK or len(reports) < 3 or not all(report.passed for report in reports):
+            passed = len(reports) == 3 and all(report.passed for report in reports)
+            if seconds > QUICK or not passed or FORKS in self._now:
                 self.seconds[item.nodeid] = None
                 continue
             with_postgres = "postgres" in getattr(item, "fixturenames", ())
@@ -346,8 +349,7 @@ class Breaker:
             if isinstance(found, FunctionType):
                 self._functions[found.__code__.co_filename].append(found)
         gc.freeze()
-        forks = importlib.import_module("tests.conftest")._forks
-        self._items = {item.nodeid: item for item in session.items if not forks(item.path)}
+        self._items = {item.nodeid: item for item in session.items}
         self._note()
         self._break()
         return True
@@ -434,6 +436,8 @@ class Breaker:
                 elif self._options.verbose:
                     print(f"    {mutant}: {mutant.noticed}", flush=True)
                 yield mutant, time.monotonic() - child.end + PATIENCE
+                if (done := len(mutants) - len(todo) - len(running)) % 25 == 0:
+                    print(f"[{done} of {len(mutants)}]", file=sys.stderr, flush=True)
 
     def _try(self, mutant: Mutant) -> str:
         exchange(mutant, self._functions[str(mutant.file)])

@@ -124,9 +124,10 @@ async def test_the_clock_runs_while_there_are_readers() -> None:
     pace.add_reader()
     pace.add_reader()
     pace.remove_reader()
-    before = pace.ticks
-    while pace.ticks == before:
-        await asyncio.sleep(TICK)
+    ticked = asyncio.Event()
+    pace.at_tick(pace.ticks + 1, ticked.set)
+    async with asyncio.timeout(PATIENCE):
+        await ticked.wait()
     pace.remove_reader()
     stopped = pace.ticks
     await asyncio.sleep(3 * TICK)

@@ -20,7 +20,7 @@ import aiohttp
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from dragoman.server.connections import CONNECTION, ConnectionLimits, recognise
+from dragoman.server.connections import CONNECTION, ConnectionLimits, Connections, recognise
 from dragoman.server.event_stream import STUCK, EventStream, OpenStreams
 from dragoman.wire.scripted import says
 from tests.cli.program import clean_environment
@@ -170,6 +170,33 @@ async def small(folder: Path) -> AsyncIterator[tuple[str, int]]:
     """A server with small limits in this process, and its port."""
     async with runtime_with(folder, [says("x")]) as runtime, serving(folder, runtime, limits=LIMITS) as site:
         yield site.url, int(site.url.rpartition(":")[2])
+
+
+@dataclass(eq=False)
+class Caller:
+    """A connection that is none."""
+
+    address: str = "192.0.2.1"
+
+    def recognise(self) -> None:
+        pass
+
+    def hang_up(self) -> None:
+        pass
+
+
+def test_a_connection_that_has_gone_takes_no_room_whoever_is_recognised_on_it() -> None:
+    """U1: the answer to a sign-in may come after its connection was lost, or made way for another."""
+    connections = Connections(LIMITS)
+    callers = [Caller() for _ in range(LIMITS.per_address + 1)]
+    going = [gone for caller in callers for gone in connections.add(caller)]
+    assert going == callers[:1]
+    connections.recognise(callers[0])
+    connections.recognise(callers[1])
+    connections.remove(callers[2])
+    connections.recognise(callers[2])
+    assert set(connections) == {callers[1], *callers[3:]}
+    assert (len(connections), connections.strangers) == (len(callers) - 2, len(callers) - 3)
 
 
 async def read_all(reader: asyncio.StreamReader) -> bytes:
