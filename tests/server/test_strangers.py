@@ -12,7 +12,7 @@ from asyncio.subprocess import PIPE, Process
 from asyncio.trsock import TransportSocket
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +262,18 @@ async def test_who_has_signed_in_keeps_the_connection_while_strangers_fight_for_
                     assert response.status == 200
             await all_hung_up(opened)
         assert not stream.content.at_eof()
+
+
+@pytest.mark.parametrize(("proxies", "stay"), [([], False), (["127.0.1.1"], True)])
+async def test_many_may_come_through_a_proxy(tmp_path: Path, proxies: list[str], stay: bool) -> None:
+    """U1: its address counts for nobody, while any other has room for a few."""
+    async with (
+        runtime_with(tmp_path, [says("x")]) as runtime,
+        serving(tmp_path, runtime, limits=replace(LIMITS, head=60.0), proxies=proxies) as site,
+    ):
+        with strangers(int(site.url.rpartition(":")[2]), LIMITS.per_address + 1, SILENT) as opened:
+            assert (await site.ask("GET", "/api/me")).status == 200  # they have been accepted before it
+            assert any(map(hung_up, opened)) is not stay
 
 
 class FailingListener(socket.socket):
