@@ -14,7 +14,8 @@ These are left out, since no test should notice them:
 - numbers that only say how long something waits or how much is read at once: arguments of `sleep`, `read`,
   `timeout` and `wait`, arguments named so, and operands of `<<`
 - `assert_never(…)`, and `raise` in a last `case _`: the type checker shows that nothing gets there
-- the text of an error or of a prompt, the defaults of parameters, and whatever is outside functions
+- how long a random text is: arguments of `token_urlsafe`, `token_bytes` and `token_hex`
+- the text of an error or of a prompt, defaults of parameters, decorators, and whatever is outside functions
 
 A function that none of these tests enters (it runs in another process, say) has no mutants in the sample: the
 last line says how many there would be.
@@ -64,7 +65,7 @@ STARTING_POSTGRES = 3.0  # seconds of the first test that uses it
 PATIENCE = 90.0  # seconds for one mutant: after them it hangs, and is noticed
 RECORDING = 3600.0  # seconds for all tests
 MEMORY = 8 << 30  # bytes of one
-WAITING = {"sleep", "read", "timeout", "wait"}
+WAITING = {"sleep", "read", "timeout", "wait", "token_urlsafe", "token_bytes", "token_hex"}
 OPPOSITES: dict[type[ast.AST], Any] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
@@ -169,6 +170,8 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
     def walk(node: ast.AST, scope: str, function: str) -> Iterator[Mutant]:
         for child in ast.iter_child_nodes(node):
             if _left_out(child) or (isinstance(child, ast.Expr) and _left_out(child.value)):
+                continue
+            if child in getattr(node, "decorator_list", ()):
                 continue
             within, inside = scope, function
             if isinstance(child, ast.ClassDef):
