@@ -1,12 +1,12 @@
 """`make mutants`: break the code in one place at a time, and see whether the tests notice.
 
-The tests of the packages are collected once, and each runs once, to note which functions it enters. Left out
-are those that take longer than twenty seconds, and those that fork programs off, which would not be broken.
+The tests of the packages are collected once, and each runs once, to note which lines it runs. Left out are
+those that take longer than twenty seconds, and those that fork programs off, which would not be broken.
 
 A mutant is one change to one expression or statement inside a function. In a fork of the process that has
-everything imported, the function's code is exchanged, and the tests that entered it run, the quickest first,
-until one fails. A mutant that no test notices is printed. At the end the tests that noticed one run against
-the code as it is: if one fails there, too, its mutants run again without it.
+everything imported, the function's code is exchanged, and the tests that run its line follow, the quickest
+first, until one fails. A mutant that no test notices is printed. At the end the tests that noticed one run
+against the code as it is: if one fails there, too, its mutants run again without it.
 
 These are left out, since no test should notice them:
 
@@ -57,14 +57,17 @@ SRC = ROOT / "src" / "dragoman"
 PACKAGES = ("turn", "tools", "store", "server", "workspace")
 TESTS = (*PACKAGES, "conversation", "media", "plugins", "protocols")
 NOTES = ROOT / ".cache" / "mutants.json"
+TRACED = (*(str(SRC / package) + "/" for package in PACKAGES), str(ROOT / "tests" / "forks.py"))
 FORKS = str(ROOT / "tests" / "forks.py")
 AT_ONCE = 2  # processes
 QUICK = 20.0  # seconds of a test, with notes taken: those that take longer are left out
-MOST = 40.0  # seconds of tests for one mutant, as they were noted
+MOST_TESTS = 400  # of those that run a line
+MOST = 60.0  # seconds of tests for one mutant, as they were noted
 STARTING_POSTGRES = 3.0  # seconds of the first test that uses it
 PATIENCE = 90.0  # seconds for one mutant: after them it hangs, and is noticed
 RECORDING = 3600.0  # seconds for all tests
 MEMORY = 8 << 30  # bytes of one
+NOT_BROKEN = "the code cannot be exchanged"
 WAITING = {"sleep", "read", "timeout", "wait", "token_urlsafe", "token_bytes", "token_hex"}
 OPPOSITES: dict[type[ast.AST], Any] = {
     ast.Eq: ast.NotEq,
@@ -88,6 +91,7 @@ class Mutant:
     number: int  # of the node, as `ast.walk` counts
     line: int
     function: str  # file and name, as the notes have it
+    lines: range  # of what is broken, from the beginning of the function on
     tests: list[str] = field(default_factory=list)
     noticed: str = ""  # the test that failed
 
@@ -167,23 +171,25 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
     tree = ast.parse(file.read_text("utf-8"))
     numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
 
-    def walk(node: ast.AST, scope: str, function: str) -> Iterator[Mutant]:
+    def walk(node: ast.AST, scope: str, function: str, first: int) -> Iterator[Mutant]:
         for child in ast.iter_child_nodes(node):
             if _left_out(child) or (isinstance(child, ast.Expr) and _left_out(child.value)):
                 continue
             if child in getattr(node, "decorator_list", ()):
                 continue
-            within, inside = scope, function
+            within, inside, begin = scope, function, first
             if isinstance(child, ast.ClassDef):
                 within = f"{scope}{child.name}."
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 within, inside = f"{scope}{child.name}.<locals>.", _key(str(file), f"{scope}{child.name}")
+                begin = min([child.lineno, *(one.lineno for one in child.decorator_list)])
             if inside and not _only_waits(node, child) and broken(child) is not None:
                 assert isinstance(child, ast.expr | ast.stmt)
-                yield Mutant(file, numbers[id(child)], child.lineno, inside)
-            yield from walk(child, within, inside)
+                lines = range(child.lineno - begin, (child.end_lineno or child.lineno) - begin + 1)
+                yield Mutant(file, numbers[id(child)], child.lineno, inside, lines)
+            yield from walk(child, within, inside, begin)
 
-    yield from walk(tree, "", "")
+    yield from walk(tree, "", "", 0)
 
 
 class Exchange(ast.NodeTransformer):
@@ -229,55 +235,74 @@ def exchange(mutant: Mutant, functions: list[FunctionType]) -> None:
 
 
 class Recorder:
-    """Notes the functions of ours that each test enters, and how long it takes."""
+    """Notes the lines of ours that each test runs, and how long it takes."""
 
     def __init__(self) -> None:
-        self.entered: dict[str, list[str]] = defaultdict(list)
         self.seconds: dict[str, float | None] = {}  # None: it is left out
-        self._names: dict[CodeType, str | None] = {}
-        self._now: set[str] = set()
+        self.run_by: dict[str, list[str]] = defaultdict(list)  # file, function and line in it: tests
+        self._lines: dict[CodeType, set[int]] = {}  # that the present test runs
+        self._tracers: dict[CodeType, Callable[[FrameType, str, object], Any] | None] = {}
 
-    def _see(self, frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            code = frame.f_code
-            if code not in self._names:
-                ours = code.co_filename.startswith(str(SRC))
-                self._names[code] = _key(code.co_filename, code.co_qualname) if ours else None
-                if code.co_filename == FORKS:
-                    self._names[code] = FORKS
-            if (name := self._names[code]) is not None:
-                self._now.add(name)
+    def _enter(self, frame: FrameType, event: str, _: object) -> Any:
+        code = frame.f_code
+        if code not in self._tracers:
+            self._tracers[code] = self._tracer(code) if code.co_filename.startswith(TRACED) else None
+        tracer = self._tracers[code]
+        return tracer and tracer(frame, event, None)
+
+    def _tracer(self, code: CodeType) -> Callable[[FrameType, str, object], Any]:
+        add = self._lines.setdefault(code, set()).add
+
+        def trace(frame: FrameType, _: str, __: object) -> Any:
+            add(frame.f_lineno)
+            return trace
+
+        return trace
 
     def run(self, items: list[pytest.Item]) -> None:
         for item, next_item in zip(items, [*items[1:], None], strict=True):
-            self._now = set()
             began = time.monotonic()
-            threading.setprofile(self._see)
-            sys.setprofile(self._see)
+            threading.settrace(self._enter)
+            sys.settrace(self._enter)
             try:
                 reports = runtestprotocol(item, nextitem=next_item, log=False)
             finally:
-                sys.setprofile(None)
+                sys.settrace(None)
             seconds = time.monotonic() - began
+            ran = [
+                (code.co_filename, _key(code.co_filename, code.co_qualname), line - code.co_firstlineno)
+                for code, lines in list(self._lines.items())
+                for line in list(lines)
+            ]
+            for lines in list(self._lines.values()):
+                lines.clear()
             passed = len(reports) == 3 and all(report.passed for report in reports)
-            if seconds > QUICK or not passed or FORKS in self._now:
+            if seconds > QUICK or not passed or any(file == FORKS for file, _, _ in ran):
                 self.seconds[item.nodeid] = None
                 continue
             with_postgres = "postgres" in getattr(item, "fixturenames", ())
             self.seconds[item.nodeid] = seconds + STARTING_POSTGRES * with_postgres
-            for name in self._now:
-                self.entered[name].append(item.nodeid)
+            for _, name, line in ran:
+                self.run_by[f"{name}:{line}"].append(item.nodeid)
 
 
 def _record(items: list[pytest.Item]) -> dict[str, Any]:
+    """What the notes have of these tests; of those that run a line, the quickest."""
     recorder = Recorder()
     recorder.run(items)
-    return {"entered": recorder.entered, "seconds": recorder.seconds}
+    number = {test: at for at, test in enumerate(recorder.seconds)}
+    lines = {
+        line: [
+            number[test] for test in sorted(tests, key=lambda test: recorder.seconds[test] or 0)[:MOST_TESTS]
+        ]
+        for line, tests in recorder.run_by.items()
+    }
+    return {"seconds": recorder.seconds, "lines": lines}
 
 
 def first_failed(items: list[pytest.Item]) -> str:
     """The first of these tests that does not pass; "" where all do."""
-    for item, next_item in zip(items, [*items[1:], None], strict=True):
+    for item, next_item in zip(items, [*items[1:], None], strict=False):
         if not all(report.passed for report in runtestprotocol(item, nextitem=next_item, log=False)):
             return item.nodeid
     return ""
@@ -359,35 +384,38 @@ class Breaker:
 
     def _note(self) -> None:
         """Run each test once that is not in the notes."""
-        notes: dict[str, Any] = {"entered": {}, "seconds": {}}
+        notes: dict[str, Any] = {"seconds": {}, "lines": {}}
         if NOTES.exists() and not self._options.again:
             notes = json.loads(NOTES.read_text())
         if new := [item for item in self._items.values() if item.nodeid not in notes["seconds"]]:
-            print(f"running {len(new)} tests once, to see what each of them enters …", flush=True)
+            print(f"running {len(new)} tests once, to see which lines each of them runs …", flush=True)
             files = sorted({item.path for item in new})
             parts = [[item for item in new if item.path in files[n::AT_ONCE]] for n in range(AT_ONCE)]
             for child in [Child.start(partial(_record, part), RECORDING) for part in parts]:
-                found = child.wait()
+                found, before = child.wait(), len(notes["seconds"])
                 notes["seconds"] |= found["seconds"]
-                for name, tests in found["entered"].items():
-                    notes["entered"].setdefault(name, []).extend(tests)
+                for line, tests in found["lines"].items():
+                    notes["lines"].setdefault(line, []).extend(before + test for test in tests)
             NOTES.parent.mkdir(exist_ok=True)
             NOTES.write_text(json.dumps(notes))
-        self._entered: dict[str, list[str]] = notes["entered"]
+        self._tests: list[str] = list(notes["seconds"])
         self._seconds: dict[str, float] = {
             test: seconds
             for test, seconds in notes["seconds"].items()
             if seconds is not None and test in self._items
         }
+        self._lines: dict[str, list[int]] = notes["lines"]
+        self._entered = {line.rpartition(":")[0] for line in self._lines}
 
-    def _nearest(self, function: str, without: set[str]) -> list[str]:
-        """The quickest tests that enter the function."""
-        left, tests = MOST, []
-        known = (set(self._entered[function]) & self._seconds.keys()) - without
-        for test in sorted(known, key=self._seconds.__getitem__):
+    def _nearest(self, mutant: Mutant, without: set[str]) -> list[str]:
+        """The quickest tests that run one of its lines."""
+        keys = [f"{mutant.function}:{line}" for line in mutant.lines]
+        tests = {self._tests[test] for key in keys for test in self._lines.get(key, ())}
+        left, nearest = MOST, []
+        for test in sorted((tests & self._seconds.keys()) - without, key=self._seconds.__getitem__):
             if (left := left - self._seconds[test]) > 0:
-                tests.append(test)
-        return tests
+                nearest.append(test)
+        return nearest
 
     def _break(self) -> None:
         files = [file for package in PACKAGES for file in sorted((SRC / package).rglob("*.py"))]
@@ -400,7 +428,7 @@ class Breaker:
         spent: Counter[str] = Counter()
         while todo:
             for mutant in todo:
-                mutant.tests, mutant.noticed = self._nearest(mutant.function, bad), ""
+                mutant.tests, mutant.noticed = self._nearest(mutant, bad), ""
             for mutant, seconds in self._run(todo):
                 spent[_package(mutant)] += round(seconds * 1000)
             bad |= (worse := self._failing_anyway({mutant.noticed for mutant in todo} & self._items.keys()))
@@ -431,9 +459,9 @@ class Breaker:
                     continue
                 running.remove((mutant, child))
                 mutant.noticed = found[1] if found[0] is None else found[0]
-                if mutant.noticed.startswith("LookupError"):
+                if mutant.noticed.startswith(NOT_BROKEN):
                     print(mutant.noticed, file=sys.stderr)
-                    mutant.noticed = ""
+                    mutant.noticed = ""  # as if no test had noticed it
                 if not mutant.noticed:
                     print(f"{mutant}  ({len(mutant.tests)} tests)", flush=True)
                 elif self._options.verbose:
@@ -443,7 +471,10 @@ class Breaker:
                     print(f"[{done} of {len(mutants)}]", file=sys.stderr, flush=True)
 
     def _try(self, mutant: Mutant) -> str:
-        exchange(mutant, self._functions[str(mutant.file)])
+        try:
+            exchange(mutant, self._functions[str(mutant.file)])
+        except (LookupError, ValueError) as error:
+            return f"{NOT_BROKEN}: {error}"
         return first_failed([self._items[test] for test in mutant.tests])
 
     def _failing_anyway(self, tests: set[str]) -> set[str]:
@@ -466,7 +497,7 @@ def main() -> None:
     words.add_argument("--count", type=int, default=300)
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--only", default="", help="a file or folder in src/dragoman")
-    words.add_argument("--again", action="store_true", help="note anew which tests enter which functions")
+    words.add_argument("--again", action="store_true", help="note anew which lines each test runs")
     words.add_argument("--verbose", action="store_true", help="name the test that noticed each mutant, too")
     options = words.parse_args()
     os.chdir(ROOT)
