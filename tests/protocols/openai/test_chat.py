@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from dragoman import Agent, Runtime
 from dragoman.errors import ProviderError
+from dragoman.messages.message import File
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.models import Models
@@ -95,8 +96,9 @@ async def test_a_picture_goes_where_uploads_go(tmp_path: Path) -> None:
         assert await site.runtime.store.blob(str(file.blob)) == b"\x89PNG"
         sound = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
         await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": [sound]}])
-        (file,) = model_of(site.runtime).requests[1].messages[0].parts
-        assert (file.media_type, await site.runtime.store.blob(str(file.blob))) == ("audio/wav", b"\x89PNG")
+        (heard,) = model_of(site.runtime).requests[1].messages[0].parts
+        assert isinstance(heard, File)
+        assert (heard.media_type, await site.runtime.store.blob(str(heard.blob))) == ("audio/wav", b"\x89PNG")
         for url in ("https://example.org/a.png", "data:image/png;base64,!", "file:///etc/passwd"):
             with pytest.raises(openai.BadRequestError):
                 await client.chat.completions.create(model=MODEL, messages=[shown(url)])
