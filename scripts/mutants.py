@@ -1,8 +1,24 @@
 """`make mutants`: break the code in one place at a time, and see whether the tests notice.
 
-First the tests of the packages below run once, and it is noted which functions each of them enters. Then each
-mutant is one change to one expression or statement. The quickest tests that enter its function run against
-it, in a fork that has imported everything but Dragoman. A mutant that no test notices is printed.
+The tests of the packages are collected once, and each runs once, to note which lines it runs. Left out are
+those that take longer than twenty seconds, and those that fork programs off, which would not be broken.
+
+A mutant is one change to one expression or statement inside a function. In a fork of the process that has
+everything imported, the function's code is exchanged, and the tests that run its line follow, the quickest
+first, until one fails. A mutant that no test notices is printed. At the end the tests that noticed one run
+against the code as it is: if one fails there, too, its mutants run again without it.
+
+These are left out, since no test should notice them:
+
+- calls of a logger, and `__repr__`
+- numbers that only say how long something waits or how much is read at once: arguments of `sleep`, `read`,
+  `timeout` and `wait`, arguments named so, and operands of `<<`
+- `assert_never(…)`, and `raise` in a last `case _`: the type checker shows that nothing gets there
+- how long a random text is: arguments of `token_urlsafe`, `token_bytes` and `token_hex`
+- the text of an error or of a prompt, defaults of parameters, decorators, and whatever is outside functions
+
+A function that none of these tests enters (it runs in another process, say) has no mutants in the sample: the
+last line says how many there would be.
 
     python scripts/mutants.py [--count 300] [--seed 1] [--only turn/machine.py]
 """
@@ -12,33 +28,48 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
-import importlib.abc
-import importlib.util
+import gc
+import importlib
 import json
 import os
 import random
+import resource
+import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 ROOT = Path(__file__).parents[1]
-SRC = ROOT / "src"
+SRC = ROOT / "src" / "dragoman"
 PACKAGES = ("turn", "tools", "store", "server", "workspace")
+TESTS = (*PACKAGES, "conversation", "media", "plugins", "protocols")
 NOTES = ROOT / ".cache" / "mutants.json"
-MOST_TESTS = 25  # for one mutant: the quickest that enter its function
-PATIENCE = 60.0  # seconds for one mutant
-OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
+TRACED = (*(str(SRC / package) + "/" for package in PACKAGES), str(ROOT / "tests" / "forks.py"))
+FORKS = str(ROOT / "tests" / "forks.py")
+AT_ONCE = 2  # processes
+QUICK = 20.0  # seconds of a test, with notes taken: those that take longer are left out
+MOST_TESTS = 400  # of those that run a line
+MOST = 60.0  # seconds of tests for one mutant, as they were noted
+STARTING_POSTGRES = 3.0  # seconds of the first test that uses it
+PATIENCE = 90.0  # seconds for one mutant: after them it hangs, and is noticed
+RECORDING = 3600.0  # seconds for all tests
+MEMORY = 8 << 30  # bytes of one
+NOT_BROKEN = "the code cannot be exchanged"
+WAITING = {"sleep", "read", "timeout", "wait", "token_urlsafe", "token_bytes", "token_hex"}
+OPPOSITES: dict[type[ast.AST], Any] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
     ast.Lt: ast.GtE,
@@ -54,64 +85,25 @@ OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Mutant:
     file: Path
+    number: int  # of the node, as `ast.walk` counts
     line: int
-    function: str  # file and first line, as the notes have it
-    was: str
-    now: str
-    source: bytes
+    function: str  # file and name, as the notes have it
+    lines: range  # of what is broken, from the beginning of the function on
+    tests: list[str] = field(default_factory=list)
+    noticed: str = ""  # the test that failed
 
+    def __str__(self) -> str:
+        _, node = self.find()
+        was, now = (" ".join(ast.unparse(one).split()) for one in (node, broken(node) or node))
+        return f"{self.file.relative_to(ROOT)}:{self.line}: {was[:100]} → {now[:60]}"
 
-# ── which tests enter which functions ─────────────────────────────────────────────────────────────
-
-
-class Recorder:
-    """A plugin of pytest that notes the functions of ours that each test enters, and how long it takes."""
-
-    def __init__(self) -> None:
-        self.entered: dict[str, set[str]] = defaultdict(set)
-        self.seconds: dict[str, float] = {}
-        self._names: dict[Any, str | None] = {}
-        self._test = ""
-
-    def _see(self, frame: FrameType, event: str, _: object) -> None:
-        if event != "call":
-            return
-        code = frame.f_code
-        if code not in self._names:
-            inside = code.co_filename.startswith(str(SRC))
-            self._names[code] = (
-                f"{code.co_filename[len(str(SRC)) + 1 :]}:{code.co_firstlineno}" if inside else None
-            )
-        if (name := self._names[code]) is not None:
-            self.entered[name].add(self._test)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
-        self._test = item.nodeid
-        began = time.monotonic()
-        threading.setprofile(self._see)
-        sys.setprofile(self._see)
-        try:
-            return (yield)
-        finally:
-            sys.setprofile(None)
-            self.seconds[item.nodeid] = time.monotonic() - began
-
-
-def record() -> None:
-    recorder = Recorder()
-    folders = [str(ROOT / "tests" / name) for name in PACKAGES]
-    pytest.main(
-        ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", *folders], plugins=[recorder]
-    )
-    entered = {
-        name: sorted(tests, key=recorder.seconds.__getitem__) for name, tests in recorder.entered.items()
-    }
-    NOTES.parent.mkdir(exist_ok=True)
-    NOTES.write_text(json.dumps({"entered": entered, "seconds": recorder.seconds}))
+    def find(self) -> tuple[ast.Module, ast.AST]:
+        """The file, and in it the node to be broken."""
+        tree = ast.parse(self.file.read_text("utf-8"))
+        return tree, next(node for number, node in enumerate(ast.walk(tree)) if number == self.number)
 
 
 # ── mutants ───────────────────────────────────────────────────────────────────────────────────────
@@ -119,12 +111,12 @@ def record() -> None:
 
 def broken(node: ast.AST) -> ast.AST | None:
     """The same, and wrong; None where nothing is to be broken."""
-    changed: Any = copy.deepcopy(node)
+    changed: Any = copy.copy(node)
     match changed:
         case ast.Compare(ops=[op]) if type(op) in OPPOSITES:
-            changed.ops = [OPPOSITES[type(op)]()]  # type: ignore[list-item]
+            changed.ops = [OPPOSITES[type(op)]()]
         case ast.BoolOp(op=op):
-            changed.op = OPPOSITES[type(op)]()  # type: ignore[assignment]
+            changed.op = OPPOSITES[type(op)]()
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return operand
         case ast.Constant(value=bool(value)):
@@ -144,71 +136,360 @@ def broken(node: ast.AST) -> ast.AST | None:
     return changed  # type: ignore[no-any-return]
 
 
+def _name(called: ast.expr) -> str:
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+
+
+def _left_out(node: ast.AST) -> bool:
+    """Nothing in it is broken."""
+    match node:
+        case ast.FunctionDef(name="__repr__") | ast.JoinedStr() | ast.arguments():
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="log" | "_log")) | ast.Name(id="assert_never")):
+            return True
+        case ast.match_case(pattern=ast.MatchAs(pattern=None, name=None), body=[ast.Raise()]):
+            return True
+        case ast.keyword(arg=str(name), value=ast.Constant()) if name in WAITING:
+            return True
+    return False
+
+
+def _only_waits(parent: ast.AST, node: ast.AST) -> bool:
+    match parent, node:
+        case ast.BinOp(op=ast.LShift()), ast.Constant():
+            return True
+        case ast.Call(func=called), ast.Constant():
+            return _name(called) in WAITING
+    return False
+
+
+def _key(file: str, name: str) -> str:
+    return f"{file.removeprefix(str(SRC))}:{name}"
+
+
 def mutants_of(file: Path) -> Iterator[Mutant]:
-    raw = file.read_bytes()
-    starts = [0]
-    for line in raw.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+    tree = ast.parse(file.read_text("utf-8"))
+    numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
 
-    def walk(node: ast.AST, function: str) -> Iterator[Mutant]:
+    def walk(node: ast.AST, scope: str, function: str, first: int) -> Iterator[Mutant]:
         for child in ast.iter_child_nodes(node):
-            inside = function
+            if _left_out(child) or (isinstance(child, ast.Expr) and _left_out(child.value)):
+                continue
+            if child in getattr(node, "decorator_list", ()):
+                continue
+            within, inside, begin = scope, function, first
+            if isinstance(child, ast.ClassDef):
+                within = f"{scope}{child.name}."
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                first = min([child.lineno, *(one.lineno for one in child.decorator_list)])
-                inside = f"{file.relative_to(SRC)}:{first}"
-            if inside and isinstance(child, ast.expr | ast.stmt) and (wrong := broken(child)) is not None:
-                begin = starts[child.lineno - 1] + child.col_offset
-                end = starts[(child.end_lineno or child.lineno) - 1] + (child.end_col_offset or 0)
-                text = ast.unparse(wrong)
-                text = f"({text})" if isinstance(child, ast.expr) else text
-                source = raw[:begin] + text.encode() + raw[end:]
-                yield Mutant(file, child.lineno, inside, raw[begin:end].decode(), text, source)
-            if not isinstance(child, ast.JoinedStr | ast.arguments):
-                yield from walk(child, inside)
+                within, inside = f"{scope}{child.name}.<locals>.", _key(str(file), f"{scope}{child.name}")
+                begin = min([child.lineno, *(one.lineno for one in child.decorator_list)])
+            if inside and not _only_waits(node, child) and broken(child) is not None:
+                assert isinstance(child, ast.expr | ast.stmt)
+                lines = range(child.lineno - begin, (child.end_lineno or child.lineno) - begin + 1)
+                yield Mutant(file, numbers[id(child)], child.lineno, inside, lines)
+            yield from walk(child, within, inside, begin)
 
-    yield from walk(ast.parse(raw), "")
+    yield from walk(tree, "", "", 0)
 
 
-# ── running them ──────────────────────────────────────────────────────────────────────────────────
+class Exchange(ast.NodeTransformer):
+    """The tree with one node broken. A statement that goes stays in a branch that is never taken, so that the
+    function has the same variables."""
+
+    def __init__(self, node: ast.AST) -> None:
+        self._node = node
+
+    def visit(self, node: ast.AST) -> Any:
+        if node is not self._node:
+            return self.generic_visit(node)
+        wrong: Any = broken(node)
+        if isinstance(node, ast.stmt):
+            wrong = ast.If(ast.Constant(False), [node], [wrong])
+        return ast.copy_location(wrong, node)
 
 
-class Finder(importlib.abc.MetaPathFinder):
-    """Imports one module from another file."""
-
-    def __init__(self, name: str, file: str) -> None:
-        self._name = name
-        self._file = file
-
-    def find_spec(self, name: str, path: object, target: object = None) -> Any:
-        return importlib.util.spec_from_file_location(name, self._file) if name == self._name else None
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield inner
+            yield from _codes(inner)
 
 
-def survives(mutant: Mutant, tests: list[str]) -> bool:
-    with tempfile.NamedTemporaryFile(suffix=".py") as changed:
-        changed.write(mutant.source)
-        changed.flush()
-        child = os.fork()
-        if not child:
-            _be_tested(mutant, changed.name, tests)
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            pid, status = os.waitpid(child, os.WNOHANG)
-            if pid:
-                return os.waitstatus_to_exitcode(status) == 0
-            time.sleep(0.02)
-        os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    return False  # it hangs: that is noticed
+def exchange(mutant: Mutant, functions: list[FunctionType]) -> None:
+    """Let the functions of the file run the mutant's code."""
+    tree, node = mutant.find()
+    broken_tree = ast.fix_missing_locations(Exchange(node).visit(tree))
+    module = compile(broken_tree, str(mutant.file), "exec", dont_inherit=True)
+    codes = {(code.co_firstlineno, code.co_qualname): code for code in _codes(module)}
+    exchanged = 0
+    for function in functions:
+        code = codes.get((function.__code__.co_firstlineno, function.__code__.co_qualname))
+        if code is not None and code != function.__code__:
+            function.__code__ = code
+            exchanged += 1
+    if not exchanged:
+        raise LookupError(f"no function has the code of {mutant}")
 
 
-def _be_tested(mutant: Mutant, file: str, tests: list[str]) -> None:
-    os.setsid()
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)
-    os.dup2(silence, 2)
-    module = ".".join(mutant.file.relative_to(SRC).with_suffix("").parts)
-    sys.meta_path.insert(0, Finder(module, file))
-    os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))
+# ── running tests ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Recorder:
+    """Notes the lines of ours that each test runs, and how long it takes."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float | None] = {}  # None: it is left out
+        self.run_by: dict[str, list[str]] = defaultdict(list)  # file, function and line in it: tests
+        self._lines: dict[CodeType, set[int]] = {}  # that the present test runs
+        self._tracers: dict[CodeType, Callable[[FrameType, str, object], Any] | None] = {}
+
+    def _enter(self, frame: FrameType, event: str, _: object) -> Any:
+        code = frame.f_code
+        if code not in self._tracers:
+            self._tracers[code] = self._tracer(code) if code.co_filename.startswith(TRACED) else None
+        tracer = self._tracers[code]
+        return tracer and tracer(frame, event, None)
+
+    def _tracer(self, code: CodeType) -> Callable[[FrameType, str, object], Any]:
+        add = self._lines.setdefault(code, set()).add
+
+        def trace(frame: FrameType, _: str, __: object) -> Any:
+            add(frame.f_lineno)
+            return trace
+
+        return trace
+
+    def run(self, items: list[pytest.Item]) -> None:
+        for item, next_item in zip(items, [*items[1:], None], strict=True):
+            began = time.monotonic()
+            threading.settrace(self._enter)
+            sys.settrace(self._enter)
+            try:
+                reports = runtestprotocol(item, nextitem=next_item, log=False)
+            finally:
+                sys.settrace(None)
+            seconds = time.monotonic() - began
+            ran = [
+                (code.co_filename, _key(code.co_filename, code.co_qualname), line - code.co_firstlineno)
+                for code, lines in list(self._lines.items())
+                for line in list(lines)
+            ]
+            for lines in list(self._lines.values()):
+                lines.clear()
+            passed = len(reports) == 3 and all(report.passed for report in reports)
+            if seconds > QUICK or not passed or any(file == FORKS for file, _, _ in ran):
+                self.seconds[item.nodeid] = None
+                continue
+            with_postgres = "postgres" in getattr(item, "fixturenames", ())
+            self.seconds[item.nodeid] = seconds + STARTING_POSTGRES * with_postgres
+            for _, name, line in ran:
+                self.run_by[f"{name}:{line}"].append(item.nodeid)
+
+
+def _record(items: list[pytest.Item]) -> dict[str, Any]:
+    """What the notes have of these tests; of those that run a line, the quickest."""
+    recorder = Recorder()
+    recorder.run(items)
+    number = {test: at for at, test in enumerate(recorder.seconds)}
+    lines = {
+        line: [
+            number[test] for test in sorted(tests, key=lambda test: recorder.seconds[test] or 0)[:MOST_TESTS]
+        ]
+        for line, tests in recorder.run_by.items()
+    }
+    return {"seconds": recorder.seconds, "lines": lines}
+
+
+def first_failed(items: list[pytest.Item]) -> str:
+    """The first of these tests that does not pass; "" where all do."""
+    for item, next_item in zip(items, [*items[1:], None], strict=False):
+        if not all(report.passed for report in runtestprotocol(item, nextitem=next_item, log=False)):
+            return item.nodeid
+    return ""
+
+
+@dataclass(slots=True)
+class Child:
+    """A fork that does one thing, in a folder of its own, and leaves its answer there."""
+
+    folder: Path
+    process: int
+    end: float
+
+    @classmethod
+    def start(cls, work: Callable[[], Any], patience: float) -> Child:
+        folder = Path(tempfile.mkdtemp(prefix="m-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+        if process := os.fork():
+            return cls(folder, process, time.monotonic() + patience)
+        try:
+            os.setsid()
+            silence = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(silence, stream)
+            os.environ["TMPDIR"] = os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.tempdir = str(folder)
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            (folder / "answer").write_text(json.dumps(work()))
+        except BaseException as error:
+            (folder / "failed").write_text(repr(error))
+        finally:
+            os._exit(0)
+
+    def answer(self) -> tuple[Any, str] | None:
+        """What it found, and why it found nothing; None while it works."""
+        ended, _ = os.waitpid(self.process, os.WNOHANG)
+        if not ended and time.monotonic() < self.end:
+            return None
+        with suppress(ProcessLookupError):
+            os.killpg(self.process, signal.SIGKILL)
+        if not ended:
+            os.waitpid(self.process, 0)
+        try:
+            if (file := self.folder / "answer").exists():
+                return json.loads(file.read_text()), ""
+            failed = self.folder / "failed"
+            return None, failed.read_text() if failed.exists() else "it ended" if ended else "it hangs"
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def wait(self) -> Any:
+        while (found := self.answer()) is None:
+            time.sleep(0.1)
+        answer, failed = found
+        if failed:
+            raise RuntimeError(failed)
+        return answer
+
+
+class Breaker:
+    """A plugin of pytest that runs mutants where pytest would run the tests."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+
+    def pytest_sessionstart(self) -> None:
+        importlib.import_module("tests.preloaded")  # also what is imported only when it is used
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        gc.unfreeze()  # else nothing of it is found
+        self._functions: dict[str, list[FunctionType]] = defaultdict(list)
+        for found in gc.get_objects():
+            if isinstance(found, FunctionType):
+                self._functions[found.__code__.co_filename].append(found)
+        gc.freeze()
+        self._items = {item.nodeid: item for item in session.items}
+        self._note()
+        self._break()
+        return True
+
+    def _note(self) -> None:
+        """Run each test once that is not in the notes."""
+        notes: dict[str, Any] = {"seconds": {}, "lines": {}}
+        if NOTES.exists() and not self._options.again:
+            notes = json.loads(NOTES.read_text())
+        if new := [item for item in self._items.values() if item.nodeid not in notes["seconds"]]:
+            print(f"running {len(new)} tests once, to see which lines each of them runs …", flush=True)
+            files = sorted({item.path for item in new})
+            parts = [[item for item in new if item.path in files[n::AT_ONCE]] for n in range(AT_ONCE)]
+            for child in [Child.start(partial(_record, part), RECORDING) for part in parts]:
+                found, before = child.wait(), len(notes["seconds"])
+                notes["seconds"] |= found["seconds"]
+                for line, tests in found["lines"].items():
+                    notes["lines"].setdefault(line, []).extend(before + test for test in tests)
+            NOTES.parent.mkdir(exist_ok=True)
+            NOTES.write_text(json.dumps(notes))
+        self._tests: list[str] = list(notes["seconds"])
+        self._seconds: dict[str, float] = {
+            test: seconds
+            for test, seconds in notes["seconds"].items()
+            if seconds is not None and test in self._items
+        }
+        self._lines: dict[str, list[int]] = notes["lines"]
+        self._entered = {line.rpartition(":")[0] for line in self._lines}
+
+    def _nearest(self, mutant: Mutant, without: set[str]) -> list[str]:
+        """The quickest tests that run one of its lines."""
+        keys = [f"{mutant.function}:{line}" for line in mutant.lines]
+        tests = {self._tests[test] for key in keys for test in self._lines.get(key, ())}
+        left, nearest = MOST, []
+        for test in sorted((tests & self._seconds.keys()) - without, key=self._seconds.__getitem__):
+            if (left := left - self._seconds[test]) > 0:
+                nearest.append(test)
+        return nearest
+
+    def _break(self) -> None:
+        files = [file for package in PACKAGES for file in sorted((SRC / package).rglob("*.py"))]
+        chosen = [file for file in files if str(file).startswith(str(SRC / self._options.only))]
+        every = [mutant for file in chosen for mutant in mutants_of(file)]
+        within = [mutant for mutant in every if mutant.function in self._entered]
+        sample = random.Random(self._options.seed).sample(within, min(self._options.count, len(within)))
+        began, bad = time.monotonic(), set[str]()
+        todo, hung = sorted(sample, key=lambda one: (one.file, one.line)), 0
+        spent: Counter[str] = Counter()
+        while todo:
+            for mutant in todo:
+                mutant.tests, mutant.noticed = self._nearest(mutant, bad), ""
+            for mutant, seconds in self._run(todo):
+                spent[_package(mutant)] += round(seconds * 1000)
+            bad |= (worse := self._failing_anyway({mutant.noticed for mutant in todo} & self._items.keys()))
+            todo = [mutant for mutant in sample if mutant.noticed in worse]
+        for package in sorted(spent):
+            of = [mutant for mutant in sample if _package(mutant) == package]
+            alive = sum(not mutant.noticed for mutant in of)
+            print(f"{package}: {len(of)} mutants, {alive} survived, {spent[package] / 1000:.0f} s")
+        hung = sum(mutant.noticed == "it hangs" for mutant in sample)
+        alive = sum(not mutant.noticed for mutant in sample)
+        share = 100 * alive / max(1, len(sample))
+        seconds = time.monotonic() - began
+        print(f"{len(sample)} mutants: {alive} survived ({share:.1f} in 100), {hung} hung, {seconds:.0f} s")
+        elsewhere = len(every) - len(within)
+        print(f"there are {len(within)}, and {elsewhere} in functions that none of the tests enters")
+        if bad:
+            print(f"these tests fail by themselves, and were left out: {', '.join(sorted(bad))}")
+
+    def _run(self, mutants: list[Mutant]) -> Iterator[tuple[Mutant, float]]:
+        todo, running = deque(mutants), list[tuple[Mutant, Child]]()
+        while todo or running:
+            while todo and len(running) < AT_ONCE:
+                mutant = todo.popleft()
+                running.append((mutant, Child.start(partial(self._try, mutant), PATIENCE)))
+            time.sleep(0.01)
+            for mutant, child in list(running):
+                if (found := child.answer()) is None:
+                    continue
+                running.remove((mutant, child))
+                mutant.noticed = found[1] if found[0] is None else found[0]
+                if mutant.noticed.startswith(NOT_BROKEN):
+                    print(mutant.noticed, file=sys.stderr)
+                    mutant.noticed = ""  # as if no test had noticed it
+                if not mutant.noticed:
+                    print(f"{mutant}  ({len(mutant.tests)} tests)", flush=True)
+                elif self._options.verbose:
+                    print(f"    {mutant}: {mutant.noticed}", flush=True)
+                yield mutant, time.monotonic() - child.end + PATIENCE
+                if (done := len(mutants) - len(todo) - len(running)) % 25 == 0:
+                    print(f"[{done} of {len(mutants)}]", file=sys.stderr, flush=True)
+
+    def _try(self, mutant: Mutant) -> str:
+        try:
+            exchange(mutant, self._functions[str(mutant.file)])
+        except (LookupError, ValueError) as error:
+            return f"{NOT_BROKEN}: {error}"
+        return first_failed([self._items[test] for test in mutant.tests])
+
+    def _failing_anyway(self, tests: set[str]) -> set[str]:
+        failing = set[str]()
+        while tests:
+            items = [self._items[test] for test in sorted(tests)]
+            if not (failed := Child.start(partial(first_failed, items), RECORDING).wait()):
+                break
+            failing.add(failed)
+            tests = tests - {failed}
+        return failing
+
+
+def _package(mutant: Mutant) -> str:
+    return mutant.file.relative_to(SRC).parts[0]
 
 
 def main() -> None:
@@ -216,40 +497,14 @@ def main() -> None:
     words.add_argument("--count", type=int, default=300)
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--only", default="", help="a file or folder in src/dragoman")
-    words.add_argument("--record", action="store_true", help=argparse.SUPPRESS)
-    words.add_argument("--again", action="store_true", help="note anew which tests enter which functions")
-    chosen = words.parse_args()
+    words.add_argument("--again", action="store_true", help="note anew which lines each test runs")
+    words.add_argument("--verbose", action="store_true", help="name the test that noticed each mutant, too")
+    options = words.parse_args()
     os.chdir(ROOT)
-    if chosen.record:
-        record()
-        return
-    if chosen.again or not NOTES.exists():
-        print("running the tests once, to see what each of them enters …", flush=True)
-        subprocess.run([sys.executable, __file__, "--record"], check=True, stdout=subprocess.DEVNULL)
-    entered: dict[str, list[str]] = json.loads(NOTES.read_text())["entered"]
-    for name in ("aiohttp", "fastapi", "hypothesis", "pydantic", "typer", "_pytest.python"):
-        importlib.import_module(name)  # once, for all forks
+    os.nice(10)
     sys.path.insert(0, str(ROOT))
-    files = [file for package in PACKAGES for file in sorted((SRC / "dragoman" / package).rglob("*.py"))]
-    every = [
-        mutant
-        for file in files
-        if file.name != "__init__.py" and str(file).startswith(str(SRC / "dragoman" / chosen.only))
-        for mutant in mutants_of(file)
-        if mutant.function in entered
-    ]
-    sample = random.Random(chosen.seed).sample(every, min(chosen.count, len(every)))
-    began, survived = time.monotonic(), 0
-    for number, mutant in enumerate(sorted(sample, key=lambda one: (one.file, one.line)), 1):
-        if survives(mutant, entered[mutant.function][:MOST_TESTS]):
-            survived += 1
-            place = f"{mutant.file.relative_to(ROOT)}:{mutant.line}"
-            print(f"{place}: {' '.join(mutant.was.split())[:90]} → {mutant.now[:60]}", flush=True)
-        if number % 25 == 0:
-            print(f"[{number} of {len(sample)}, {survived} survived]", file=sys.stderr, flush=True)
-    seconds = time.monotonic() - began
-    share = 100 * survived / max(1, len(sample))
-    print(f"{len(sample)} mutants of {len(every)}: {survived} survived ({share:.1f} in 100), {seconds:.0f} s")
+    folders = [str(ROOT / "tests" / name) for name in TESTS]
+    sys.exit(pytest.main(["-q", "-s", "-p", "no:cacheprovider", *folders], plugins=[Breaker(options)]))
 
 
 if __name__ == "__main__":

@@ -111,6 +111,17 @@ def test_the_running_turn_is_always_sent_in_full(policy: Policy) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("history", "sent"), [(None, "q1 q2 q3"), (0, "q3"), (1, "q2 q3"), (2, "q1 q2 q3"), (9, "q1 q2 q3")]
+)
+def test_so_many_earlier_turns_are_sent(history: int | None, sent: str) -> None:
+    """R4"""
+    path = [user(f"q{n}", turn=f"t{n}") for n in (1, 2, 3)]
+    assert window(path, "full", "t3", history) == tuple(
+        RequestMessage("user", (Text(text),)) for text in sent.split()
+    )
+
+
 @pytest.mark.parametrize("policy", get_args(Policy))
 def test_a_turn_without_calls_is_the_same_in_every_policy(policy: Policy) -> None:
     """R4"""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dragoman import ToolContext, tool
 from dragoman.messages import events as e
 from dragoman.messages.message import CallState, Message
+from dragoman.messages.usage import Usage
 from dragoman.server.protocols.ai_sdk.ui_writer import Chunk, UIMessageStream
 from dragoman.wire.scripted import calls, fails, says, thinks
 from tests.protocols.published import read_by_client, run_client
@@ -180,6 +181,27 @@ async def test_what_fails_is_an_error_of_the_chat(tmp_path: Path, version: str) 
     async with served(tmp_path, [fails(RuntimeError("no more words"), after="So far ")]) as site:
         shown = await at_the_chat(site, version, "two")
     assert any("no more words" in error for error in shown["errors"])
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (e.TurnEnd("completed", "x", Usage(), finish="stop"), ["finish stop"]),
+        (e.TurnEnd("completed", "x", Usage(), finish="refusal"), ["finish content-filter"]),
+        (e.TurnEnd("completed", "x", Usage(), finish="of tomorrow"), ["finish other"]),
+        (
+            e.TurnEnd("completed", "x", Usage(), limit="10 rounds", finish="stop"),
+            ["data-notice", "finish stop"],
+        ),
+        (e.TurnEnd("error", "", Usage(), "boom", finish="stop"), ["error", "finish error"]),
+        (e.TurnEnd("cancelled", "", Usage()), ["abort"]),
+    ],
+)
+def test_a_chat_is_told_how_a_turn_ended(end: e.TurnEnd, told: list[str]) -> None:
+    """F1, T7, T8"""
+    stream = UIMessageStream("turn_1", "conv_1", brought=(), approvals=False)
+    chunks = list(stream.events(end))
+    assert [f"{chunk['type']} {chunk.get('finishReason', '')}".rstrip() for chunk in chunks] == told
 
 
 def test_whatever_happens_in_a_turn_every_version_reads_its_stream() -> None:

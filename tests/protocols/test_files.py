@@ -21,6 +21,7 @@ FOREIGN = [
     "javascript:alert(1)",
     "data:no comma",
 ]
+NO_ADDRESS = "http://["
 
 
 def ai_sdk(url: str) -> tuple[str, dict[str, Any]]:
@@ -64,10 +65,11 @@ async def test_an_address_of_another_place_is_refused_and_nothing_is_stored(
 ) -> None:
     """F3: whoever serves the model would fetch it, and nobody has judged it."""
     async with served(tmp_path, [says("I see.")]) as site:
-        for url in FOREIGN:
+        for url in (*FOREIGN, NO_ADDRESS):
             answer = await site.ask("POST", *protocol(url))
             assert answer.status == 422, (url, answer.body)
-            assert "no other address is fetched from here" in answer.body["detail"], url
+            why = "has no address" if url == NO_ADDRESS else "no other address is fetched from here"
+            assert why in answer.body["detail"], url
             assert await site.runtime.conversations() == [], url
             assert model_of(site.runtime).requests == [], url
 

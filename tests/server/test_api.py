@@ -231,8 +231,10 @@ async def test_an_export_can_be_imported(tmp_path: Path) -> None:
         assert copy["id"] != id
         text = await site.get(f"/api/conversations/{id}/export?format=markdown")
         assert b"one" in text
-        damaged = await site.ask("POST", "/api/import", {"format": "x"})
-        assert damaged.status == 422
+        for damaged in (b'{"format": "x"}', b"{", b"[]"):
+            headers = {"authorization": f"Bearer {site.key}", "content-type": "application/json"}
+            async with site.http.post(f"{site.url}/api/import", data=damaged, headers=headers) as answer:
+                assert answer.status == 422
 
 
 async def test_a_client_runs_a_tool_and_delivers_its_result(tmp_path: Path) -> None:

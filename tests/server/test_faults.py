@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -87,8 +89,14 @@ async def test_strangers_learn_that_a_server_cannot_serve_and_not_why(
         await site.conversation()
     overwrite_table(tmp_path / "chat.db", "conversations")
     async with served(tmp_path, []) as site:
-        async with aiohttp.request("GET", f"{site.url}/readyz") as answer:
-            assert (answer.status, await answer.json()) == (503, {"status": "the store cannot be read"})
+
+        async def ask() -> tuple[int, Any]:
+            async with aiohttp.request("GET", f"{site.url}/readyz") as answer:
+                return answer.status, await answer.json()
+
+        asked = await asyncio.gather(*(ask() for _ in range(5)))
+        assert asked == [(503, {"status": "the store cannot be read"})] * 5
+        assert len(caplog.records) == 1  # however often they ask, the store is read once a second
         for path, status in (("/readyz", 503), ("/healthz", 200)):
             async with aiohttp.request("HEAD", site.url + path) as answer:
                 assert (answer.status, await answer.read()) == (status, b"")

@@ -118,6 +118,22 @@ async def test_a_piece_waits_for_a_few_ticks_at_most() -> None:
     assert waiting.done()
 
 
+async def test_the_clock_runs_while_there_are_readers() -> None:
+    """E2: a server that nobody listens to does nothing."""
+    pace = Pace()
+    pace.add_reader()
+    pace.add_reader()
+    pace.remove_reader()
+    ticked = asyncio.Event()
+    pace.at_tick(pace.ticks + 1, ticked.set)
+    async with asyncio.timeout(PATIENCE):
+        await ticked.wait()
+    pace.remove_reader()
+    stopped = pace.ticks
+    await asyncio.sleep(3 * TICK)
+    assert pace.ticks == stopped
+
+
 async def test_ticks_that_the_loop_has_missed_are_made_up_for() -> None:
     """E2: nobody waits longer because the loop was late."""
     pace = late()

@@ -247,7 +247,9 @@ async def test_a_provider_is_asked_for_its_own_list_of_models(tmp_path: Path) ->
     """R1"""
     async with loopback(says("x"), models=["tiny", "large"]) as provider:
         table = tmp_path / "catalog.toml"
-        table.write_text(f'[providers.mine]\nbase_url = "{provider.url}"\nlocal = true\n', "utf-8")
+        mine = f'[providers.mine]\nbase_url = "{provider.url}"\nlocal = true\n'
+        theirs = f'[providers.theirs]\nbase_url = "{provider.url}"\nkeys = "KEY_OF_NOBODY"\n'
+        table.write_text(mine + theirs, "utf-8")
         async with (
             Models("mine/tiny", catalog=load_catalog(table)) as models,
             Runtime(tmp_path / "chat.db", model=models) as runtime,
@@ -255,7 +257,10 @@ async def test_a_provider_is_asked_for_its_own_list_of_models(tmp_path: Path) ->
         ):
             names = [model["name"] for model in (await site.get("/api/models/mine"))["items"]]
             assert names == ["mine/large", "mine/tiny"]
-            assert "mine" in {one["name"] for one in (await site.get("/api/models"))["providers"]}
+            listed = {one["name"]: one for one in (await site.get("/api/models"))["providers"]}
+            assert (listed["mine"]["ready"], listed["mine"]["missing"]) == (True, None)
+            assert listed["theirs"]["ready"] is False
+            assert "KEY_OF_NOBODY" in listed["theirs"]["missing"]
             assert (await site.ask("GET", "/api/models/nobody")).status == 404
     async with serving_nobody(tmp_path) as site:
         refused = await site.ask("GET", "/api/models/mine")

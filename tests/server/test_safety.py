@@ -502,7 +502,9 @@ async def test_an_unexpected_error_is_told_by_number_alone() -> None:
 
 
 def test_a_secret_file_that_is_damaged_is_not_used(tmp_path: Path) -> None:
-    """U2"""
+    """U2: one that is not there is made, with its folder, and kept."""
+    made = load_secret(tmp_path / "new" / "secret")
+    assert load_secret(tmp_path / "new" / "secret") == made
     (tmp_path / "secret").write_bytes(b"short")
     with pytest.raises(ConfigError, match="delete it"):
         load_secret(tmp_path / "secret")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,27 @@ async def test_a_sign_in_expires(tmp_path: Path) -> None:
         assert await auth.person(browser) is None
 
 
+@pytest.mark.parametrize(
+    ("headers", "by_cookie"),
+    [
+        ({"cookie": ""}, True),
+        ({"cookie": "", "authorization": "Basic of-a-proxy"}, True),
+        ({"cookie": "", "authorization": "Bearer key"}, False),
+        ({}, False),
+    ],
+)
+async def test_who_comes_with_a_key_does_not_come_by_the_cookie(
+    tmp_path: Path, headers: dict[str, str], by_cookie: bool
+) -> None:
+    """U2: what a program does with its key, signing out too, ends no browser's sign-in."""
+    async with runtime_with(tmp_path, []) as runtime:
+        auth = Auth(runtime.store, b"s" * 32)
+        cookies = f"{auth.cookie}=x"
+        raw = [(name.encode(), (value or cookies).encode()) for name, value in headers.items()]
+        request = HTTPConnection({"type": "http", "headers": raw})
+        assert auth.session(request) == (key_hash("x") if by_cookie else None)
+
+
 def test_a_link_that_was_asked_for_does_not_hold_for_ever() -> None:
     """U1"""
     now = 0.0
@@ -265,6 +287,12 @@ def test_an_address_that_never_guessed_wrong_waits_for_no_guesser() -> None:
             except TooManyTries:
                 pass
     assert guesses.begin("192.0.2.1").wait == 0
+    with suppress(TooManyTries):
+        for address in range(1000):  # until new addresses have used up what they share
+            guesses.begin(f"10.1.{address // 250}.{address % 250}")
+    with pytest.raises(TooManyTries):
+        guesses.begin("192.0.2.2")
+    assert guesses.begin("192.0.2.2", "ada").wait == 0
 
 
 def test_right_passwords_cost_nothing_and_clear_nobody() -> None:

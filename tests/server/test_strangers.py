@@ -12,7 +12,7 @@ from asyncio.subprocess import PIPE, Process
 from asyncio.trsock import TransportSocket
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import aiohttp
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from dragoman.server.connections import CONNECTION, ConnectionLimits, recognise
+from dragoman.server.connections import CONNECTION, ConnectionLimits, Connections, recognise
 from dragoman.server.event_stream import STUCK, EventStream, OpenStreams
 from dragoman.wire.scripted import says
 from tests.cli.program import clean_environment
@@ -172,6 +172,33 @@ async def small(folder: Path) -> AsyncIterator[tuple[str, int]]:
         yield site.url, int(site.url.rpartition(":")[2])
 
 
+@dataclass(eq=False)
+class Caller:
+    """A connection that is none."""
+
+    address: str = "192.0.2.1"
+
+    def recognise(self) -> None:
+        pass
+
+    def hang_up(self) -> None:
+        pass
+
+
+def test_a_connection_that_has_gone_takes_no_room_whoever_is_recognised_on_it() -> None:
+    """U1: the answer to a sign-in may come after its connection was lost, or made way for another."""
+    connections = Connections(LIMITS)
+    callers = [Caller() for _ in range(LIMITS.per_address + 1)]
+    going = [gone for caller in callers for gone in connections.add(caller)]
+    assert going == callers[:1]
+    connections.recognise(callers[0])
+    connections.recognise(callers[1])
+    connections.remove(callers[2])
+    connections.recognise(callers[2])
+    assert set(connections) == {callers[1], *callers[3:]}
+    assert (len(connections), connections.strangers) == (len(callers) - 2, len(callers) - 3)
+
+
 async def read_all(reader: asyncio.StreamReader) -> bytes:
     """What came before the end, however that came."""
     read = b""
@@ -235,6 +262,18 @@ async def test_who_has_signed_in_keeps_the_connection_while_strangers_fight_for_
                     assert response.status == 200
             await all_hung_up(opened)
         assert not stream.content.at_eof()
+
+
+@pytest.mark.parametrize(("proxies", "stay"), [([], False), (["127.0.1.1"], True)])
+async def test_many_may_come_through_a_proxy(tmp_path: Path, proxies: list[str], stay: bool) -> None:
+    """U1: its address counts for nobody, while any other has room for a few."""
+    async with (
+        runtime_with(tmp_path, [says("x")]) as runtime,
+        serving(tmp_path, runtime, limits=replace(LIMITS, head=60.0), proxies=proxies) as site,
+    ):
+        with strangers(int(site.url.rpartition(":")[2]), LIMITS.per_address + 1, SILENT) as opened:
+            assert (await site.ask("GET", "/api/me")).status == 200  # they have been accepted before it
+            assert any(map(hung_up, opened)) is not stay
 
 
 class FailingListener(socket.socket):
@@ -323,7 +362,8 @@ async def test_a_stream_hears_that_its_reader_has_gone_also_where_another_reques
         while not left.done():
             await send({"type": "http.response.body", "body": b"x", "more_body": True})
             await asyncio.wait([left], timeout=0.01)
-        gone.set()
+        if left.result()["type"] == "http.disconnect":
+            gone.set()
 
     request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
     async with listening(app) as url, asyncio.timeout(PATIENCE):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import NotFound, StoreUnavailable, Unreadable
 from dragoman.messages.message import File, Message
-from dragoman.store.blobs.blobs import Blobs, CachedBlobs
+from dragoman.store.blobs.blobs import Blobs, CachedBlobs, key_of
 from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.sqlite import SqliteStore
 from tests.patience import eventually
@@ -58,6 +59,8 @@ async def test_the_same_bytes_are_stored_once(blobs: FolderBlobs, tmp_path: Path
     assert await blobs.put(b"hello") == key
     assert blobs.path(key).stat().st_ino == written
     assert files_in(tmp_path) == [blobs.path(key)]
+    neighbour = next(data for n in count() if key_of(data := str(n).encode())[:2] == key[:2])
+    assert blobs.path(await blobs.put(neighbour)).parent == blobs.path(key).parent
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a file that takes its time to open needs mkfifo")

@@ -19,6 +19,7 @@ from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.store.address import StoreServer, store_address
 from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres.database import translate
 from dragoman.store.store import Store, StoredEvent
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import program
@@ -285,3 +286,29 @@ async def opened_store(url: str) -> AsyncIterator[PostgresStore]:
         yield store
     finally:
         await store.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "words", "retryable"),
+    [
+        (asyncpg.DiskFullError("x"), "disk is full", True),
+        (asyncpg.TooManyConnectionsError("x"), "no more connections", True),
+        (asyncpg.OutOfMemoryError("x"), "lacks room or memory", True),
+        (asyncpg.AdminShutdownError("x"), "shutting down", True),
+        (asyncpg.ReadOnlySQLTransactionError("x"), "read-only", False),
+        (asyncpg.InvalidPasswordError("x"), "does not let this user in", False),
+        (asyncpg.InsufficientPrivilegeError("x"), "lacks a right", False),
+        (ConnectionRefusedError("x"), "cannot be reached", True),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_fault_of_the_server_says_whether_it_is_worth_another_try(
+    fault: Exception, words: str, retryable: bool
+) -> None:
+    """S2: by its code; the nearest is taken. What is a fault of ours stays what it is."""
+    translated = translate(fault, "db")
+    assert isinstance(translated, StoreUnavailable)
+    assert words in str(translated)
+    assert translated.retryable is retryable
+    ours = asyncpg.UndefinedTableError("x")
+    assert translate(ours, "db") is ours

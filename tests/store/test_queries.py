@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.store import sql, sqlite
+from dragoman.store.sql.texts import chunks
 from dragoman.store.sqlite.readers import migrations, queries, schema
 
 
@@ -114,3 +115,14 @@ def test_what_is_often_looked_up_is_found_by_an_index(name: str) -> None:
     scans = [step for step in plan if step.startswith("SCAN") and "USING INDEX" not in step]
     scans = [step for step in scans if "VIRTUAL TABLE" not in step]  # what the caller named
     assert [step for step in scans if step != "SCAN texts_indexed"] == []  # it has one row
+
+
+@pytest.mark.parametrize(
+    "sizes", [[], [1], [20_000], [20_000, 201], [20_000, 20_000], [20_000, 20_000, 201]], ids=str
+)
+def test_a_long_text_is_in_rows_that_overlap_and_none_is_inside_another(sizes: list[int]) -> None:
+    """S1: what stands on the border of two rows is found, and nothing is found twice."""
+    text = "".join(chr(0x4E00 + n % 19_997) for n in range(sum(sizes) - 200 * max(0, len(sizes) - 1)))
+    rows = [*chunks(text)]
+    assert [len(row) for row in rows] == sizes
+    assert "".join([*rows[:1], *(row[200:] for row in rows[1:])]) == text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from dragoman import Agent, BadRequest, NotFound, tool
+from dragoman import Agent, BadRequest, NotFound, StoreUnavailable, tool
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import (
     CallState,
@@ -24,7 +25,7 @@ from dragoman.messages.message import (
     ToolResult,
 )
 from dragoman.store.sqlite.store import SqliteStore
-from dragoman.store.transfer import markdown
+from dragoman.store.transfer import import_conversation, markdown
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import calls_of, model_of, runtime_with
 
@@ -252,6 +253,23 @@ async def test_the_conversations_of_tasks_come_along(tmp_path: Path) -> None:
             with pytest.raises(BadRequest, match="damaged"):
                 await there.import_conversation({**exported, "tasks": damage})
         assert len(await there.store.conversations()) == before
+    store = Filling(tmp_path / "full.db")
+    await store.open()
+    try:
+        with pytest.raises(StoreUnavailable, match="full"):
+            await import_conversation(store, exported, user="ada", now=1.0)
+        assert await store.conversations() == []
+    finally:
+        await store.close()
+
+
+class Filling(SqliteStore):
+    """A store that has room for one conversation."""
+
+    async def add_conversation(self, conversation: Conversation, messages: Sequence[Message] = ()) -> None:
+        if await self.conversations():
+            raise StoreUnavailable("the disk is full", "make room", retryable=True)
+        await super().add_conversation(conversation, messages)
 
 
 class BetweenReads(SqliteStore):

@@ -29,6 +29,7 @@ class Bench:
     permits: Callable[[str], bool] = lambda _: True
     required: list[str] = field(default_factory=list)
     progress: list[JsonValue] = field(default_factory=list)
+    cancelled: bool = False
     questions: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
     def context(self) -> ToolContext:
@@ -37,7 +38,7 @@ class Bench:
             turn="turn_1",
             message="msg_1",
             call="call_1",
-            cancelled=lambda: False,
+            cancelled=lambda: self.cancelled,
             ask=self._ask,
             progress=self.progress.append,
             read_output=self._read_output,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from dragoman import Rule, tool
-from dragoman.tools.authorize import Authority, Refuse, Run, authorize
+from dragoman.tools.authorize import Ask, Authority, Refuse, Run, authorize
 
 
 @tool(pattern="path")
@@ -24,3 +25,24 @@ def test_a_denial_that_was_given_holds_whatever_was_allowed_after_it(grants: tup
     """P9: the grants of a conversation come behind those that hold everywhere, whichever was given first."""
     assert isinstance(authorize(look, ("a",), Authority(grants=grants)), Refuse)
     assert isinstance(authorize(look, ("b",), Authority(grants=grants)), Run)
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "pinned", "asks"),
+    [
+        (None, None, False),
+        (None, "old", False),
+        ("new", None, False),
+        ("new", "new", False),
+        ("new", "old", True),
+    ],
+)
+def test_a_tool_is_redefined_where_it_is_not_what_was_allowed(
+    fingerprint: str | None, pinned: str | None, asks: bool
+) -> None:
+    """P9: only tools of others have a fingerprint, and the first that is seen is the one that is meant."""
+    verdict = authorize(
+        replace(look, fingerprint=fingerprint), ("a",), Authority(rules=(ALLOW,), pinned=pinned)
+    )
+    causes = [reason.cause for reason in verdict.reasons] if isinstance(verdict, Ask) else []
+    assert causes == (["redefined"] if asks else [])

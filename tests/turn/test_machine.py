@@ -87,38 +87,97 @@ def test_a_call_that_a_client_runs_makes_the_turn_wait() -> None:
     assert replay((*ONE_CALL, CallStarted("c1", client=True))).state is State.WAITING
 
 
-def test_a_late_answer_names_the_call_and_its_state() -> None:
-    """T1: the error is the bug report."""
-    turn = replay((*ONE_CALL, ApprovalAsked("c1", "q1"), CallFinished("c1", CallState.REJECTED)))
-    with pytest.raises(IllegalFact, match="QuestionAnswered of c1, but call c1 is rejected"):
-        advance(turn, QuestionAnswered("c1", "q1", "allow", "h"))
+TWO_CALLS = (*ASKED_MODEL, ReplyReceived(1, "msg_2", (CallMade("c1", "rm"), CallMade("c2", "ls"))))
+RUNNING = (*ONE_CALL, CallStarted("c1"))
+ASKED = (*ONE_CALL, ApprovalAsked("c1", "q1"))
+ANSWERED = (*ASKED_MODEL, ReplyReceived(1, "msg_2"))
+OVER = (*ANSWERED, StepFinished(1, again=False))
+SECOND = (*ANSWERED, StepFinished(1, again=True), RequestBuilt(2, 1, "msg_3", "m"))
+LATER = (
+    *RUNNING,
+    CallFinished("c1", CallState.COMPLETED),
+    StepFinished(1, again=True),
+    RequestBuilt(2, 1, "m", "m"),
+)
+C1, C2 = CallMade("c1", "rm"), CallMade("c2", "ls")
+# Written down, since the properties below ask the machine itself what is legal.
+REFUSED: dict[str, tuple[tuple[Fact, ...], Fact, str]] = {
+    # T1: a fact that the state does not have
+    "a second start": ((STARTED,), STARTED, "TurnStarted, but the turn is preparing"),
+    "a call before any reply": (
+        (STARTED,),
+        CallStarted("c1"),
+        "CallStarted of c1, but the turn is preparing$",
+    ),
+    "a reply that nothing asked for": ((STARTED,), ReplyReceived(0, "msg_2"), "the turn is preparing"),
+    "an end before the answer": (ASKED_MODEL, TurnCompleted(), "the turn is streaming"),
+    "anything after the end": ((*OVER, TurnCompleted()), TurnCancelled(), "the turn is completed"),
+    # T1: steps and attempts, each after the one before
+    "a step left out": ((STARTED,), RequestBuilt(2, 1, "m", "m"), "step 0, attempt 0, is over"),
+    "a first attempt left out": ((STARTED,), RequestBuilt(1, 2, "m", "m"), "step 0, attempt 0, is over"),
+    "an attempt left out": (ASKED_MODEL, RequestBuilt(1, 3, "m", "m"), "step 1, attempt 1, is awaited"),
+    "an attempt twice": (ASKED_MODEL, RequestBuilt(1, 1, "m", "m"), "step 1, attempt 1, is awaited"),
+    "a step before the reply": (ASKED_MODEL, RequestBuilt(2, 1, "m", "m"), "step 1, attempt 1, is awaited"),
+    "a reply of another step": (ASKED_MODEL, ReplyReceived(2, "m"), "step 1, attempt 1, is awaited"),
+    "the end of another step": (ANSWERED, StepFinished(2, again=False), "step 1, attempt 1, is answered"),
+    "the end of a step twice": (OVER, StepFinished(1, again=False), "step 1, attempt 1, is over"),
+    "the end inside a step": (ANSWERED, TurnCompleted(), "step 1, attempt 1, is answered"),
+    "a message after the last step": (OVER, MessageAppended("a", "p"), "its last step is over"),
+    "steering after the last step": (OVER, Steered("a"), "its last step is over"),
+    "a message twice": (
+        (*ASKED_MODEL, MessageAppended("a", "p")),
+        MessageAppended("a", "p"),
+        "a is there already",
+    ),
+    # C2: one result for each call, before the next request
+    "a call id twice in a reply": (ASKED_MODEL, ReplyReceived(1, "m", (C1, C1)), "a call id repeats"),
+    "a call id of an earlier step": (LATER, ReplyReceived(2, "m", (C1,)), "a call id repeats"),
+    "a step's end before a result": (RUNNING, StepFinished(1, again=True), "have no result: c1"),
+    "a cancel before a result": (RUNNING, TurnCancelled(), "have no result: c1"),
+    "a failure before a result": (RUNNING, TurnFailed("boom"), "have no result: c1"),
+    "a call that nobody made": (ONE_CALL, CallStarted("c9"), "the turn has no call c9"),
+    "a result of what never ran": (ONE_CALL, CallFinished("c1", CallState.COMPLETED), "call c1 is pending"),
+    # P6: a question is answered once, and what was asked about starts only with a yes
+    "a late answer": (
+        (*ASKED, CallFinished("c1", CallState.REJECTED)),
+        QuestionAnswered("c1", "q1", "allow", "h"),
+        "QuestionAnswered of c1, but call c1 is rejected",
+    ),
+    "an answer to another question": (
+        ASKED,
+        QuestionAnswered("c1", "q2", "allow", "h"),
+        "call c1 does not ask q2",
+    ),
+    "a start before the answer": (ASKED, CallStarted("c1"), "call c1 is asked"),
+    "a start after a no": (
+        (*ASKED, QuestionAnswered("c1", "q1", "reject")),
+        CallStarted("c1"),
+        "nobody allowed call c1",
+    ),
+    "a start after a yes to what ran before": (
+        (*ASKED, QuestionAnswered("c1", "q1", "allow", "h"), CallStarted("c1"), CallInterrupted("c1", "q2")),
+        CallStarted("c1"),
+        "call c1 is asked",
+    ),
+    "a question twice": ((*RUNNING, ToolAsked("c1", "q1")), ToolAsked("c1", "q1"), "call c1 asks it already"),
+    "an interruption beside a question": (
+        (*RUNNING, ToolAsked("c1", "q1")),
+        CallInterrupted("c1", "q2"),
+        "call c1 has an open question already",
+    ),
+    "a review beside a question": (
+        (*RUNNING, ToolAsked("c1", "q1")),
+        ResultAsked("c1", "q2"),
+        "call c1 has an open question already",
+    ),
+}
 
 
-def test_a_fact_in_the_wrong_state_names_both() -> None:
-    """T1"""
-    with pytest.raises(IllegalFact, match="CallStarted of c1, but the turn is preparing"):
-        advance(replay((STARTED,)), CallStarted("c1"))
-
-
-def test_no_end_while_a_call_has_no_result() -> None:
-    """C2"""
-    turn = replay((*ONE_CALL, CallStarted("c1")))
-    for end in (StepFinished(1, again=True), TurnCancelled(), TurnFailed("boom")):
-        with pytest.raises(IllegalFact, match="c1"):
-            advance(turn, end)
-
-
-def test_a_call_that_was_asked_about_starts_only_with_leave() -> None:
-    """P6"""
-    turn = replay((*ONE_CALL, ApprovalAsked("c1", "q1"), QuestionAnswered("c1", "q1", "reject")))
-    with pytest.raises(IllegalFact, match="nobody allowed call c1"):
-        advance(turn, CallStarted("c1"))
-
-
-def test_a_reply_that_was_not_asked_for_is_refused() -> None:
-    turn = replay(ASKED_MODEL)
-    with pytest.raises(IllegalFact, match="step 1, attempt 1, is awaited"):
-        advance(turn, ReplyReceived(2, "msg_9"))
+@pytest.mark.parametrize(("facts", "fact", "why"), REFUSED.values(), ids=REFUSED)
+def test_a_fact_out_of_order_is_refused(facts: tuple[Fact, ...], fact: Fact, why: str) -> None:
+    """T1, C2, P6: the error names the state, the fact and the call. It is the bug report."""
+    with pytest.raises(IllegalFact, match=why):
+        advance(replay(facts), fact)
 
 
 def test_a_torn_step_is_asked_again_with_the_next_attempt() -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from dragoman import Plugin, TurnEnded, TurnView, tool
-from dragoman.messages.message import Message, Text
+from dragoman.messages.message import Error, Message, Text
+from dragoman.messages.request import Request
 from dragoman.store.codecs import MESSAGE
 from dragoman.turn.facts import FACT, Steered, TurnCancelled
+from dragoman.turn.machine import State
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import model_of, runtime_with
 
@@ -69,3 +72,34 @@ async def test_a_turn_does_not_end_before_what_was_said_to_it_last(tmp_path: Pat
         times = [fact.at for fact in facts]
         assert [type(fact) for fact in facts[-2:]] == [Steered, TurnCancelled]
         assert times == sorted(times)
+
+
+async def test_an_end_that_the_store_refuses_leaves_no_trace(tmp_path: Path) -> None:
+    """T8 × T13: a person says something between the error and its write. Clients are told of one end, and the
+    error hangs below what was said."""
+
+    class SaysMore(Plugin):
+        async def on_turn_start(self, turn: TurnView) -> Callable[[], Awaitable[None]]:
+            async def say() -> None:
+                message = Message("msg_late", turn.conversation.id, None, "user", (Text("wait"),))
+                await runtime.store.post(turn.id, "steer", {"message": MESSAGE.to_json(message)})
+
+            return say
+
+        async def on_before_request(self, request: Request, turn: TurnView) -> None:
+            raise ValueError("no")
+
+    async with runtime_with(tmp_path, [says("x")], plugins=[SaysMore()]) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        shown: list[State] = []
+        turn.subscribe(lambda now: shown.append(now.turn.state))
+        events = [event async for event in turn.events()]
+        with pytest.raises(ValueError, match="no"):
+            await turn.result()
+        messages = await chat.messages()
+        assert [message.text for message in messages] == ["go", "wait", ""]
+        assert [message.parent for message in messages] == [None, *(one.id for one in messages[:2])]
+        assert isinstance(messages[-1].parts[0], Error)
+        states = [event.state for event in events if event.type == "turn.state"]
+        assert [states.count("error"), shown.count(State.ERROR)] == [1, 1]

@@ -235,7 +235,6 @@ class SocketListener:
                 await self._until_readable()
             while len(accepted) < min(_AT_ONCE, max(1, self.limits.most // 8)):
                 another, _ = self._socket.accept()
-                another.setblocking(False)
                 accepted.append(another)
         except (BlockingIOError, InterruptedError):
             pass

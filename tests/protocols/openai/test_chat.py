@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from dragoman import Agent, Runtime
 from dragoman.errors import ProviderError
+from dragoman.messages.message import File
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.models import Models
@@ -87,12 +88,17 @@ async def test_a_picture_goes_where_uploads_go(tmp_path: Path) -> None:
         image = {"type": "image_url", "image_url": {"url": url}}
         return {"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]}
 
-    async with called(tmp_path, [says("A dot.")]) as (client, site):
+    async with called(tmp_path, [says("A dot."), says("A beep.")]) as (client, site):
         await client.chat.completions.create(model=MODEL, messages=[shown(f"data:image/png;base64,{data}")])
         (file,) = [
             part for part in model_of(site.runtime).requests[0].messages[0].parts if part.type == "file"
         ]
         assert await site.runtime.store.blob(str(file.blob)) == b"\x89PNG"
+        sound = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
+        await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": [sound]}])
+        (heard,) = model_of(site.runtime).requests[1].messages[0].parts
+        assert isinstance(heard, File)
+        assert (heard.media_type, await site.runtime.store.blob(str(heard.blob))) == ("audio/wav", b"\x89PNG")
         for url in ("https://example.org/a.png", "data:image/png;base64,!", "file:///etc/passwd"):
             with pytest.raises(openai.BadRequestError):
                 await client.chat.completions.create(model=MODEL, messages=[shown(url)])
@@ -102,7 +108,7 @@ async def test_a_picture_goes_where_uploads_go(tmp_path: Path) -> None:
                 model=MODEL, messages=[shown(f"data:image/png;base64,{large}")]
             )
         assert refused.value.status_code == 413
-        assert len(await conversations(site)) == 1
+        assert len(await conversations(site)) == 2
 
 
 class City(BaseModel):

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 async def test_calls_of_the_callers_tools_end_the_answer_and_their_results_go_on(tmp_path: Path) -> None:
     """F2, C6: several at once, one of ours between them; the turn is one."""
     both = calls("where", exact=True) + calls("add", a=1, b=2) + calls("where")
-    script = [says("Let me see.") + both, says("Rome, and three.")]
+    script = [says("Let me see.") + both, says("Rome, and three."), says("Still Rome.")]
     async with called(tmp_path, script, tools=[add]) as (client, site):
         messages: list[Any] = [user("Where am I, and 1+2?")]
         first = await client.chat.completions.create(model=MODEL, messages=messages, tools=[CHAT_TOOL])
@@ -50,6 +50,9 @@ async def test_calls_of_the_callers_tools_end_the_answer_and_their_results_go_on
         assert again.choices[0].message.content == "Rome, and three."  # a repetition runs nothing twice
         (conversation,) = await conversations(site)
         assert len(await site.runtime.store.turns(conversation)) == 1
+        messages.append(user("And now?"))  # the results are history by then
+        third = await client.chat.completions.create(model=MODEL, messages=messages, tools=[CHAT_TOOL])
+        assert third.choices[0].message.content == "Still Rome."
 
 
 async def test_a_stream_of_calls_is_read_by_the_sdk(tmp_path: Path) -> None:

@@ -65,6 +65,8 @@ async def test_a_stream_is_read_by_the_sdk(tmp_path: Path) -> None:
             events = [event async for event in stream]
             final = await stream.get_final_response()
         assert [event.sequence_number for event in events] == [*range(len(events))]
+        assert {event.content_index for event in events if hasattr(event, "content_index")} == {0}
+        assert {event.summary_index for event in events if hasattr(event, "summary_index")} == {0}
         deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
         assert "".join(deltas) == "Let me add. It is three."
         assert [item.type for item in final.output] == ["reasoning", "message", "message"]

@@ -23,7 +23,7 @@ from dragoman.tools.tool import Tool
 from dragoman.wire.http_client.network import is_public
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import only_call, play
-from tests.tools.bench import run
+from tests.tools.bench import Bench, run
 
 pytestmark = pytest.mark.slow
 
@@ -196,6 +196,20 @@ async def test_a_redirect_on_the_same_site_is_followed(status: int) -> None:
         result = (await run(found.fetch, url=found.url)).result
     assert result.text == "here"
     assert result.metadata["url"] == f"{found.url}/there?a=1"
+
+
+async def test_a_redirect_on_the_same_site_is_judged_before_it_is_followed() -> None:
+    """P9: each new path once, also where a rule allows the first."""
+    pages = {"index": moved("/a"), "a": moved("/a?again")}
+    async with site(**pages) as found:
+        bench = Bench(permits=lambda pattern: False)
+        outcome = await bench.run(found.fetch, {"url": found.url})
+        assert outcome.state is CallState.FAILED
+        assert bench.required == [f"{found.url.removeprefix('http://')}/a"]
+        assert found.asked == ["site.test/"]
+        bench = Bench()
+        await bench.run(found.fetch, {"url": found.url})
+        assert bench.required == [f"{found.url.removeprefix('http://')}/a"]
 
 
 async def test_a_redirect_to_www_is_the_same_site() -> None:

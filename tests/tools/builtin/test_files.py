@@ -13,6 +13,7 @@ from dragoman import ToolFailed
 from dragoman.tools.builtin.edit_file import edit_file
 from dragoman.tools.builtin.file_search import _matcher, fits, glob, grep
 from dragoman.tools.builtin.read_write import list_directory, read_file, text_file, version_of, write_file
+from tests.tools.bench import Bench
 from tests.tools.builtin.folder import names, refused, told, version, workspace
 
 
@@ -304,6 +305,13 @@ def test_a_pattern_that_would_never_end_is_ended() -> None:
 
 
 @pytest.mark.slow
+async def test_a_search_ends_with_its_call(tmp_path: Path) -> None:
+    """T6: a tree may be large."""
+    bench = Bench(workspace=workspace(tmp_path), cancelled=True)
+    outcome = await bench.run(grep, {"pattern": "one"})
+    assert outcome.result.text == "no line matches in 0 files"
+
+
 async def test_the_matcher_finds_what_the_library_finds() -> None:
     """C6"""
     with _matcher("a.c", ignore_case=True) as ask:

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dragoman import allow_once
 from dragoman.messages.message import CallState, ToolCall
 from dragoman.messages.request import Request
@@ -104,3 +106,32 @@ async def test_a_line_with_one_command_too_many_is_asked_about(tmp_path: Path) -
     assert "allow shell for 'echo a'; allow shell for 'touch x'" in text
     assert not (tmp_path / "x").exists()
     assert result.text == "done"
+
+
+@pytest.mark.parametrize("meddled", [False, True])
+async def test_a_patch_of_a_file_that_was_read_applies_while_it_is_as_it_was_read(
+    tmp_path: Path, meddled: bool
+) -> None:
+    """C6: what somebody made of it since is not lost, although the patch would fit."""
+    file = tmp_path / "work" / "a.txt"
+    file.parent.mkdir()
+    file.write_text("one\ntwo\n")
+    patch = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n"
+
+    def script(request: Request) -> Line:
+        done = results(request)
+        if len(done) == 1 and meddled:
+            file.write_text("one\n2\n")
+        return [calls("read_file", path="a.txt"), calls("apply_patch", patch=patch), says("ok")][len(done)]
+
+    result = await play(
+        tmp_path,
+        script,
+        "go",
+        tools=[files_group()],
+        workspace=file.parent,
+        allow=["files.read", "files.write"],
+    )
+    _, patched = calls_of(result.messages)
+    assert patched.state is (CallState.FAILED if meddled else CallState.COMPLETED)
+    assert file.read_text() == ("one\n2\n" if meddled else "1\ntwo\n")

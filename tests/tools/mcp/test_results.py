@@ -7,11 +7,14 @@ from typing import Any
 
 import mcp_types as types
 import pytest
+from mcp.client.auth.exceptions import OAuthFlowError
 
 from dragoman.errors import ToolFailed
 from dragoman.tools.execute import result_of
 from dragoman.tools.mcp import contents
 from dragoman.tools.mcp.contents import output_of
+from dragoman.tools.mcp.errors import LoginNeeded, describe
+from dragoman.tools.mcp.server_tools import describe_hints
 from tests.tools.bench import Bench
 
 
@@ -75,3 +78,30 @@ async def test_so_many_files_and_no_more() -> None:
 async def test_an_error_without_words_is_still_one() -> None:
     with pytest.raises(ToolFailed, match="and not why"):
         await read(isError=True)
+
+
+@pytest.mark.parametrize(
+    ("hints", "words"),
+    [
+        (None, ""),
+        ({}, ""),
+        ({"readOnlyHint": True, "destructiveHint": True, "idempotentHint": True}, "it only reads"),
+        ({"destructiveHint": True}, "it may destroy something"),
+        (
+            {"destructiveHint": False, "openWorldHint": False},
+            "it destroys nothing, that it keeps to its own data",
+        ),
+        ({"idempotentHint": True}, "a second run changes nothing more"),
+        ({"openWorldHint": True}, "it reaches beyond its own data"),
+    ],
+)
+def test_a_person_reads_what_a_server_claims_of_a_tool(hints: dict[str, bool] | None, words: str) -> None:
+    """P3"""
+    said = describe_hints(types.ToolAnnotations.model_validate(hints) if hints is not None else None)
+    assert said == (f"The server says that {words}." if words else "")
+
+
+def test_a_login_that_failed_is_told_with_its_reason() -> None:
+    """C7: and one that is needed is no failure."""
+    assert describe(OAuthFlowError("no such client")) == "the login did not work: no such client"
+    assert "did not work" not in describe(LoginNeeded("no such client"))

@@ -32,7 +32,7 @@ from dragoman.workspace.hunks import HunkChoices, hunks_between, keep_hunks
 
 PatchKind: TypeAlias = Literal["add", "delete", "update"]
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 _HEADS = (
     *("diff --git ", "index ", "old mode ", "new mode ", "new file mode ", "deleted file mode "),
     *("similarity index ", "Binary files "),
@@ -50,7 +50,7 @@ class Hunk:
     at: int | None = None
     after: list[str] = field(default_factory=list)  # lines that stand somewhere above: `@@ def f():`
     end: bool = False  # at the end of the file
-    left: tuple[int, int] = (0, 0)  # lines of both sides that are still to come, as far as that was said
+    left: int = 0  # old lines that are still to come, as far as that was said
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ def _parse_unified(lines: list[str]) -> list[FilePatch]:
     renamed = mark = ""
     for place, line in enumerate(lines):
         hunk = found[-1].hunks[-1] if found and found[-1].hunks else None
-        due = hunk is not None and hunk.left[0] > 0
+        due = hunk is not None and hunk.left > 0
         if line.startswith("@@") and found:
             found[-1].hunks.append(_hunk(line))
         elif line.startswith("--- ") and not due and "".join(lines[place + 1 : place + 2]).startswith("+++ "):
@@ -178,20 +178,20 @@ def _hunk(line: str) -> Hunk:
     if found is None:
         anchor = line.strip("@").strip()
         return Hunk(after=[anchor] if anchor else [])
-    start, length, others = int(found[1]), int(found[2] or 1), int(found[3] or 1)
-    return Hunk(at=start - 1 if length else start, left=(length, others))
+    start, length = int(found[1]), int(found[2] or 1)
+    return Hunk(at=start - 1 if length else start, left=length)
 
 
 def _take(hunk: Hunk, line: str) -> str:
     """A line of the hunk. → its mark"""
-    mark, rest, due = line[:1], line[1:], hunk.left[0] > 0
+    mark, rest, due = line[:1], line[1:], hunk.left > 0
     if not line and due:
         mark = " "  # an editor took the white space away
     if mark in (" ", "-"):
         hunk.old.append(rest)
     if mark in (" ", "+"):
         hunk.new.append(rest)
-    hunk.left = hunk.left[0] - (mark in (" ", "-")), hunk.left[1] - (mark in (" ", "+"))
+    hunk.left -= mark in (" ", "-")
     return mark
 
 
