@@ -133,7 +133,8 @@ def find_git_programs(workspace: Path) -> Programs:
         return found
     for line in text.splitlines():
         if (value := line.partition("=")[2].strip()) not in ("", "."):  # a dot is a branch of this repository
-            _add_word(found, value, (workspace,), (workspace,), folders=True)
+            # Paths of files that are included start from the folder of the configuration.
+            _add_word(found, value, (workspace, git), (workspace,), folders=True)
     return found
 
 
