@@ -37,6 +37,7 @@ from dragoman.tools.permissions import literal
 _USUAL = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "TMP", "TEMP"}
 )
+_QUIET = {"npm_config_update_notifier": "false", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}  # no need of a network
 _PRIVATE = "/tmp"
 
 
@@ -136,7 +137,7 @@ async def enter(
 def _prepared(
     words: Sequence[str], env: Mapping[str, str], cage: Cage, gate: Gate, before: Protected
 ) -> Entered:
-    inside = {**env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), _PRIVATE), **_git_variables()}
+    inside = {**_QUIET, **env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), _PRIVATE), **_git_variables()}
     if sys.platform == "darwin":
         return Entered([*seatbelt.arguments(cage, before), *words], inside)
     filter = bubblewrap.write_filter(refusing())

@@ -26,6 +26,7 @@ from dragoman.tools.cage.seccomp import PATHS, number
 from dragoman.tools.cage.stage import PORT
 from dragoman.tools.permissions import literal
 from dragoman.wire.http_client.network import is_public
+from dragoman.workspace.ignore import MADE
 
 Gate: TypeAlias = Callable[[str, str, str], Awaitable[None]]
 """(pattern, question, permission) → returns where that is allowed, by a rule or a person; else ToolFailed."""
@@ -181,6 +182,8 @@ class Supervisor:
             os.close(notifications)
 
     def _tell(self, path: str) -> None:
+        if not MADE.isdisjoint(path.split("/")):
+            return  # a cache, which whoever wanted to fill it does without
         work, home = f"{self.cage.workspace}/", f"{Path.home()}/"
         if path.startswith(work):
             within = path.removeprefix(work)
