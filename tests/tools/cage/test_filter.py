@@ -1,4 +1,4 @@
-"""K2: the filters of both architectures: their numbers are the kernel's, and they decide as the table does."""
+"""K2: the filters of both architectures: they have the kernel's numbers, and decide as the table does."""
 
 from __future__ import annotations
 
