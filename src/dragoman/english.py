@@ -54,6 +54,51 @@ ENGLISH: dict[str, str] = {
     ),
     "blob.no_place": "blob {blob} is to be sent, but the model was given no place to read it from",
     "blob.unread": "blob {blob} is to be sent, but nobody has read it",
+    "cage.ask_held": (
+        "The command, or another program meanwhile, made {path}, which programs execute or obey later. "
+        "Dragoman moved it to {held}. Move it back?"
+    ),
+    "cage.ask_net": "The command wants to connect to {host}. Allow it?",
+    "cage.fails": (
+        "Bubblewrap is installed, but cannot make a cage here: {why}. Allow unprivileged user namespaces, "
+        'or set `cage = "off"` under `[shell]`.'
+    ),
+    "cage.held_as": "{path} (moved to {held})",
+    "cage.home": (
+        "The workspace contains your home folder, or a folder of the system, so a cage would hide "
+        "nothing. Work in a folder of the project."
+    ),
+    "cage.link": "The protected path {path} is a link, which no cage can hold. May the command run?",
+    "cage.missing": "The command did not run, because the settings call for a cage and there is none. {why}",
+    "cage.not_installed": (
+        "Bubblewrap is not installed. Install it with `apt install bubblewrap`, `dnf install bubblewrap` "
+        "or `pacman -S bubblewrap`."
+    ),
+    "cage.only_tls": "{host} (without TLS: the cage passes https alone)",
+    "cage.other_system": "Dragoman has no cage for this system.",
+    "cage.refused_held": (
+        "held back {what}: programs execute or obey it later. To keep such a file, write it with a file "
+        "tool, or ask for {rule}"
+    ),
+    "cage.refused_lost": (
+        "not kept: {what} (the home folder inside is private and empty). To keep it, ask for {rule}"
+    ),
+    "cage.refused_net": "refused network: {what}. To allow it, ask for {rule}",
+    "cage.refused_write": "refused write: {what}. To allow it, ask for {rule}",
+    "cage.too_many": "The cage cannot tell what is protected here: {why}. May the command run?",
+    "cage.untried": (
+        "The cage of this system has not been tested by Dragoman's developers. May the command run?"
+    ),
+    "cage.wants_net": "The command asks to connect to {pattern}.",
+    "cage.wants_outside": (
+        "The command asks to run outside the cage: {pattern}. It could then do whatever you can."
+    ),
+    "cage.wants_read": "The command asks to read {pattern}.",
+    "cage.wants_write": "The command asks to write {pattern}.",
+    "cage.whole": (
+        "The settings start programs from the whole workspace, so the cage cannot protect them. May the "
+        "command run?"
+    ),
     "call.not_clients": "call {call} is run here, not by a client",
     "call.not_running": "call {call} does not run yet: it is {state}",
     "catalog.local": "This machine",
@@ -502,6 +547,7 @@ ENGLISH: dict[str, str] = {
     "revert.conflict": "going back would lose what was done since ({files})",
     "revert.refused": "{what}: go back by force, or put that right first",
     "rule.built_in": "built in",
+    "rule.cage": "held by the cage",
     "rule.malformed": "{text!r} is no rule: write PERMISSION or PERMISSION:PATTERN, such as 'shell:git *'",
     "script.no_reply": "the script gave {line!r}, which is no reply: write says(…), calls(…)",
     "secret.not_read": "{name}: {file} cannot be read: {why}",

@@ -131,6 +131,7 @@ async def _beside(
         small_model=services.small_model,
         workspace=services.workspaces.main,
         workspaces=services.workspaces.named,
+        cage=services.cage,
         deps=services.deps,
         make_deps=services.make_deps,
         snapshots=False,

@@ -43,6 +43,7 @@ from dragoman.store.transfer import export_conversation, import_conversation, ma
 from dragoman.telemetry.observer import Telemetry
 from dragoman.tools.authorize import ReviewPolicy
 from dragoman.tools.builtin import grouped
+from dragoman.tools.cage.policy import CAGE_OFF, PERMISSIONS, CageSettings
 from dragoman.tools.permissions import concerns, is_known_later, parse_rule
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source, Toolbox
@@ -87,7 +88,7 @@ class Runtime:
     `turn_limits` bound how many turns run at once.
     Conversations that nobody touched for `retention` seconds are deleted, unless something waits in them.
     `workspace` is the folder that file tools and the shell work in; conversations and sends may name one of
-    `workspaces` instead.
+    `workspaces` instead. Programs that tools start run in a `cage`, where that is given.
     `deps` is what tools and plugins get as `context.deps`; `make_deps` makes it anew for each turn, also for
     one that another process began.
     """
@@ -129,6 +130,7 @@ class Runtime:
         small_model: str | None = None,
         workspace: str | Path | Workspace | None = None,
         workspaces: Mapping[str, str | Path | Workspace] | None = None,
+        cage: CageSettings | None = None,
         snapshots: bool | SnapshotLimits = True,
         snapshot_folder: str | Path | None = None,
         deps: object = None,
@@ -198,6 +200,7 @@ class Runtime:
             on_reject=on_reject,
             review=review,
             concurrency=concurrency,
+            cage=cage or CAGE_OFF,
             workspaces=folders,
             deps=deps,
             make_deps=make_deps,
@@ -274,7 +277,12 @@ class Runtime:
     def _denials_of_nothing(self) -> list[Rule]:
         """A misspelled denial protects nobody. What sources have is not known yet."""
         toolbox = self.services.toolbox
-        known = {"loop", "hand_off", *(tool.permission for group in toolbox.groups for tool in group.tools)}
+        known = {
+            "loop",
+            "hand_off",
+            *PERMISSIONS,
+            *(tool.permission for group in toolbox.groups for tool in group.tools),
+        }
         denials = [rule for rule in self.services.rules if rule.action == "deny" and not toolbox.sources]
         idle = [rule for rule in denials if not any(concerns(rule, permission) for permission in known)]
         return [rule for rule in idle if not is_known_later(rule.permission)]

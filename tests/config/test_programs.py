@@ -376,7 +376,7 @@ async def test_a_server_that_is_started_later_is_the_one_that_was_trusted(projec
 
 async def test_a_formatter_that_changes_while_the_program_runs_does_not_run(project: Path) -> None:
     """P11: trust × a runtime that runs on. What the model wrote stays, and it is told why."""
-    ran = project.parent / "ran"
+    ran = project / "ran"
     formatter = write(project / "fmt" / "f.sh", f"#!/bin/sh\necho first >> {ran}\n")
     formatter.chmod(0o755)
     start = 'allow = ["files.*"]\n[formatters.f]\nfiles = ["*.txt"]\ncommand = ["./fmt/f.sh"]\n'

@@ -29,6 +29,7 @@ from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.builtin.formatters import with_formatters
 from dragoman.tools.builtin.media_tools import media_group
+from dragoman.tools.cage.policy import CageSettings
 from dragoman.tools.mcp.servers import McpServer, read_servers
 from dragoman.tools.mcp.source import sources_of
 from dragoman.tools.permissions import parse_rule
@@ -130,6 +131,7 @@ def build_runtime(
         later_denials=LaterDenials(settings.files),
         workspace=main,
         workspaces=others,
+        cage=cage_of(settings),
         **snapshot_options(settings, address),
         **_runtime_options(values),
         **{"telemetry": telemetry_from_environment(), **more},
@@ -151,6 +153,15 @@ def snapshot_options(settings: Settings, store: StoreAddress) -> dict[str, Any]:
     )
     folder = store.folder(data_folder()) / "snapshots"
     return {"snapshots": limits if table.get("enabled", True) else False, "snapshot_folder": folder}
+
+
+def cage_of(settings: Settings) -> CageSettings:
+    """What programs run in. Without a question only if nothing of the folder was left out as untrusted."""
+    table = settings.values.get("shell", {})
+    unasked = table.get("unasked", True) and not settings.sources.left_out
+    return CageSettings(
+        table.get("cage", "auto"), unasked, tuple(table.get("env", ())), table.get("watch", True)
+    )
 
 
 def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:

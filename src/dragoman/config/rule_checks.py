@@ -14,6 +14,7 @@ from dragoman.messages.questions import Rule
 from dragoman.runtime import Runtime
 from dragoman.tools.authorize import concerns_tool
 from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.cage.policy import PERMISSIONS
 from dragoman.tools.permissions import concerns, is_known_later, parse_rule
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group
@@ -66,7 +67,7 @@ def _tools(runtime: Runtime) -> list[Tool]:
 
 
 def _permissions(runtime: Runtime) -> set[str]:
-    return {tool.permission for tool in _tools(runtime)} | {"skills", "loop", "format"}
+    return {tool.permission for tool in _tools(runtime)} | {"skills", "loop", "format", *PERMISSIONS}
 
 
 def _idle_reviews(runtime: Runtime) -> list[str]:

@@ -240,6 +240,27 @@ class FormatterTable(TypedDict, total=False):
 
 
 @with_config(extra="forbid", strict=True)
+class ShellTable(TypedDict, total=False):
+    """What programs that tools start run in: the shell, formatters, and those of your own tools."""
+
+    cage: Annotated[
+        Literal["auto", "always", "off"],
+        Field(description="auto: caged where that works; always: nothing runs without; off: no cage"),
+    ]
+    unasked: Annotated[
+        bool, Field(description="false: caged calls are asked about, too; by default not in a trusted folder")
+    ]
+    env: Annotated[
+        list[str],
+        Field(description="names of variables that programs get, besides PATH, HOME, LANG and the like"),
+    ]
+    watch: Annotated[
+        bool,
+        Field(description="false: faster, but what the cage refuses to write or reach is not told exactly"),
+    ]
+
+
+@with_config(extra="forbid", strict=True)
 class ConfigTable(TypedDict, total=False):
     """The whole file."""
 
@@ -313,5 +334,6 @@ class ConfigTable(TypedDict, total=False):
     snapshots: SnapshotsTable
     workspaces: dict[str, WorkspaceTable]
     formatters: dict[str, FormatterTable]
+    shell: ShellTable
     providers: dict[str, ProviderTable]
     families: dict[str, TraitsTable]

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, get_args
 
 from dragoman.messages.questions import Action, Answer, Cause, Mode, Rule
-from dragoman.sentences import sentence
+from dragoman.sentences import sentence, together
+from dragoman.tools.cage.policy import NET, OUTSIDE, PERMISSIONS, Cage
 from dragoman.tools.permissions import Ruling, changes_files, changes_program, decide, matches
 from dragoman.tools.tool import Review, Tool
 
@@ -26,9 +27,10 @@ class Reason:
 
 @dataclass(slots=True, frozen=True)
 class Run:
-    """It may run. `because` is for whoever asks later why it did."""
+    """It may run. `because` is for whoever asks later why it did; `cage` is what its programs run in (K4)."""
 
     because: str
+    cage: Cage | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -37,6 +39,9 @@ class Ask:
 
     reasons: tuple[Reason, ...]
     format: str = ""  # what a rule would name, of a call guessed from text
+    cage: Cage | None = None  # what its programs run in, if it does
+    beyond: tuple[Rule, ...] = ()  # what it asks of the cage, and no rule allows
+    line: bool = True  # whether it is also asked about what it does in the cage
 
     @property
     def because(self) -> Cause:
@@ -69,6 +74,8 @@ class Authority:
     format: str = (
         ""  # of a call guessed from text (D7): the format and the model, as rules on `format` name them
     )
+    cage: Cage | None = None  # that programs run in here; None: there is to be none
+    beyond: Sequence[Rule] = ()  # what the call asks of the cage
 
 
 def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verdict:
@@ -78,11 +85,26 @@ def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verd
     takes away the rules' own reason and no other.
     """
     bound = _bound(tool, patterns, authority.bounds)
-    sets = (authority.rules, *authority.outer)
+    cage, outside = _opened(authority), any(rule.permission == OUTSIDE for rule in authority.beyond)
+    if tool.caged and cage is not None and cage.missing:
+        if cage.settings.use == "always":
+            return Refuse(sentence("cage.missing", why=cage.missing))
+        cage = None
+    weakest = [_unasked(tool)] if tool.caged and cage is not None and cage.runs_unasked else []
+    sets = [[*weakest, *rules] for rules in (authority.rules, *authority.outer)]
     said = [decide_with_grants(tool.permission, patterns, rules, authority.grants) for rules in sets]
     for ruling in (bound, *said):
         if ruling.action == "deny":
             return Refuse(f"A rule forbids {tool.permission} here: the call did not run.")
+    asked = [
+        (rule, decide_beyond(rule.permission, _patterns_beyond(rule), authority)) for rule in authority.beyond
+    ]
+    for rule, ruling in asked if cage is not None else ():
+        if ruling.action == "deny":
+            return Refuse(f"A rule forbids {rule.permission} on {rule.pattern}: the call did not run.")
+    wanted = tuple(rule for rule, ruling in asked if ruling.action == "ask") if cage is not None else ()
+    if outside:
+        cage = None
     loop = _loop(tool, authority)
     if loop.action == "deny":
         return Refuse(f"A rule forbids {tool.name} to repeat itself: the call did not run.")
@@ -99,14 +121,77 @@ def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verd
         reasons.append(Reason("bounds"))
     if authority.mode in ("ask", "manual"):
         reasons.append(Reason("mode"))
-    if any(ruling.action == "ask" for ruling in said):
-        reasons.append(Reason("rule"))
+    line = any(ruling.action == "ask" for ruling in said)
+    if line or wanted:
+        reasons.append(Reason("rule", _why_asked(wanted, cage if tool.caged and line else None)))
     if reasons:
-        return Ask(tuple(reasons), authority.format)
+        return Ask(tuple(reasons), authority.format, cage, wanted, line)
     for rules, ruling in zip(sets, said, strict=True):
         if decide(tool.permission, patterns, rules).action != "allow":
-            return Run(_because("grant", ruling))
-    return Run(_because("rule", said[0]))
+            return Run(_because("grant", ruling), cage)
+    return Run(_because("rule", said[0]), cage)
+
+
+def decide_beyond(permission: str, patterns: Sequence[str], authority: Authority) -> Ruling:
+    """What rules say of one thing outside the cage, by any of its names: a rule on everything does not mean
+    it. Denied by one of them, it is denied."""
+    said = [_named(permission, pattern, authority) for pattern in patterns]
+    first = {ruling.action: ruling for ruling in reversed(said)}
+    return first.get("deny") or first.get("allow") or said[0]
+
+
+def authorize_beyond(rule: Rule, authority: Authority) -> Verdict:
+    """Whether a call that runs may reach one thing outside its cage."""
+    ruling = decide_beyond(rule.permission, _patterns_beyond(rule), authority)
+    match ruling.action:
+        case "deny":
+            return Refuse(f"A rule forbids {rule.permission} on {rule.pattern}.")
+        case "ask":
+            return Ask((Reason("rule"),), beyond=(rule,), line=False)
+        case "allow":
+            return Run(_because("rule", ruling))
+
+
+def _opened(authority: Authority) -> Cage | None:
+    """The cage with the rules that open it, as far as nobody's rules close it again; and with what the call
+    asks for, which it gets only if that is allowed."""
+    if authority.cage is None:
+        return None
+    stricter = [
+        rule for rules in (*authority.outer, authority.bounds) for rule in rules if rule.action != "allow"
+    ]
+    given = [rule for rule in (*authority.grants, *authority.beyond) if rule.action == "allow"]
+    every = [*authority.rules, *stricter, *authority.grants]
+    denied = [rule for rule in every if rule.action == "deny"]
+    rules = (
+        rule for rule in (*authority.rules, *stricter, *given, *denied) if rule.permission in PERMISSIONS
+    )
+    return replace(authority.cage, rules=tuple(rules))
+
+
+def _patterns_beyond(rule: Rule) -> tuple[str, ...]:
+    host, colon, _ = rule.pattern.rpartition(":")
+    return (rule.pattern, host) if rule.permission == NET and colon else (rule.pattern,)
+
+
+def _unasked(tool: Tool) -> Rule:
+    """The weakest of all rules: any other that speaks of the tool has its say (K3)."""
+    return Rule(tool.permission, "*", "allow", sentence("rule.cage"))
+
+
+def _why_asked(wanted: Sequence[Rule], cage: Cage | None) -> str:
+    texts = [cage.doubt] if cage is not None and cage.doubt else []
+    for rule in wanted:
+        match rule.permission:
+            case "cage.net":
+                texts.append(sentence("cage.wants_net", pattern=rule.pattern))
+            case "cage.read":
+                texts.append(sentence("cage.wants_read", pattern=rule.pattern))
+            case "cage.write":
+                texts.append(sentence("cage.wants_write", pattern=rule.pattern))
+            case _:
+                texts.append(sentence("cage.wants_outside", pattern=rule.pattern))
+    return together(texts) if texts else ""
 
 
 def decide_with_grants(

@@ -19,8 +19,11 @@ from dragoman.errors import ToolFailed
 from dragoman.messages.boundary import read_with_margin
 from dragoman.messages.codec import replace_fast
 from dragoman.messages.message import CallState, File, ToolCall, ToolResult
+from dragoman.tools.builtin.shell import ShellOutput, paused, run_program, told
+from dragoman.tools.cage.policy import Cage
 from dragoman.tools.schema import problems
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput
+from dragoman.tools.workspace import inside
 
 # Makes the stored result of what a tool returned: text, or JSON.
 
@@ -86,7 +89,11 @@ class LiveCall:
 
     def in_loop(self) -> ToolContext:
         return replace_fast(
-            self._context, progress=self._report, ask=self._ask, require_permission=self._require_permission
+            self._context,
+            progress=self._report,
+            ask=self._ask,
+            require_permission=self._require_permission,
+            run=self._run_program,
         )
 
     def in_thread(self) -> ToolContext:
@@ -95,6 +102,7 @@ class LiveCall:
             progress=self._report_from_thread,
             ask=lambda *args, **options: self._from_thread(self._ask(*args, **options)),
             require_permission=lambda *args: self._from_thread(self._require_permission(*args)),
+            run=lambda *args, **options: self._from_thread(self._run_program(*args, **options)),
         )
 
     def end(self) -> None:
@@ -121,9 +129,27 @@ class LiveCall:
             answer: JsonValue = await self._context.ask(text, choices, schema, free=free)
         return answer
 
-    async def _require_permission(self, pattern: str, question: str = "") -> None:
+    async def _require_permission(self, pattern: str, question: str = "", *permission: str) -> None:
         with self._clock_stopped():
-            await self._context.require_permission(pattern, question)
+            await self._context.require_permission(pattern, question, *permission)
+
+    async def _run_program(self, words: Sequence[str], timeout: float = 120.0) -> tuple[int, str]:
+        """Words of a command, which no shell reads, in the workspace and in the cage of the permit."""
+        context, output = self._context, ShellOutput()
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                status, refused = await run_program(
+                    words,
+                    inside(context.workspace, "."),
+                    output,
+                    lambda text: None,
+                    cage=context.cage,
+                    gate=paused(limit, self._require_permission),
+                    env=context.env,
+                )
+        except TimeoutError:
+            raise ToolFailed(f"{words[0]} took longer than {timeout:g} s and was ended") from None
+        return status, output.text() + told(refused)
 
     @contextmanager
     def _clock_stopped(self) -> Iterator[None]:
@@ -177,6 +203,7 @@ class Permit:
 
     hash: str
     because: str  # the rule, the grant, or who answered
+    cage: Cage | None = None  # what its programs run in; None: as any program of the person
 
 
 async def execute(tool: Tool, call: ToolCall, permit: Permit, context: ToolContext) -> Outcome:
@@ -191,7 +218,7 @@ async def execute(tool: Tool, call: ToolCall, permit: Permit, context: ToolConte
     except ValidationError as error:
         return failed(f"{call.tool} did not run: its arguments do not fit.\n{problems(error)}")
     limit = asyncio.timeout(tool.timeout)
-    live = LiveCall(context, limit)
+    live = LiveCall(replace_fast(context, cage=permit.cage), limit)
     try:
         async with limit:
             output = await _output(tool, arguments, live)

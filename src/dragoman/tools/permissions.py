@@ -25,7 +25,17 @@ from dragoman.sentences import sentence
 NAMES = frozenset(
     (
         # Dragoman loads these, or reads them as prompts; so do other agents.
-        *("dragoman.toml", "tools", "plugins", "skills", ".dragoman", "agents.md", "claude.md", "gemini.md"),
+        *(
+            "dragoman.toml",
+            "tools",
+            "plugins",
+            "skills",
+            ".dragoman",
+            ".dragoman-held",
+            "agents.md",
+            "claude.md",
+            "gemini.md",
+        ),
         # Version control: its configuration and hooks name programs. Without a file named HEAD, no folder
         # can become a repository, whose configuration git would obey.
         *(".git", ".hg", ".svn", ".jj", "head", ".gitattributes", ".gitmodules", ".gitconfig", ".hgrc"),

@@ -20,6 +20,7 @@ from dragoman.messages.message import Arguments, File, Message, Part
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.sentences import sentence
+from dragoman.tools.cage.policy import Cage
 from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.permissions import literal
 from dragoman.tools.schema import Parameters, attribute, parameters_of, signature_of, summary, takes
@@ -59,6 +60,10 @@ async def _no_model(type: ModelType, parts: Sequence[Part], options: dict[str, J
     raise ToolFailed(f"no model of the type {type} can be asked here")
 
 
+async def _not_running(words: Sequence[str], timeout: float = 0.0) -> tuple[int, str]:
+    raise ToolFailed("the call is not running: no program can be started for it")
+
+
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ToolContext(Generic[Deps]):
     """What a running call may know and do. Take it by writing a parameter of this type; of
@@ -74,12 +79,17 @@ class ToolContext(Generic[Deps]):
     read_output: Callable[[str], Awaitable[str]]  # the whole output of an earlier call of this conversation
     put_file: Callable[[bytes, str, str | None], Awaitable[File]]  # bytes, media type, name → an attachment
     permits: Callable[[str], bool]  # whether what the tool found, such as a file below a folder, may be shown
-    require_permission: Callable[..., Any]  # (pattern, question): asks a person if no rule allows it
+    require_permission: Callable[
+        ..., Any
+    ]  # (pattern, question, permission=its own): asks if no rule allows it
     complete: Callable[[Request], Awaitable[Message]]  # asks the model something beside the conversation
     ask_model: Callable[[ModelType, Sequence[Part], dict[str, JsonValue]], Awaitable[Message]] = _no_model
     files: Callable[[], Sequence[File]] = lambda: ()  # of the conversation, the newest first
     seen_version: Callable[[str], str | None] = lambda path: None  # of a file this conversation knows
     workspace: Path | None = None
+    cage: Cage | None = None  # what the permit says that its programs run in
+    env: Sequence[str] = ()  # variables that its programs get, beside the usual ones
+    run: Callable[..., Any] = _not_running  # (words, timeout=120) → (exit status, output), in the cage
     owner: str = LOCAL  # whose conversation it is
     deps: Deps = None  # type: ignore[assignment]  # of `send` or `Runtime`: None where neither has any
 
@@ -115,6 +125,8 @@ class Tool:
     keep_hunks: KeepHunks | None = None  # the arguments with which it would write a part of that
     repeats: bool = False  # polling: the loop guard leaves it alone
     identity: Callable[[Arguments], JsonValue] | None = None  # what makes two calls the same
+    caged: bool = False  # all it does is done by programs in the cage: what these cannot do, it cannot
+    beyond: Callable[[Arguments], Sequence[Rule]] | None = None  # rules that open the cage, as a call asks
     wider: Patterns | None = None  # patterns that cover more than one call, for a person who is asked
     max_lines: int = 2000
     max_bytes: int = 50_000
@@ -174,6 +186,8 @@ def tool(
     keep_hunks: KeepHunks | None = ...,
     repeats: bool = ...,
     identity: Callable[[Arguments], JsonValue] | None = ...,
+    caged: bool = ...,
+    beyond: Callable[[Arguments], Sequence[Rule]] | None = ...,
     wider: Patterns | None = ...,
     max_lines: int = ...,
     max_bytes: int = ...,

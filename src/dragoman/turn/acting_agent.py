@@ -10,16 +10,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import takewhile
 from typing import Annotated
 
 from pydantic import Field, JsonValue
 
+from dragoman.background import in_thread
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import DragomanError, NotFound, ToolFailed, Unreadable
-from dragoman.messages.message import CallState, Message, ToolCall
+from dragoman.messages.message import Arguments, CallState, Message, ToolCall
 from dragoman.messages.questions import Grant, Mode, Rule
 from dragoman.tools.authorize import Authority, Reason
+from dragoman.tools.cage.enter import cage_in
+from dragoman.tools.cage.policy import Cage
 from dragoman.tools.tool import Tool, tool
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted, options_in
@@ -262,20 +266,33 @@ async def load_authority(
     grants: Sequence[Rule] | None = None,
     wishes: Sequence[Reason] = (),
     format: str = "",
+    arguments: Arguments | None = None,
 ) -> Authority:
-    """`grants` where they were loaded a moment ago."""
+    """`grants` where they were loaded a moment ago; `arguments` for a call as a whole: they may ask something
+    of its cage."""
     folder = workspace.path if workspace is not None and grants is None else None
     pinned = None
     if tool.fingerprint is not None:
         pinned = await services.store.pin(conversation.owner, tool.permission)
+    beyond = tool.beyond(arguments) if tool.beyond is not None and arguments is not None else ()
     return replace(
         authority_by_rules(services, agent, workspace=workspace, tool=tool, givers=givers),
+        cage=await _load_cage(services, workspace, look=tool.caged),
+        beyond=beyond,
         grants=await load_grants(services, conversation.id, folder) if grants is None else grants,
         mode=mode,
         pinned=pinned,
         wishes=wishes,
         format=format,
     )
+
+
+async def _load_cage(services: Services, workspace: Workspace | None, *, look: bool) -> Cage | None:
+    """What programs run in here, as things stand."""
+    if services.cage.use == "off" or workspace is None:
+        return None
+    bounds = bounds_in(services, workspace)
+    return await in_thread(partial(cage_in, workspace.folder, services.cage, bounds, look=look))
 
 
 def authority_by_rules(

@@ -13,6 +13,7 @@ from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.sentences import sentence
 from dragoman.store.store import Store
 from dragoman.tools.authorize import ReviewPolicy, wrong_with
+from dragoman.tools.cage.policy import CAGE_OFF, CageSettings
 from dragoman.tools.toolbox import Toolbox
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.facts import TurnOptions
@@ -52,6 +53,7 @@ class Services:
     on_reject: Literal["continue", "stop"] = "continue"
     review: ReviewPolicy = "never"  # which results a person sees first
     concurrency: int = 16  # calls of one turn that run at the same time
+    cage: CageSettings = CAGE_OFF  # that programs of tools run in
     workspaces: Workspaces = field(default_factory=Workspaces)
     deps: object = None  # what tools and plugins get where a send brings none
     make_deps: MakeDeps | None = None  # the same, made anew for each turn

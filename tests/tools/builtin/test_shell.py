@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.messages.message import CallState, ToolCall
-from dragoman.tools.builtin.shell import ShellOutput, environment, shell
+from dragoman.tools.builtin.shell import ShellOutput, shell
+from dragoman.tools.cage.enter import environment
 from dragoman.tools.execute import Permit, execute
 from tests.patience import PATIENCE, eventually
 from tests.tools.bench import Bench

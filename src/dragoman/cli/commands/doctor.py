@@ -22,7 +22,7 @@ from dragoman.cli.lookup import open_store
 from dragoman.cli.model_choice import ChosenModel, choose_model
 from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import count, describe_error, one_line, print_json
-from dragoman.config.build import catalog_of, find_errors, servers_of, store_of
+from dragoman.config.build import cage_of, catalog_of, find_errors, servers_of, store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.providers.catalog import Provider
@@ -35,6 +35,7 @@ from dragoman.server.page import BUILT
 from dragoman.store.address import StoreServer
 from dragoman.store.sql.deletion import SqlAttachments
 from dragoman.store.sqlite.checkup import check_store
+from dragoman.tools.cage.checkup import BOUNDARIES, try_cage
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.wire.http_client.client import HttpClient
@@ -102,6 +103,7 @@ async def _find(flags: DoctorFlags) -> AsyncIterator[Finding]:
         yield await _check_blobs(settings)
     for finding in (*await check_models(settings), *await check_servers(settings)):
         yield finding
+    yield await _check_cage(settings)
     yield _check_page()
     for name, about in EXTRAS.items():
         yield _check_extra(name, *about)
@@ -158,6 +160,24 @@ async def _check_contents(settings: Settings, *, mend: bool) -> AsyncIterator[Fi
             yield Finding("store", "fine", f"mended: {defect.text}")
         else:
             yield Finding("store", "optional" if defect.harmless else "missing", defect.text, defect.hint)
+
+
+async def _check_cage(settings: Settings) -> Finding:
+    """Every boundary is tried, not looked up: kernels, containers and policies differ."""
+    wanted = cage_of(settings)
+    if wanted.use == "off":
+        return Finding(
+            "cage", "optional", "off: commands run with all your rights", 'cage = "auto" under [shell]'
+        )
+    missing, through = await try_cage(wanted)
+    worst: Literal["optional", "missing"] = "missing" if wanted.use == "always" else "optional"
+    if missing:
+        return Finding("cage", worst, f"none here, so commands are asked about: {missing}")
+    if through:
+        return Finding(
+            "cage", worst, f"it does not hold: {', '.join(through)}", "docs/cage.md says what that means"
+        )
+    return Finding("cage", "fine", f"holds, each tried: {', '.join(BOUNDARIES)}")
 
 
 def _check_page() -> Finding:

@@ -138,7 +138,14 @@ class _Formatting:
             return data
         try:
             async with asyncio.timeout(min(formatter.timeout, left)):
-                status = await run_program(formatter.words(path), folder, output, lambda text: None)
+                status, _ = await run_program(
+                    formatter.words(path),
+                    folder,
+                    output,
+                    lambda text: None,
+                    cage=self.context.cage,
+                    env=self.context.env,
+                )
         except TimeoutError:
             said = f": it had printed:\n{output.text()}" if output.length else ""
             self.notes.append(f"{name} took too long on {path} and was ended; the file is as written{said}")

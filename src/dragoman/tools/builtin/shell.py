@@ -10,16 +10,20 @@ import signal
 from asyncio.subprocess import Process
 from codecs import getincrementaldecoder
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.message import Arguments
+from dragoman.messages.questions import Rule
+from dragoman.tools.cage.enter import Entered, enter, environment, refuse_all
+from dragoman.tools.cage.policy import Cage, Refusal, beyond_of
+from dragoman.tools.cage.supervise import Gate
 from dragoman.tools.permissions import literal
 from dragoman.tools.tool import ToolContext, ToolOutput, tool
 from dragoman.tools.workspace import inside
@@ -109,9 +113,6 @@ _HALF = 500_000  # characters of output from its beginning, and as many from its
 _REPORTED = 200_000  # characters of output reported as progress
 _PIECE = 1_000_000  # bytes read at once, with a pause after each, so that many small ones become one
 _PAUSE = 0.02
-_PASSED_ON = frozenset(
-    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "TMP", "TEMP"}
-)
 # The command's group dies with us, also after `kill -9`: else it would run on while a person is asked whether
 # to run it again. One of the group reads a pipe whose other end only we hold, and never write to: when we are
 # gone it reads the end, and kills the group. PR_SET_PDEATHSIG would reach the shell alone and not what it
@@ -152,16 +153,31 @@ class ShellOutput:
         return self._head + tail
 
 
-def environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """What a command may know of ours: only what is named, so no keys and no tokens."""
-    return {name: ours[name] for name in ours if name in _PASSED_ON or name.startswith("LC_")}
-
-
 async def run_program(
-    program: Sequence[str], folder: Path, output: ShellOutput, report: Callable[[str], None]
+    program: Sequence[str],
+    folder: Path,
+    output: ShellOutput,
+    report: Callable[[str], None],
+    *,
+    cage: Cage | None = None,
+    gate: Gate = refuse_all,
+    env: Sequence[str] = (),
+) -> tuple[int, list[Refusal]]:
+    """Words of a command, of which no shell reads anything, run in a folder, in its cage. What it starts
+    ends with it, and with whoever waits for it. → its exit status, or less than 0 for the signal that ended
+    it; and what the cage refused"""
+    names = (*env, *(cage.settings.env if cage is not None else ()))
+    known = environment(os.environ, names)
+    if cage is None:
+        return await _run(Entered([*program], known), folder, output, report), []
+    async with enter(program, known, cage, gate) as entered:
+        status = await _run(entered, folder, output, report, caged=True)
+    return status, entered.refused
+
+
+async def _run(
+    entered: Entered, folder: Path, output: ShellOutput, report: Callable[[str], None], *, caged: bool = False
 ) -> int:
-    """Words of a command, of which no shell reads anything, run in a folder. What it starts ends with it, and
-    with whoever waits for it. → its exit status, or less than 0 for the signal that ended it"""
     ours, its = os.pipe()  # our own: asyncio's would keep `wait` waiting for whoever else holds it
     try:
         process = await asyncio.create_subprocess_exec(
@@ -169,12 +185,13 @@ async def run_program(
             "-c",
             _WATCHED,
             "/bin/sh",
-            *program,
+            *entered.words,
             cwd=folder,
-            env=environment(os.environ),
+            env=entered.env,
             stdin=_lifeline(),
             stdout=its,
             stderr=its,
+            pass_fds=entered.files,
             start_new_session=True,  # a group of its own, and no terminal
         )
     except BaseException:
@@ -182,12 +199,13 @@ async def run_program(
         raise
     finally:
         os.close(its)
+    entered.started()
     reading = asyncio.create_task(_read(ours, output, report))
     try:
         return await process.wait()
     finally:
         try:
-            await _end(process)
+            await _end(process, caged=caged)
         finally:
             await _finish(reading)
 
@@ -207,16 +225,17 @@ def _lifeline() -> int:
     return held[0]
 
 
-async def _end(process: Process) -> None:
-    """The whole group: asked first where it still works, so that it can tidy up, then made to."""
+async def _end(process: Process, *, caged: bool) -> None:
+    """The whole group: asked first where it still works, so that it can tidy up, then made to. In a cage it
+    has another group; and when who holds the cage ends, everything in it does."""
     try:
         if process.returncode is None:
-            _signal(process, signal.SIGTERM)
+            _signal(process.pid if not caged else _group_inside(process.pid), signal.SIGTERM)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_GRACE):
                     await process.wait()
     finally:
-        _signal(process, signal.SIGKILL)
+        _signal(process.pid, signal.SIGKILL)
         await process.wait()
 
 
@@ -229,9 +248,18 @@ async def _finish(reading: asyncio.Task[None]) -> None:
         await asyncio.wait({reading})
 
 
-def _signal(process: Process, number: signal.Signals) -> None:
+def _group_inside(holder: int) -> int:
+    """The process group of a caged command. That of its holder, where it is not there yet."""
+    try:
+        first = Path(f"/proc/{holder}/task/{holder}/children").read_text().split()
+        return os.getpgid(int(first[0]))
+    except (OSError, ValueError, IndexError):
+        return holder
+
+
+def _signal(group: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):  # macOS says the latter of a group of dead processes
-        os.killpg(process.pid, number)
+        os.killpg(group, number)
 
 
 async def _read(pipe: int, output: ShellOutput, report: Callable[[str], None]) -> None:
@@ -253,7 +281,18 @@ async def _read(pipe: int, output: ShellOutput, report: Callable[[str], None]) -
         transport.close()
 
 
+def told(refused: Sequence[Refusal]) -> str:
+    """For the model: what the cage did not let through, and how to ask for it."""
+    return "".join(f"\n[cage] {one}" for one in refused)
+
+
 _LONGEST = 600.0  # seconds
+
+
+def _beyond(arguments: Arguments) -> list[Rule]:
+    given = arguments.get("beyond")
+    line = [literal(one) for one in line_patterns(arguments)]
+    return beyond_of(map(str, given), line) if isinstance(given, list) else []
 
 
 @tool(
@@ -264,23 +303,59 @@ _LONGEST = 600.0  # seconds
     timeout=_LONGEST + 30,
     sequential=True,
     cancellable=True,
+    caged=True,
+    beyond=_beyond,
 )
 async def shell(
     command: Annotated[str, Field(min_length=1, max_length=20_000, description="a line for /bin/sh")],
     context: ToolContext,
     timeout: Annotated[float, Field(gt=0, le=_LONGEST, description="seconds")] = 120.0,
+    beyond: Annotated[
+        list[str],
+        Field(
+            max_length=20,
+            description="only after [cage] refused something: write:PATH/*, read:PATH, net:HOST:PORT, or "
+            "outside to run without the cage; a person is asked",
+        ),
+    ] = [],  # noqa: B006 - nobody changes it
 ) -> ToolOutput:
     """Run a shell command in the workspace. The result is its exit status and what it printed. Nothing can
     be typed into it, and whatever it leaves running is ended when it ends."""
     if "\0" in command or not command.strip():
         raise ToolFailed("there is no command in this, or a NUL character")
+    if wrong := [word for word in beyond if not beyond_of([word], ["*"])]:
+        raise ToolFailed(f"beyond: {wrong[0]!r} is not write:PATH/*, read:PATH, net:HOST:PORT, or outside")
     folder = inside(context.workspace, ".")
     output = ShellOutput()
+    program = ["/bin/sh", "-c", command]
     try:
-        async with asyncio.timeout(timeout):
-            status = await run_program(["/bin/sh", "-c", command], folder, output, context.progress)
+        async with asyncio.timeout(timeout) as limit:
+            gate = paused(limit, context.require_permission)
+            status, refused = await run_program(
+                program, folder, output, context.progress, cage=context.cage, gate=gate, env=context.env
+            )
     except TimeoutError:
         text = f"it took longer than {timeout:g} s and was ended; it had printed:\n{output.text()}"
         raise ToolFailed(text) from None
     ending = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
-    return ToolOutput(f"{ending}\n{output.text()}", title=command[:80], metadata={"exit_status": status})
+    text = f"{ending}\n{output.text()}{told(refused)}"
+    metadata: dict[str, JsonValue] = {"exit_status": status}
+    if context.cage is not None:
+        metadata["cage"] = {"refused": [str(one) for one in refused]}
+    return ToolOutput(text, title=command[:80], metadata=metadata)
+
+
+def paused(limit: asyncio.Timeout, gate: Gate) -> Gate:
+    """The time that a person takes to answer is not the command's."""
+
+    async def ask(pattern: str, question: str, permission: str) -> None:
+        loop, when = asyncio.get_running_loop(), limit.when()
+        left = when - loop.time() if when is not None else None
+        limit.reschedule(None)
+        try:
+            await gate(pattern, question, permission)
+        finally:
+            if left is not None and not limit.expired():
+                limit.reschedule(loop.time() + left)
+
+    return ask

@@ -245,8 +245,9 @@ def _transport(
 ) -> AbstractAsyncContextManager[TransportStreams]:
     if server.command is not None:
         args = [resolve_references({"": text}, find)[""] for text in server.args]
+        hosts = server.hosts if server.cage else None
         return open_program(
-            server.command, args, resolve_references(server.env, find), server.cwd, diagnostics
+            server.command, args, resolve_references(server.env, find), server.cwd, diagnostics, hosts=hosts
         )
     assert server.url is not None
     return open_http(

@@ -51,6 +51,12 @@ class McpServer:
     client_metadata_url: Annotated[
         str | None, Field(description="where a description of this client is published")
     ] = None
+    cage: Annotated[
+        Yes, Field(description="run the program in a cage of its own: it writes in its folder alone")
+    ] = False
+    hosts: Annotated[
+        tuple[str, ...], Field(description="what it reaches from its cage, such as api.example.org:443")
+    ] = ()
     enabled: Annotated[Yes, Field(description="false leaves it where it is, unused")] = True
     start_timeout: Annotated[Seconds, Field(description="seconds to be there, with its list of tools")] = 60.0
     timeout: Annotated[Seconds, Field(description="seconds for one call")] = 120.0
@@ -79,6 +85,8 @@ class McpServer:
             raise ValueError("headers and auth are for a url; give a command what it needs in env")
         if self.url is not None and (self.args or self.env or self.cwd):
             raise ValueError("args, env and cwd are for a command")
+        if self.url is not None and (self.cage or self.hosts):
+            raise ValueError("a cage is for a command")
         if self.client_secret is not None and "${" not in self.client_secret:
             raise ValueError("client_secret is a reference such as ${NAME}, never the secret itself")
 

@@ -9,6 +9,8 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE
 
@@ -20,8 +22,14 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from dragoman.background import in_thread
+from dragoman.errors import ToolFailed
+from dragoman.messages.questions import Rule
 from dragoman.sentences import sentence
+from dragoman.tools.cage.enter import Entered, cage_in, enter
+from dragoman.tools.cage.policy import NET, CageSettings
 from dragoman.tools.mcp.diagnostics import Diagnostics
+from dragoman.tools.permissions import literal
 from dragoman.wire.prose import join_all, read_json
 
 # Reads a line of an MCP server as a message, also one that is hard to read: whoever waits for it is told.
@@ -81,15 +89,23 @@ _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dra
 """Where servers in Python keep compiled code: in the folder that trust covers, anyone's would run."""
 _ALSO = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")  # of the environment, beside PATH, HOME and the like
 
+_CAGE = CageSettings("always", watch=False)  # nobody reads what it is refused
 _GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
 @asynccontextmanager
 async def open_program(
-    command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None, diagnostics: Diagnostics
+    command: str,
+    args: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str | None,
+    diagnostics: Diagnostics,
+    *,
+    hosts: Sequence[str] | None = None,
 ) -> AsyncIterator[TransportStreams]:
     """The program while it runs. At the end its input is closed; if it does not go, it and its children are
-    told to, then made to. OSError where it cannot be started."""
+    told to, then made to. With `hosts`, in a cage that reaches these alone. OSError where it cannot be
+    started."""
     environment = get_default_environment() | {name: os.environ[name] for name in _ALSO if name in os.environ}
     environment |= {"PYTHONPYCACHEPREFIX": str(_CACHE), **env}
     if cwd is not None and Path(command).name != command:
@@ -97,9 +113,44 @@ async def open_program(
     found = shutil.which(command, path=environment.get("PATH"))
     if found is None:
         raise FileNotFoundError(sentence("mcp.no_program", command=command))
-    process = await anyio.open_process(
-        [found, *args], env=environment, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
-    )
+    async with _caged([found, *args], environment, cwd, hosts) as entered:
+        process = await anyio.open_process(
+            entered.words,
+            env=entered.env,
+            cwd=cwd,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            pass_fds=entered.files,
+            start_new_session=True,
+        )
+        entered.started()
+        async with _served(process, diagnostics) as streams:
+            yield streams
+
+
+@asynccontextmanager
+async def _caged(
+    words: list[str], env: dict[str, str], cwd: str | None, hosts: Sequence[str] | None
+) -> AsyncIterator[Entered]:
+    if hosts is None:
+        yield Entered(words, env)
+        return
+    rules = tuple(Rule(NET, literal(one), "allow") for one in hosts)
+    made = await in_thread(partial(cage_in, Path(cwd or "."), _CAGE, (), look=False))
+    if made.missing:
+        raise FileNotFoundError(sentence("cage.missing", why=made.missing))
+
+    async def gate(pattern: str, question: str, permission: str) -> None:
+        if permission != NET or not {pattern, pattern.rpartition(":")[0]} & set(hosts):
+            raise ToolFailed(question)
+
+    async with enter(words, env, replace(made, rules=rules), gate) as entered:
+        yield entered
+
+
+@asynccontextmanager
+async def _served(process: Process, diagnostics: Diagnostics) -> AsyncIterator[TransportStreams]:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None

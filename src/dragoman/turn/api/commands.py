@@ -29,7 +29,9 @@ from dragoman.messages.questions import MODES, Action, Answer, Grant, Question, 
 from dragoman.sentences import sentence
 from dragoman.store.codecs import MESSAGE, RESULT
 from dragoman.store.store import SendKey, SentBefore, Start, Store
-from dragoman.tools.authorize import Refuse, Verdict, answer_by_rule, authorize
+from dragoman.tools.authorize import Refuse, Verdict, answer_by_rule, authorize, authorize_beyond
+from dragoman.tools.cage.policy import NET, WRITE
+from dragoman.tools.permissions import literal
 from dragoman.tools.repair import repair_arguments
 from dragoman.trace_context import callers_trace
 from dragoman.turn.acting_agent import (
@@ -391,7 +393,10 @@ class Commands:
             workspace=self._services.workspace_of(options),
             tool=tool,
             givers=givers,
+            arguments=question.arguments,
         )
+        if question.rules[:1] and _is_beyond(question):
+            return authorize_beyond(question.rules[0], authority)
         return authorize(tool, patterns, authority)
 
     async def deliver(self, call: str, result: ToolResult, *, failed: bool = False) -> None:
@@ -470,3 +475,9 @@ class Commands:
 
 def _text(setting: JsonValue) -> str | None:
     return setting if isinstance(setting, str) else None
+
+
+def _is_beyond(question: Question) -> bool:
+    """Whether a call that runs asks for one thing outside its cage."""
+    rule = question.rules[0]
+    return rule.permission in (NET, WRITE) and [rule.pattern] == [literal(one) for one in question.patterns]

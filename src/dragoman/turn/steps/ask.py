@@ -36,7 +36,9 @@ def question_to_run(
     rules: tuple[Rule, ...] = ()
     wider: tuple[Rule, ...] = ()
     if ask.because == "rule":
-        rules, wider = tool.always(call.arguments), tool.always_wider(call.arguments)
+        rules, wider = ask.beyond, ()
+        if ask.line:
+            rules, wider = (*tool.always(call.arguments), *rules), tool.always_wider(call.arguments)
     elif ask.because == "loop":
         rules = (Rule("loop", tool.name, "allow"),)
     elif ask.because == "format":
@@ -60,8 +62,10 @@ def question_to_run(
     )
 
 
-def question_on_the_way(log: TurnLog, call: ToolCall, tool: Tool, pattern: str, text: str) -> Question:
-    """May a call that runs already go on to what it met?"""
+def question_on_the_way(
+    log: TurnLog, call: ToolCall, tool: Tool, *, pattern: str, text: str, rule: Rule
+) -> Question:
+    """May a call that runs already go on to what it met? `rule` would make that unnecessary."""
     words = text or sentence("question.met", tool=tool.name, pattern=pattern)
     return _question(
         log,
@@ -72,7 +76,7 @@ def question_on_the_way(log: TurnLog, call: ToolCall, tool: Tool, pattern: str, 
         words,
         place=f"met {pattern}",
         patterns=(pattern,),
-        rules=tool.rules_for([pattern]),
+        rules=(rule,),
         schema={},
     )
 

@@ -95,8 +95,8 @@ async def plan(prepared: PreparedTurn, offer: Offer, call: ToolCall, grants: Seq
             return Answered(call, CallState.REJECTED, text)
         case Ask() as ask:
             return await _asking(prepared, call, tool, ask)
-        case Run(because):
-            return Ready(call, tool, Permit(call.hash, because))
+        case Run(because, cage):
+            return Ready(call, tool, Permit(call.hash, because, cage))
 
 
 async def plan_answered(
@@ -143,7 +143,8 @@ async def plan_answered(
         if answer.by
         else sentence("because.somebody", scope=answer.scope)
     )
-    return Ready(call, tool, Permit(call.hash, sentence("because", kind="answer", said=who, where="")))
+    because = sentence("because", kind="answer", said=who, where="")
+    return Ready(call, tool, Permit(call.hash, because, verdict.cage))
 
 
 async def answer_meanwhile(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> Answer | None:
@@ -166,8 +167,8 @@ async def plan_late(prepared: PreparedTurn, ready: Ready, *, allowed: bool) -> P
             return ready
         case Ask() as ask:
             return await _asking(prepared, call, tool, ask)
-        case Run(because):
-            return Ready(call, tool, Permit(call.hash, because))
+        case Run(because, cage):
+            return Ready(call, tool, Permit(call.hash, because, cage))
 
 
 async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, approved: str | None) -> Plan:
@@ -191,6 +192,7 @@ async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, ap
         Permit(
             approved or call.hash,
             sentence("because", kind="repeated", said=sentence("because.safe"), where=""),
+            verdict.cage,
         ),
     )
 
@@ -298,6 +300,7 @@ async def _authority(
         grants=grants,
         wishes=wishes,
         format=f"{call.format} {_model_of(prepared, call)}" if call.guessed else "",
+        arguments=call.arguments,
     )
 
 

@@ -22,7 +22,8 @@ from dragoman.messages.message import CallState, File, Message, Part, ToolCall
 from dragoman.messages.questions import Answer, Question, Rule
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.store.store import Change
-from dragoman.tools.authorize import Ask, Authority, Refuse, authorize, may_be_shown
+from dragoman.tools.authorize import Ask, Authority, Refuse, authorize, authorize_beyond, may_be_shown
+from dragoman.tools.permissions import literal
 from dragoman.tools.tool import Tool, ToolContext
 from dragoman.trace_context import within
 from dragoman.turn.acting_agent import authority_by_rules, load_authority
@@ -143,6 +144,7 @@ class CallContext:
             files=lambda: files_of_conversation(log),
             seen_version=self._seen_version,
             workspace=self._prepared.view.workspace,
+            env=self._prepared.services.cage.env,
             owner=log.conversation.owner,
             deps=self._prepared.view.deps,
         )
@@ -173,15 +175,22 @@ class CallContext:
             raise ToolFailed(f"the person did not answer{f': {answer.reason}' if answer.reason else ''}")
         return answer.value
 
-    async def _require_permission(self, pattern: str, text: str = "") -> None:
-        """Go on to something new: allowed by a rule, or by a person who is asked; else ToolFailed."""
+    async def _require_permission(self, pattern: str, text: str = "", permission: str = "") -> None:
+        """Go on to something new: allowed by a rule, or by a person who is asked; else ToolFailed. With a
+        permission that is not the tool's own: out of the cage."""
         authority = replace(await self._authority(), mode="auto", pinned=None)
-        match authorize(self._tool, (pattern,), authority):
+        rule = Rule(permission or self._tool.permission, literal(pattern), "allow")
+        verdict = (
+            authorize_beyond(rule, authority) if permission else authorize(self._tool, (pattern,), authority)
+        )
+        match verdict:
             case Refuse():
-                raise ToolFailed(f"A rule forbids {self._tool.permission} on {pattern}.")
+                raise ToolFailed(f"A rule forbids {rule.permission} on {pattern}.")
             case Ask():
                 call = self._log.call(self._call)
-                question = question_on_the_way(self._log, call, self._tool, pattern, text)
+                question = question_on_the_way(
+                    self._log, call, self._tool, pattern=pattern, text=text, rule=rule
+                )
                 answer = self._known_answer(question) or await self._answer_to(question)
                 if answer.verdict != "allow":
                     reason = f" They said: {answer.reason}" if answer.reason else ""

@@ -49,6 +49,8 @@ const TEXTS: Record<string, string> = {
     "在工作区中运行 shell 命令。结果是退出状态和它打印的内容。无法向它输入，它留下的进程会随它一起结束。",
   "a line for /bin/sh": "交给 /bin/sh 的一行",
   seconds: "秒",
+  "only after [cage] refused something: write:PATH/*, read:PATH, net:HOST:PORT, or outside to run without the cage; a person is asked":
+    "仅在 [cage] 拒绝之后使用：write:路径/*、read:路径、net:主机:端口，或用 outside 在沙箱外运行；会询问用户",
   "Read the text of a web page, or of a text file on the web.": "读取网页或网上文本文件的文字。",
   "beginning with https:// or http://": "以 https:// 或 http:// 开头",
   "Run JavaScript in the person's browser and get what it returns and prints.": "在用户的浏览器中运行 JavaScript，得到它返回和打印的内容。",

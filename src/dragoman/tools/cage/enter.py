@@ -1,0 +1,205 @@
+"""The one way into the cage: words of a command in, those of a caged one out; then a look at what it left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+
+from dragoman.background import in_thread
+from dragoman.errors import ToolFailed
+from dragoman.messages.questions import Rule
+from dragoman.sentences import sentence
+from dragoman.tools.cage import bubblewrap, seatbelt, stage
+from dragoman.tools.cage.policy import (
+    HELD,
+    NET,
+    WRITE,
+    Cage,
+    CageSettings,
+    Protected,
+    Refusal,
+    find_protected,
+    hold_back,
+)
+from dragoman.tools.cage.seccomp import number, refusing, watching
+from dragoman.tools.cage.supervise import Gate, Supervisor, proxy_variables
+from dragoman.tools.permissions import literal
+
+_USUAL = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "TMP", "TEMP"}
+)
+_QUIET = {"npm_config_update_notifier": "false", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}  # no need of a network
+_PRIVATE = "/tmp"
+
+
+def environment(ours: Mapping[str, str], also: Sequence[str] = ()) -> dict[str, str]:
+    """What a command may know of ours: only what is named, so no keys and no tokens."""
+    return {name: ours[name] for name in ours if name in _USUAL or name.startswith("LC_") or name in also}
+
+
+def cage_in(workspace: Path, settings: CageSettings, bounds: Sequence[Rule], *, look: bool) -> Cage:
+    """How programs are held in a workspace, as things stand. `look`: also whether a person is asked first."""
+    folder = Path(os.path.realpath(workspace))
+    on_mac = sys.platform == "darwin"
+    missing = (seatbelt.why_none() if on_mac else bubblewrap.why_none()) or bubblewrap.why_not_in(folder)
+    doubt = ""
+    if look and not missing:
+        try:
+            found = find_protected(folder, bounds)
+        except OverflowError as error:
+            doubt = sentence("cage.too_many", why=error)
+        else:
+            if found.links:
+                doubt = sentence("cage.link", path=found.links[0])
+            elif found.whole:
+                doubt = sentence("cage.whole")
+            elif on_mac:
+                doubt = sentence("cage.untried")
+    return Cage(folder, settings, tuple(bounds), missing, doubt)
+
+
+async def refuse_all(pattern: str, question: str, permission: str) -> None:
+    """The gate of a cage that nobody watches over."""
+    raise ToolFailed(question)
+
+
+@dataclass(slots=True)
+class Entered:
+    """A command that is about to run in its cage. Call `started` when it does."""
+
+    words: list[str]
+    env: dict[str, str]
+    files: list[int] = field(default_factory=list)  # that the program is given, and we close when it runs
+    refused: list[Refusal] = field(default_factory=list)
+    supervisor: Supervisor | None = None
+    control: socket.socket | None = None
+    attending: asyncio.Task[None] | None = None
+    group: Path | None = None
+
+    def started(self) -> None:
+        while self.files:
+            os.close(self.files.pop())
+        if self.supervisor is not None and self.control is not None:
+            self.attending = asyncio.create_task(self.supervisor.attend(self.control))
+
+    async def ended(self) -> None:
+        while self.files:
+            os.close(self.files.pop())
+        if self.attending is not None:
+            self.attending.cancel()
+            await asyncio.gather(self.attending, return_exceptions=True)
+        if self.supervisor is not None:
+            await self.supervisor.end()
+        if self.control is not None:
+            self.control.close()
+        if self.group is not None:
+            bubblewrap.remove_group(self.group)
+
+
+@asynccontextmanager
+async def enter(
+    words: Sequence[str], env: Mapping[str, str], cage: Cage, gate: Gate = refuse_all
+) -> AsyncIterator[Entered]:
+    """While a command runs in its cage. Afterwards what it made in protected places is held back, unless the
+    gate lets it stay. ToolFailed where there is no cage."""
+    if cage.missing:
+        raise ToolFailed(sentence("cage.missing", why=cage.missing))
+    before = await in_thread(partial(find_protected, cage.workspace, cage.bounds))
+    entered = await in_thread(partial(_prepared, words, env, cage, gate, before))
+    try:
+        try:
+            yield entered
+        finally:
+            await entered.ended()
+    except BaseException:
+        await in_thread(partial(_hold_new, cage, before))
+        raise
+    for path, held in await in_thread(partial(_hold_new, cage, before)):
+        try:
+            await gate(path, sentence("cage.ask_held", path=path, held=held), WRITE)
+        except ToolFailed:
+            what = sentence("cage.held_as", path=path, held=held)
+            entered.refused.append(Refusal("held", what, Rule(WRITE, literal(path), "allow")))
+        else:
+            with suppress(OSError):
+                (cage.workspace / held).rename(cage.workspace / path)
+
+
+def _prepared(
+    words: Sequence[str], env: Mapping[str, str], cage: Cage, gate: Gate, before: Protected
+) -> Entered:
+    inside = {**_QUIET, **env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), _PRIVATE), **_git_variables()}
+    if sys.platform == "darwin":
+        return Entered([*seatbelt.arguments(cage, before), *words], inside)
+    filter = bubblewrap.write_filter(refusing())
+    entered = Entered([], inside, [filter])
+    try:
+        outer, inner = bubblewrap.arguments(cage, before, filter), bubblewrap.limited(words)
+        if cage.settings.watch or any(
+            rule.permission == NET and rule.action == "allow" for rule in cage.rules
+        ):
+            ours, its = socket.socketpair()
+            ours.setblocking(False)
+            entered.files.append(given := its.detach())
+            program = watching().hex() if cage.settings.watch else ""
+            source = Path(stage.__file__).read_text("utf-8")
+            first = [
+                bubblewrap.interpreter(),
+                "-I",
+                "-S",
+                "-c",
+                source,
+                str(given),
+                str(number("seccomp")),
+                program,
+            ]
+            inner = [*first, *inner]
+            closed = [path for path in before.entries if not cage.may_write(path)]
+            entered.control = ours
+            entered.supervisor = Supervisor(cage, gate, closed, entered.refused)
+            entered.env |= proxy_variables()
+        entered.words = [*outer, *inner]
+        if (group := bubblewrap.make_group()) is not None:
+            entered.group, entered.words = group, bubblewrap.in_group(group, entered.words)
+    except BaseException:
+        for file in entered.files:
+            os.close(file)
+        raise
+    return entered
+
+
+def _hold_new(cage: Cage, before: Protected) -> list[tuple[str, str]]:
+    """First out of its place, then asked about: a person may take days to answer."""
+    held = []
+    new = find_protected(cage.workspace, cage.bounds, after=True).new_since(before)
+    for path in sorted(new, key=lambda one: one != HELD):  # what the command made in its place comes first
+        if not cage.may_write(path):
+            with suppress(OSError):
+                held.append((path, hold_back(cage.workspace, path, before)))
+    return held
+
+
+@cache
+def _git_variables() -> dict[str, str]:
+    """Who commits: the file that says so is not shown. And no lock is tried where none can be made."""
+    variables = {"GIT_OPTIONAL_LOCKS": "0"}
+    git = shutil.which("git")
+    names = ("user.name", "user.email") if git else ()
+    count = 0
+    for name in names:
+        asked = subprocess.run(
+            [str(git), "config", "--global", name], capture_output=True, text=True, cwd="/", check=False
+        )
+        if asked.returncode == 0 and (value := asked.stdout.strip()):
+            variables |= {f"GIT_CONFIG_KEY_{count}": name, f"GIT_CONFIG_VALUE_{count}": value}
+            count += 1
+    return {**variables, "GIT_CONFIG_COUNT": str(count)} if count else variables

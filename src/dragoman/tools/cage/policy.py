@@ -1,0 +1,302 @@
+"""What a cage holds: its settings, the rules that open it, and what nothing inside may write."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import Literal, TypeAlias
+
+from dragoman.messages.questions import Rule
+from dragoman.sentences import sentence
+from dragoman.tools.permissions import is_protected
+from dragoman.visible_text import visible
+from dragoman.workspace.ignore import MADE
+
+Use: TypeAlias = Literal["auto", "always", "off"]
+WRITE, READ, NET, OUTSIDE = "cage.write", "cage.read", "cage.net", "cage.outside"
+PERMISSIONS = frozenset((WRITE, READ, NET, OUTSIDE))
+"""Permissions of rules that open the cage. A rule on everything does not mean these."""
+
+
+@dataclass(slots=True, frozen=True)
+class CageSettings:
+    """`auto`: a cage where there is one. `always`: nothing runs without. `unasked`: whether calls that it
+    holds run without a question. `env`: variables that are passed on, beside the usual ones. `watch`: whether
+    what the cage refuses is told exactly, which costs each command some milliseconds."""
+
+    use: Use = "auto"
+    unasked: bool = False
+    env: tuple[str, ...] = ()
+    watch: bool = True
+
+
+_BY_DEFAULT = CageSettings()
+CAGE_OFF = CageSettings("off")
+
+
+@dataclass(slots=True, frozen=True)
+class Cage:
+    """A part of the permit: how the programs of one call are held."""
+
+    workspace: Path
+    settings: CageSettings = _BY_DEFAULT
+    bounds: tuple[Rule, ...] = ()  # of the workspace: what no tool writes, or reads, without a question
+    missing: str = ""  # why there is no cage here
+    doubt: str = ""  # why a person is asked first, although there is one
+    rules: tuple[Rule, ...] = ()  # that open it, and close it again: the last match wins
+
+    @property
+    def runs_unasked(self) -> bool:
+        return self.settings.unasked and not self.missing and not self.doubt
+
+    def opened(self, permission: str) -> list[Path]:
+        """Existing folders and files outside the workspace that rules show, or let be written. A link on the
+        way is not followed: whoever may write there could make one."""
+        found = [(_base(rule.pattern), rule.action) for rule in self.rules if rule.permission == permission]
+        paths = [(Path(base).expanduser(), action) for base, action in found if base is not None]
+        return [
+            path
+            for place, (path, action) in enumerate(paths)
+            if action == "allow"
+            and path.is_absolute()
+            and path.exists()
+            and _below(path, Path.home()) == Path(os.path.realpath(path))
+            and not any(path.is_relative_to(one) for one, other in paths[place:] if other == "deny")
+        ]
+
+    def may_write(self, within: str) -> bool:
+        """Whether rules open a protected path of the workspace."""
+        verdict = "deny"
+        for rule in self.rules:
+            base = _base(rule.pattern) if rule.permission == WRITE else None
+            if base is not None and (base == within or within.startswith(f"{base}/")):
+                verdict = rule.action
+        return verdict == "allow"
+
+
+@dataclass(slots=True, frozen=True)
+class Refusal:
+    """Something that the cage did not let through, and the rule that would."""
+
+    kind: Literal["write", "lost", "net", "held"]
+    what: str
+    rule: Rule
+
+    def __str__(self) -> str:
+        what, rule = visible(self.what), f"{self.rule.permission}:{self.rule.pattern}"
+        match self.kind:
+            case "net":
+                return sentence("cage.refused_net", what=what, rule=rule)
+            case "write":
+                return sentence("cage.refused_write", what=what, rule=rule)
+            case "lost":
+                return sentence("cage.refused_lost", what=what, rule=rule)
+            case "held":
+                return sentence("cage.refused_held", what=what, rule=rule)
+
+
+def beyond_of(words: Iterable[str], line: Sequence[str]) -> list[Rule]:
+    """The rules that a call asks for: `write:~/.cargo/*`, `net:example.org`, or `outside` for its line."""
+    rules = []
+    for word in words:
+        kind, _, pattern = word.removeprefix("cage.").partition(":")
+        if kind == "outside":
+            rules += [Rule(OUTSIDE, one, "allow") for one in line]
+        elif f"cage.{kind}" in PERMISSIONS and pattern:
+            rules.append(Rule(f"cage.{kind}", pattern, "allow"))
+    return rules
+
+
+def host_patterns(host: str, port: int) -> tuple[str, str]:
+    """As rules on `cage.net` name it: one port of a host, or all."""
+    return f"{host}:{port}", host
+
+
+def _base(pattern: str) -> str | None:
+    """`~/.cargo/*` → `~/.cargo`. None where other wildcards are left: nothing can be mounted by a pattern."""
+    base = pattern.removesuffix("/*").rstrip("/") or "/"
+    return None if re.search(r"[*?]", base) or ".." in base.split("/") else base
+
+
+def _below(path: Path, home: Path) -> Path:
+    """Home itself may be a link."""
+    return Path(os.path.realpath(home)) / path.relative_to(home) if path.is_relative_to(home) else path
+
+
+# ── what nothing inside may write ─────────────────────────────────────────────────────────────────
+# What exists is mounted read-only. What does not exist yet cannot be: an empty file would be left on the
+# host. So the names are looked for before and after a call, and what is new is held until a person allows it.
+
+Identity: TypeAlias = tuple[str, str]  # the kind of entry, and which one it is: of a link, where it leads
+
+HELD = ".dragoman-held"  # protected itself, so nothing that is in it is looked at again
+_MOST = 100_000  # folders that are looked through
+_SETTLED = 0.1  # seconds after which a change of a folder shows in its time
+# Below the top these words are too common: what Dragoman loads from there has to be trusted first.
+_ONLY_AT_TOP = frozenset(("tools", "plugins", "skills"))
+
+
+@dataclass(slots=True)
+class _Listing:
+    stamp: tuple[int, int, int]
+    names: tuple[str, ...]
+    folders: tuple[str, ...]
+
+
+_listings: dict[str, _Listing] = {}
+
+
+@dataclass(slots=True)
+class Protected:
+    """Protected paths of a workspace that exist, by their paths in it; and those of them that are links."""
+
+    entries: dict[str, Identity] = field(default_factory=dict)
+    whole: bool = False  # everything in it is protected
+
+    @property
+    def links(self) -> list[str]:
+        return [path for path, (kind, _) in self.entries.items() if kind == "link"]
+
+    def new_since(self, before: Protected) -> list[str]:
+        """What came, or is another one now. Of a folder that came, not what is in it."""
+        new = [path for path, identity in self.entries.items() if before.entries.get(path) != identity]
+        return [path for path in new if not any(path.startswith(f"{other}/") for other in new)]
+
+
+def find_protected(workspace: Path, bounds: Sequence[Rule], *, after: bool = False) -> Protected:
+    """By name, anywhere in it, and by what the settings say that is started. OverflowError where it has too
+    many folders to tell. `after` a call nothing it made is too many, or closed to us."""
+    found = Protected()
+    for within in _named(workspace, after=after):
+        found.entries[within] = _identity(workspace / within)
+    for within, _ in _paths(bounds, "files.write", ("ask", "deny")):
+        if within in ("", "."):
+            found.whole = True
+            continue
+        steps = within.split("/")
+        for end in range(1, len(steps) + 1):
+            path = "/".join(steps[:end])
+            identity = _identity(workspace / path)
+            if identity[0] == "none":
+                break
+            if identity[0] == "link" or end == len(steps):
+                found.entries[path] = identity
+                break
+    return found
+
+
+def find_hidden(workspace: Path, bounds: Sequence[Rule]) -> list[Path]:
+    """What lies in the workspace and no tool may read: the store, keys."""
+    found: list[Path] = []
+    for within, prefix in _paths(bounds, "files.read", ("deny",)):
+        path = workspace / within
+        if prefix and path.parent.is_dir():
+            found += [one for one in path.parent.iterdir() if one.name.startswith(path.name)]
+        elif path.exists() and path != workspace:
+            found.append(path)
+    return found
+
+
+def hold_back(workspace: Path, within: str, before: Protected) -> str:
+    """Take a new entry out of its protected place, where it would run later. → its path from now on. A link
+    that was there is made again. All steps are taken by descriptors: none goes through a link."""
+    *above, name = within.split("/")
+    with ExitStack() as opened:
+        top = _open_folder(opened, workspace)
+        folder = top
+        for step in above:
+            folder = _open_folder(opened, step, folder)
+        aside = f"{token_hex(4)}-{name}"
+        if within == HELD:  # the place itself is new: it was made by the command
+            os.rename(name, aside, src_dir_fd=top, dst_dir_fd=top)
+            name = aside
+        with suppress(FileExistsError):
+            os.mkdir(HELD, 0o700, dir_fd=top)
+        held = _open_folder(opened, HELD, top)
+        os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=held)
+        kind, target = before.entries.get(within, ("none", ""))
+        if kind == "link":
+            os.symlink(target, name, dir_fd=folder)
+    return f"{HELD}/{aside}"
+
+
+def _open_folder(opened: ExitStack, path: Path | str, above: int | None = None) -> int:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+    opened.callback(os.close, folder)
+    mode = os.fstat(folder).st_mode
+    if mode & 0o700 != 0o700:
+        os.fchmod(folder, mode | 0o700)  # a command may have closed it
+    return folder
+
+
+def _paths(bounds: Sequence[Rule], permission: str, actions: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
+    """Of rules that name one path, or what is below one: the path, and whether it is the start of a name."""
+    for rule in bounds:
+        if rule.permission == permission and rule.action in actions:
+            base = rule.pattern.removesuffix("/*")
+            prefix = base == rule.pattern and base.endswith("*") and base != "*"
+            base = "" if base == "*" else base[:-1] if prefix else base
+            if not re.search(r"(?<!\[)[*?](?!\])", base):
+                yield re.sub(r"\[([*?])\]", r"\1", base), prefix
+
+
+def _named(workspace: Path, *, after: bool) -> Iterator[str]:
+    """Entries with a name that programs execute or obey. Folders of installed packages are left out: what the
+    person runs from there, no cage can hold."""
+    waiting = [""]
+    seen = 0
+    while waiting:
+        within = waiting.pop()
+        seen += 1
+        if seen > _MOST and not after:
+            raise OverflowError(f"{workspace} has more than {_MOST:,} folders")
+        folder = workspace / within if within else workspace
+        try:
+            if after and not os.access(folder, os.R_OK | os.X_OK):
+                folder.chmod(folder.lstat().st_mode | 0o500)  # ours, and closed so that we do not look
+            listing = _list(folder, top=not within)
+        except OSError:
+            continue  # gone, or another user's
+        below = f"{within}/" if within else ""
+        yield from (below + name for name in listing.names)
+        waiting += [below + name for name in listing.folders]
+
+
+def _list(folder: Path, *, top: bool) -> _Listing:
+    """Read again only where something was added, removed or renamed: its time cannot be forged."""
+    status = folder.lstat()
+    stamp = (status.st_ctime_ns, status.st_ino, status.st_dev)
+    known = _listings.get(str(folder))
+    if known is not None and known.stamp == stamp:
+        return known
+    names, folders = [], []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            common = not top and entry.name.casefold() in _ONLY_AT_TOP
+            if not common and is_protected(entry.name):
+                names.append(entry.name)
+            elif entry.name not in MADE and entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+    listing = _Listing(stamp, tuple(sorted(names)), tuple(folders))
+    if time.time() - status.st_ctime > _SETTLED:
+        if len(_listings) > 2 * _MOST:
+            _listings.clear()
+        _listings[str(folder)] = listing
+    return listing
+
+
+def _identity(path: Path) -> Identity:
+    try:
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            return "link", str(path.readlink())
+    except (OSError, ValueError):
+        return "none", ""
+    return "folder" if stat.S_ISDIR(status.st_mode) else "file", f"{status.st_dev}:{status.st_ino}"

@@ -1,0 +1,222 @@
+"""Builds the seccomp filters of the cage: one table of system calls, as BPF for x86-64 and aarch64."""
+
+from __future__ import annotations
+
+import platform
+import struct
+from functools import cache
+
+# Number on x86-64, number on aarch64. None: the architecture has no such call.
+SYSCALLS: dict[str, tuple[int | None, int | None]] = {
+    # Other processes, and memory that two of them share.
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "pidfd_getfd": (438, 438),
+    "kcmp": (312, 272),
+    "userfaultfd": (323, 282),
+    # A ring does what no filter sees.
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    # The kernel: its programs, counters, keys, modules and log.
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "keyctl": (250, 219),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "syslog": (103, 116),
+    "lookup_dcookie": (212, 18),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    # Mounts and namespaces.
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "setns": (308, 268),
+    "unshare": (272, 97),
+    # Files by other ways than their paths, and everybody's files.
+    "open_by_handle_at": (304, 265),
+    "name_to_handle_at": (303, 264),
+    "fanotify_init": (300, 262),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "acct": (163, 89),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "nfsservctl": (180, 42),
+    # The machine.
+    "reboot": (169, 142),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "vhangup": (153, 58),
+    # Looked at more closely below.
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "ioctl": (16, 29),
+    "socket": (41, 198),
+    # Modes of files.
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "mknod": (133, None),
+    "mknodat": (259, 33),
+    "openat2": (437, 437),
+    # What the watcher sees, and modes of new files.
+    "openat": (257, 56),
+    "mkdirat": (258, 34),
+    "unlinkat": (263, 35),
+    "renameat": (264, 38),
+    "renameat2": (316, 276),
+    "open": (2, None),
+    "creat": (85, None),
+    "mkdir": (83, None),
+    "rmdir": (84, None),
+    "unlink": (87, None),
+    "rename": (82, None),
+    "seccomp": (317, 277),
+}
+_LATER = 467  # the first number that was given out after this table: such a call does not exist inside
+_CLOSELY = ("clone", "clone3", "ioctl", "socket", "openat2")
+# Which argument is the mode. A program that runs with its owner's rights would be a way out for later.
+_MODES = {
+    **{"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "mkdir": 1, "mkdirat": 2, "mknod": 1},
+    **{"mknodat": 2, "creat": 1, "open": 2, "openat": 3},
+}
+# Where the paths of a call are among its arguments: pairs of a folder's descriptor and a path. None: the
+# folder it runs in.
+PATHS: dict[str, tuple[tuple[int | None, int], ...]] = {
+    "openat": ((0, 1),),
+    "mkdirat": ((0, 1),),
+    "unlinkat": ((0, 1),),
+    "renameat": ((0, 1), (2, 3)),
+    "renameat2": ((0, 1), (2, 3)),
+    "open": ((None, 0),),
+    "creat": ((None, 0),),
+    "mkdir": ((None, 0),),
+    "rmdir": ((None, 0),),
+    "unlink": ((None, 0),),
+    "rename": ((None, 0), (None, 1)),
+}
+REFUSED = tuple(name for name in SYSCALLS if name not in {*_CLOSELY, *_MODES, *PATHS, "seccomp"})
+
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # as the kernel's audit names them
+_ALLOW, _NOT_PERMITTED, _NOT_THERE, _NOTIFY, _KILL = (
+    0x7FFF0000,
+    0x00050001,
+    0x00050026,
+    0x7FC00000,
+    0x80000000,
+)
+_NEW_NAMESPACES = 0x7E020000
+_TYPE, _TYPE_IN_CONSOLE = 0x5412, 0x541C  # TIOCSTI, TIOCLINUX
+_NUMBER, _ARCHITECTURE = 0, 4  # offsets in struct seccomp_data
+_NETLINK = 16
+_INTERNET = (2, 10)  # in a network of its own
+_OWNERS_RIGHTS = 0o6000  # S_ISUID, S_ISGID
+_CREATING = 0o100 | 0o20000000  # O_CREAT, O_TMPFILE: else there is no mode
+_WRITING = 0o3 | 0o100 | 0o1000  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
+
+
+def number(name: str, machine: str | None = None) -> int | None:
+    return SYSCALLS[name][list(ARCHITECTURES).index(machine or platform.machine())]
+
+
+def is_known(machine: str | None = None) -> bool:
+    return (machine or platform.machine()) in ARCHITECTURES
+
+
+@cache
+def refusing(machine: str | None = None) -> bytes:
+    """The filter of every caged process: what it names fails with EPERM."""
+    program = _head(machine)
+    for name in REFUSED:
+        if (known := number(name, machine)) is not None:
+            program += _if_equal(known, _NOT_PERMITTED)
+    for name in ("clone3", "openat2"):  # their flags are in memory: libc then uses the older ones
+        program += _if_equal(_of(name, machine), _NOT_THERE)
+    for name, place in _MODES.items():
+        if (known := number(name, machine)) is not None:
+            body = _argument(place) + _jump(0x45, _OWNERS_RIGHTS, 0, 1) + _return(_NOT_PERMITTED)
+            if name in ("open", "openat"):
+                body = _argument(place - 1) + _jump(0x45, _CREATING, 0, len(body) // 8) + body
+            program += _when(known, body)
+    program += _when(
+        _of("clone", machine), _argument(0) + _jump(0x45, _NEW_NAMESPACES, 0, 1) + _return(_NOT_PERMITTED)
+    )
+    typing = _if_equal(_TYPE, _NOT_PERMITTED) + _if_equal(_TYPE_IN_CONSOLE, _NOT_PERMITTED)
+    program += _when(_of("ioctl", machine), _argument(1) + typing)
+    families = _argument(0) + b"".join(_if_equal(one, _ALLOW) for one in _INTERNET)
+    routes = _jump(0x15, _NETLINK, 0, 3) + _argument(2) + _if_equal(0, _ALLOW)  # which addresses are there
+    program += _when(_of("socket", machine), families + routes + _return(_NOT_PERMITTED))
+    return program + _return(_ALLOW)
+
+
+@cache
+def watching(machine: str | None = None) -> bytes:
+    """Tells a supervisor of what changes names of files, or opens files to write. It refuses nothing."""
+    program = _head(machine)
+    for name in PATHS:
+        if (known := number(name, machine)) is None:
+            continue
+        if name in ("open", "openat"):
+            flags = _argument(1 if name == "open" else 2)
+            program += _when(known, flags + _jump(0x45, _WRITING, 0, 1) + _return(_NOTIFY))
+        else:
+            program += _if_equal(known, _NOTIFY)
+    return program + _return(_ALLOW)
+
+
+def _head(machine: str | None) -> bytes:
+    """Another architecture's numbers mean other calls: it is killed. Newer calls, and those of the third ABI
+    of x86-64, whose numbers are higher, do not exist."""
+    audit = ARCHITECTURES[machine or platform.machine()]
+    load = _load(_ARCHITECTURE) + _jump(0x15, audit, 1, 0) + _return(_KILL) + _load(_NUMBER)
+    return load + _jump(0x35, _LATER, 0, 1) + _return(_NOT_THERE)
+
+
+def _of(name: str, machine: str | None) -> int:
+    known = number(name, machine)
+    assert known is not None
+    return known
+
+
+def _when(call: int, body: bytes) -> bytes:
+    """The body for this call. Where it decides nothing, the number is loaded again for what follows."""
+    return _jump(0x15, call, 0, len(body) // 8 + 1) + body + _load(_NUMBER)
+
+
+def _if_equal(value: int, verdict: int) -> bytes:
+    return _jump(0x15, value, 0, 1) + _return(verdict)
+
+
+def _argument(place: int) -> bytes:
+    """Its lower half: all that these arguments have (little-endian, on both architectures)."""
+    return _load(16 + 8 * place)
+
+
+def _load(offset: int) -> bytes:
+    return struct.pack("=HBBI", 0x20, 0, 0, offset)
+
+
+def _return(verdict: int) -> bytes:
+    return struct.pack("=HBBI", 0x06, 0, 0, verdict)
+
+
+def _jump(code: int, value: int, if_true: int, if_false: int) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value)

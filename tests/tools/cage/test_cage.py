@@ -1,0 +1,420 @@
+"""K1 to K4: what runs in the cage, who is asked, what is told, and what it leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from dragoman import Runtime, tool
+from dragoman.messages.questions import Answer, Question, Rule, allow_always, allow_once, nobody_to_ask
+from dragoman.tools.authorize import Ask, Authority, Refuse, Run, authorize
+from dragoman.tools.builtin import files_group, shell_group
+from dragoman.tools.builtin.shell import shell
+from dragoman.tools.cage.enter import cage_in
+from dragoman.tools.cage.policy import Cage, CageSettings, Protected
+from dragoman.tools.cage.seatbelt import profile
+from dragoman.tools.tool import ToolContext
+from dragoman.wire.scripted import Script, calls, says
+from tests.patience import eventually
+from tests.runtimes import runtime_with
+from tests.tools.cage.test_escapes import needs_cage
+
+FREE = CageSettings(unasked=True)
+HELD = Cage(Path("/w"), FREE)
+
+
+# ── who decides ───────────────────────────────────────────────────────────────────────────────────
+
+
+def decided(
+    cage: Cage | None = HELD, line: str = "make", beyond: list[Rule] | None = None, **more: Any
+) -> Any:
+    return authorize(shell, [line], Authority(cage=cage, beyond=beyond or [], **more))
+
+
+def test_k3_a_caged_call_runs_unasked_and_every_other_is_asked_about() -> None:
+    match decided():
+        case Run(_, cage):
+            assert cage == HELD
+        case other:
+            pytest.fail(str(other))
+    for cage in (None, replace(HELD, settings=CageSettings()), replace(HELD, doubt="a link")):
+        assert isinstance(decided(cage), Ask)
+    assert isinstance(decided(replace(HELD, missing="not installed")), Ask)
+
+
+def test_k3_rules_and_modes_speak_before_the_cage() -> None:
+    """Cage × ask, deny, mode, giver: it takes none of them away."""
+    assert isinstance(decided(rules=[Rule("shell", "make", "ask")]), Ask)
+    assert isinstance(decided(rules=[Rule("shell", "make", "deny")]), Refuse)
+    assert isinstance(decided(grants=[Rule("shell", "make", "deny")]), Refuse)
+    assert isinstance(decided(outer=[[Rule("shell", "*", "ask")]]), Ask)
+    assert isinstance(decided(mode="ask"), Ask)
+
+
+def test_k2_without_the_cage_that_the_settings_want_nothing_runs() -> None:
+    """Also if a rule allows the command."""
+    wanted = replace(HELD, settings=CageSettings("always", unasked=True), missing="Install it.")
+    verdict = decided(wanted, rules=[Rule("shell", "*", "allow")])
+    assert isinstance(verdict, Refuse)
+    assert "Install it." in verdict.text
+
+
+def test_k3_what_a_call_wants_beyond_is_asked_about_with_just_that_rule() -> None:
+    wanted = Rule("cage.write", "~/.cargo/*", "allow")
+    asked = decided(beyond=[wanted])
+    assert isinstance(asked, Ask)
+    assert (asked.beyond, asked.line, asked.because) == ((wanted,), False, "rule")
+    assert asked.cage is not None
+    assert wanted in asked.cage.rules
+    allowed = decided(beyond=[wanted], grants=[wanted])
+    assert isinstance(allowed, Run)
+    assert isinstance(
+        decided(beyond=[wanted], rules=[Rule("*", "*", "allow")]), Ask
+    )  # does not mean the cage
+    assert isinstance(decided(beyond=[wanted], rules=[Rule("cage.write", "*", "deny")]), Refuse)
+
+
+def test_k3_to_run_outside_is_asked_about() -> None:
+    outside = Rule("cage.outside", "make", "allow")
+    asked = decided(beyond=[outside])
+    assert isinstance(asked, Ask)
+    assert asked.cage is None
+    match decided(beyond=[outside], grants=[outside]):
+        case Run(_, cage):
+            assert cage is None
+        case other:
+            pytest.fail(str(other))
+
+
+def test_k3_a_denial_closes_what_another_rule_opened(tmp_path: Path) -> None:
+    (tmp_path / "a/b").mkdir(parents=True)
+    rules = (Rule("cage.write", f"{tmp_path}/a/*", "allow"),)
+    assert Cage(tmp_path, rules=rules).opened("cage.write") == [tmp_path / "a"]
+    closed = (*rules, Rule("cage.write", f"{tmp_path}/*", "deny"))
+    assert Cage(tmp_path, rules=closed).opened("cage.write") == []
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    link = (Rule("cage.write", f"{tmp_path}/link/*", "allow"),)
+    assert Cage(tmp_path, rules=link).opened("cage.write") == []
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that is neither in a temporary folder, which every cage has its own of, nor at home."""
+    cache = Path(__file__).parents[3] / ".cache"
+    cache.mkdir(exist_ok=True)
+    with TemporaryDirectory(dir=cache) as folder:
+        yield Path(folder)
+
+
+def process(line: str, folder: Path) -> None:
+    subprocess.run(line, shell=True, check=True, cwd=folder, capture_output=True)
+
+
+# ── in a turn ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def caged(folder: Path, script: Script, settings: CageSettings = FREE, **more: Any) -> Runtime:
+    work = folder / "work"
+    work.mkdir(parents=True, exist_ok=True)
+    groups = [files_group(), shell_group()]
+    return runtime_with(
+        folder / "store", script, tools=groups, workspace=work, cage=settings, **{"allow": [], **more}
+    )
+
+
+async def told(runtime: Runtime, answer: Answer | None = None) -> tuple[list[str], list[Question]]:
+    """Results of the calls of one turn, and what was asked."""
+    turn = await runtime.send("go")
+    asked = []
+    async for event in turn.events():
+        if event.type == "call.asked":
+            asked.append(await runtime.store.question(event.question))
+            await turn.answer(event.question, answer or nobody_to_ask())
+    result = await turn.result()
+    texts = [call.result.text for message in result.messages for call in message.calls if call.result]
+    return texts, asked
+
+
+def run(command: str, **more: Any) -> Any:
+    return calls("shell", command=command, **more)
+
+
+@needs_cage
+async def test_k3_a_trusted_folder_is_worked_in_without_a_question(tmp_path: Path) -> None:
+    script = [run("echo 1 > a && cat a"), run("mkdir -p b && mv a b && ls b"), says("done")]
+    async with caged(tmp_path, script) as runtime:
+        texts, asked = await told(runtime)
+    assert texts == ["exit status 0\n1\n", "exit status 0\na\n"]
+    assert asked == []
+
+
+@needs_cage
+async def test_k3_what_was_refused_is_told_and_allowed_by_a_rule(place: Path) -> None:
+    """Refused × asked for × always: the second call asks for just that, the third need not any more."""
+    outside = place / "outside"
+    outside.mkdir()
+    line = f"echo x >> {outside}/f"
+    script = [run(line), run(line, beyond=[f"write:{outside}/*"]), run(line), says("done")]
+    async with caged(place, script) as runtime:
+        texts, asked = await told(runtime, allow_always())
+    assert f"refused write: {outside}/f" in texts[0]
+    assert f"cage.write:{outside}/*" in texts[0]
+    assert texts[1:] == ["exit status 0\n"] * 2
+    assert [one.rules for one in asked] == [(Rule("cage.write", f"{outside}/*", "allow"),)]
+    assert (outside / "f").read_text() == "x\nx\n"
+
+
+@needs_cage
+async def test_k3_a_person_may_let_one_call_run_outside(place: Path) -> None:
+    line = f"echo x >> {place}/f"
+    async with caged(place, [run(line, beyond=["outside"]), run(line), says("done")]) as runtime:
+        texts, asked = await told(runtime, allow_once())
+    assert texts[0] == "exit status 0\n"
+    assert "refused write" in texts[1]
+    assert "outside the cage" in asked[0].text
+    assert (place / "f").read_text() == "x\n"
+
+
+@needs_cage
+async def test_k1_a_host_is_asked_about_while_the_command_waits(tmp_path: Path) -> None:
+    """Network × question: no second run is needed, and other hosts are still refused."""
+
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"hello")
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1")
+    port = server.sockets[0].getsockname()[1]
+    line = (
+        'python3 -c \'import socket; s = socket.create_connection(("127.0.0.1", 3128)); '
+        f's.sendall(b"CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n"); '
+        "print([s.recv(99), s.recv(99)])'"
+    )
+    for answer, heard in ((allow_once(), "hello"), (nobody_to_ask(), "403")):
+        async with caged(tmp_path / heard, [run(line), says("done")]) as runtime:
+            texts, asked = await told(runtime, answer)
+        assert heard in texts[0]
+        assert [one.rules for one in asked] == [(Rule("cage.net", f"127.0.0.1:{port}", "allow"),)]
+        assert ("refused network: 127.0.0.1" in texts[0]) == (heard == "403")
+    server.close()
+
+
+@needs_cage
+async def test_p12_what_runs_later_is_held_until_a_person_allows_it(tmp_path: Path) -> None:
+    line = "mkdir -p .vscode && echo '{}' > .vscode/tasks.json"
+    work = tmp_path / "work"
+    async with caged(tmp_path, [run(line), says("1"), run(line), says("2")]) as runtime:
+        texts, asked = await told(runtime)
+        assert "held back .vscode" in texts[0]
+        assert not (work / ".vscode").exists()
+        assert len(asked) == 1
+        texts, _ = await told(runtime, allow_once())
+    assert texts == ["exit status 0\n"]
+    assert (work / ".vscode/tasks.json").exists()
+
+
+@needs_cage
+async def test_p12_a_link_on_a_protected_path_is_asked_about_first(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "real").mkdir()
+    (work / ".vscode").symlink_to("real")
+    replace_it = run("rm .vscode && mkdir .vscode && echo 1 > .vscode/tasks.json")
+    async with caged(tmp_path, [replace_it, says("done")]) as runtime:
+        texts, asked = await told(runtime)
+        assert "did not" in texts[0] or "nobody" in texts[0].lower()
+        assert "link" in asked[0].text
+    assert (work / ".vscode").is_symlink()
+
+
+@needs_cage
+async def test_p12_the_holes_of_version_control_and_servers_are_closed_for_the_shell(tmp_path: Path) -> None:
+    """Shell × allowed `git status` × MCP script: nothing that was written runs later."""
+    work = tmp_path / "work"
+    (work / "srv").mkdir(parents=True)
+    (work / "srv/server.py").write_text("#")
+    process("git init -q", work)
+    ran = tmp_path / "ran"
+    script = [
+        run(f"git config core.fsmonitor 'touch {ran}; false'"),
+        run(f"printf '[core]\\n\\tfsmonitor = touch {ran}\\n' >> .git/config"),
+        run(f'echo \'open("{ran}", "w")\' > srv/server.py'),
+        run("git status --short"),
+        says("done"),
+    ]
+    bounds = [Rule("files.write", one, "ask") for one in ("srv", "srv/*")]
+    async with caged(tmp_path, script, bounds=bounds) as runtime:
+        texts, asked = await told(runtime)
+    process("git status", work)
+    assert asked == []
+    assert texts[-1].startswith("exit status 0")
+    assert (work / "srv/server.py").read_text() == "#"
+    assert not ran.exists()
+
+
+@tool
+async def count(context: ToolContext) -> str:
+    """A tool of one's own that starts a program."""
+    status, output = await context.run(
+        ["/bin/sh", "-c", "cat ~/.profile /etc/hostname >/dev/null; ls /proc | grep -c '^[0-9]'"]
+    )
+    return f"{status} {output.split()[-1]}"
+
+
+@tool
+def count_in_thread(context: ToolContext) -> str:
+    """The same, in a thread."""
+    return str(context.run(["/bin/echo", "hi"]))
+
+
+@needs_cage
+async def test_k1_programs_of_ones_own_tools_are_caged(tmp_path: Path) -> None:
+    script = [calls("count"), calls("count_in_thread"), says("done")]
+    work = tmp_path / "work"
+    work.mkdir()
+    tools = [count, count_in_thread]
+    async with runtime_with(tmp_path / "store", script, tools=tools, workspace=work, cage=FREE) as runtime:
+        texts, _ = await told(runtime)
+    status, processes = texts[0].split()
+    assert status == "0"
+    assert int(processes) < 8  # it sees its own alone
+    assert texts[1] == "(0, 'hi\\n')"
+
+
+# ── everyday work ─────────────────────────────────────────────────────────────────────────────────
+
+EVERYDAY = {
+    "git": "git status --short && git log --oneline && git diff",
+    "python": f"{sys.executable} -c 'import multiprocessing as m; m.Pool(2).map(abs, [-1])'",
+    "pytest": "echo 'def test_x(): pass' > test_x.py && PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 "
+    f"{sys.executable} -m pytest -q test_x.py",
+    "venv": "python3 -m venv --without-pip env && env/bin/python -c 'print(1)'",
+    "make": "printf 'a:\\n\\techo made > a\\n' > Makefile && make a",
+    "cc": "echo 'int main(){return 0;}' > m.c && cc m.c -o m && ./m",
+    "node": "node -e 'require(\"http\").createServer().listen(0, function () { this.close() })'",
+    "npm": 'echo \'{"scripts":{"x":"echo ran"}}\' > package.json && npm run -s x',
+    "cargo": "cargo --version",
+    "server": f'{sys.executable} -c \'import socket as s; a = s.create_server(("127.0.0.1", 0)); '
+    "s.create_connection(a.getsockname())'",
+}
+
+
+@needs_cage
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EVERYDAY)
+async def test_everyday_programs_work_inside(tmp_path: Path, name: str) -> None:
+    program = name if name in ("git", "make", "cc", "node", "npm", "cargo") else "python3"
+    if shutil.which(program) is None:
+        pytest.skip(f"there is no {name} here")
+    work = tmp_path / "work"
+    work.mkdir()
+    made = "git init -q && echo 1 > f && git add f && git -c user.name=a -c user.email=a@b commit -qm m"
+    process(made, work)
+    async with caged(tmp_path, [run(EVERYDAY[name]), says("done")]) as runtime:
+        texts, asked = await told(runtime)
+    assert texts[0].startswith("exit status 0"), texts[0]
+    assert asked == []
+
+
+@needs_cage
+async def test_k2_a_commit_needs_a_grant_and_works_with_it(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    process("git init -q", work)
+    line = "echo 1 > f && git add f && git -c user.name=a -c user.email=a@b commit -qm m && git log --oneline"
+    async with caged(tmp_path, [run(line), run(line, beyond=["write:.git/*"]), says("done")]) as runtime:
+        texts, asked = await told(runtime, allow_once())
+    assert "refused write: .git/index.lock" in texts[0]
+    assert texts[1].startswith("exit status 0")
+    assert len(asked) == 1
+
+
+# ── nothing is left ───────────────────────────────────────────────────────────────────────────────
+
+OWNER = """
+import asyncio, sys
+from pathlib import Path
+from dragoman.tools.builtin.shell import ShellOutput, run_program
+from dragoman.tools.cage.enter import cage_in
+from dragoman.tools.cage.policy import CageSettings
+work = Path(sys.argv[1])
+line = "setsid sh -c 'trap \\"\\" TERM HUP; while true; do echo x >> beat; sleep 0.02; done' & wait"
+cage = cage_in(work, CageSettings(watch=sys.argv[2] == "watch"), [], look=True)
+asyncio.run(run_program(["/bin/sh", "-c", line], work, ShellOutput(), lambda text: None, cage=cage))
+"""
+
+
+@needs_cage
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["watch", "plain"])
+async def test_k1_no_caged_process_outlives_its_owner(tmp_path: Path, how: str) -> None:
+    """Also one that left the group and ignores signals, after `kill -9`."""
+    owner = await asyncio.create_subprocess_exec(sys.executable, "-c", OWNER, str(tmp_path), how)
+    try:
+        await eventually((tmp_path / "beat").exists)
+    finally:
+        os.kill(owner.pid, signal.SIGKILL)
+        await owner.wait()
+    await asyncio.sleep(0.3)
+    before = (tmp_path / "beat").stat().st_size
+    await asyncio.sleep(0.3)
+    assert (tmp_path / "beat").stat().st_size == before
+
+
+@needs_cage
+@pytest.mark.slow
+async def test_t6_a_command_that_is_cancelled_can_tidy_up(tmp_path: Path) -> None:
+    line = "trap 'echo tidy > tidied; exit 1' TERM; echo > began; while true; do sleep 0.05; done"
+    async with caged(tmp_path, [run(line), says("done")]) as runtime:
+        turn = await runtime.send("go")
+        await eventually((tmp_path / "work/began").exists)
+        await turn.cancel()
+        await turn.result()
+    assert (tmp_path / "work/tidied").exists()
+
+
+# ── where there is none ───────────────────────────────────────────────────────────────────────────
+
+
+def test_k2_a_workspace_that_holds_the_home_folder_is_not_caged(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for folder in (tmp_path, tmp_path / "home"):
+        assert cage_in(folder, FREE, [], look=True).missing
+
+
+def test_k2_the_profile_for_macos_says_the_same(tmp_path: Path) -> None:
+    """As text: it was not run on a Mac. The last rule that matches decides, so the order counts."""
+    work = tmp_path / 'a "b'
+    (work / "srv").mkdir(parents=True)
+    found = Protected({".git": ("folder", "1"), "srv/x": ("file", "2"), "free": ("file", "3")})
+    rules = (Rule("cage.write", "free", "allow"), Rule("cage.read", str(tmp_path), "allow"))
+    text = profile(Cage(work, rules=rules), found)
+    quoted = str(work).replace('"', '\\"')
+    lines = text.splitlines()
+    assert lines[:2] == ["(version 1)", "(deny default)"]
+    assert text.count("(") == text.count(")")
+    writes, closed = (
+        f'(allow file-write* (subpath "{quoted}"))',
+        f'(deny file-write* (subpath "{quoted}/.git"))',
+    )
+    assert lines.index(writes) < lines.index(closed)
+    assert f'(deny file-write-unlink (literal "{quoted}/srv"))' in lines
+    assert not any("free" in line for line in lines)
+    assert not any("network" in line for line in lines)
+    assert f'(allow file-read* (subpath "{tmp_path}"))' in lines
+    assert not any(str(Path.home()) == line.split('"')[1] for line in lines if '"' in line)
