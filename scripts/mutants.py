@@ -41,7 +41,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -64,7 +64,9 @@ QUICK = 20.0  # seconds of a test, with notes taken: those that take longer are 
 MOST_TESTS = 400  # of those that run a line
 MOST = 60.0  # seconds of tests for one mutant, as they were noted
 STARTING_POSTGRES = 3.0  # seconds of the first test that uses it
-PATIENCE = 90.0  # seconds for one mutant: after them it hangs, and is noticed
+PATIENCE = 8.0  # seconds that a test may take longer, and five times as long as it took: else it hangs
+LONGEST = 300.0  # seconds for one mutant
+HANGS = 3  # the code with which a process ends in which a test hangs
 RECORDING = 3600.0  # seconds for all tests
 MEMORY = 8 << 30  # bytes of one
 NOT_BROKEN = "the code cannot be exchanged"
@@ -260,7 +262,7 @@ class Recorder:
         return trace
 
     def run(self, items: list[pytest.Item]) -> None:
-        for item, next_item in zip(items, [*items[1:], None], strict=True):
+        for item, next_item in zip(items, [*items[1:], None], strict=False):
             began = time.monotonic()
             threading.settrace(self._enter)
             sys.settrace(self._enter)
@@ -300,9 +302,13 @@ def _record(items: list[pytest.Item]) -> dict[str, Any]:
     return {"seconds": recorder.seconds, "lines": lines}
 
 
-def first_failed(items: list[pytest.Item]) -> str:
-    """The first of these tests that does not pass; "" where all do."""
+def first_failed(items: list[pytest.Item], seconds: Mapping[str, float] | None = None) -> str:
+    """The first of these tests that does not pass; "" where all do. One that takes far longer than it did
+    ends the process."""
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(HANGS))
     for item, next_item in zip(items, [*items[1:], None], strict=False):
+        if seconds is not None:
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE + 5 * seconds[item.nodeid])
         if not all(report.passed for report in runtestprotocol(item, nextitem=next_item, log=False)):
             return item.nodeid
     return ""
@@ -336,7 +342,7 @@ class Child:
 
     def answer(self) -> tuple[Any, str] | None:
         """What it found, and why it found nothing; None while it works."""
-        ended, _ = os.waitpid(self.process, os.WNOHANG)
+        ended, status = os.waitpid(self.process, os.WNOHANG)
         if not ended and time.monotonic() < self.end:
             return None
         with suppress(ProcessLookupError):
@@ -347,7 +353,8 @@ class Child:
             if (file := self.folder / "answer").exists():
                 return json.loads(file.read_text()), ""
             failed = self.folder / "failed"
-            return None, failed.read_text() if failed.exists() else "it ended" if ended else "it hangs"
+            hangs = not ended or os.waitstatus_to_exitcode(status) == HANGS
+            return None, failed.read_text() if failed.exists() else "it hangs" if hangs else "it ended"
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -452,7 +459,7 @@ class Breaker:
         while todo or running:
             while todo and len(running) < AT_ONCE:
                 mutant = todo.popleft()
-                running.append((mutant, Child.start(partial(self._try, mutant), PATIENCE)))
+                running.append((mutant, Child.start(partial(self._try, mutant), LONGEST)))
             time.sleep(0.01)
             for mutant, child in list(running):
                 if (found := child.answer()) is None:
@@ -466,7 +473,7 @@ class Breaker:
                     print(f"{mutant}  ({len(mutant.tests)} tests)", flush=True)
                 elif self._options.verbose:
                     print(f"    {mutant}: {mutant.noticed}", flush=True)
-                yield mutant, time.monotonic() - child.end + PATIENCE
+                yield mutant, time.monotonic() - child.end + LONGEST
                 if (done := len(mutants) - len(todo) - len(running)) % 25 == 0:
                     print(f"[{done} of {len(mutants)}]", file=sys.stderr, flush=True)
 
@@ -475,7 +482,7 @@ class Breaker:
             exchange(mutant, self._functions[str(mutant.file)])
         except (LookupError, ValueError) as error:
             return f"{NOT_BROKEN}: {error}"
-        return first_failed([self._items[test] for test in mutant.tests])
+        return first_failed([self._items[test] for test in mutant.tests], self._seconds)
 
     def _failing_anyway(self, tests: set[str]) -> set[str]:
         failing = set[str]()
