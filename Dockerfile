@@ -1,5 +1,6 @@
 # The page is built while the wheel is: what that takes comes with pip.
 FROM python:3.13-slim
+RUN apt-get update && apt-get install --yes --no-install-recommends bubblewrap && rm -rf /var/lib/apt/lists/*
 RUN useradd --create-home dragoman && mkdir /work && chown dragoman /work
 COPY . /src
 RUN pip install --no-cache-dir '/src[programs,postgres,objects]' && rm -rf /src

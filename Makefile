@@ -19,7 +19,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test pytest unit sweep matrix checks types-and-page lint types imports page page-types page-checks browser postgres format facts mutants fuzz soak chaos upgrade cluster bench compared bench-fleet bench-media bench-snapshots bench-page eval-local sbom audit clean
+.PHONY: help run test pytest unit sweep matrix checks types-and-page lint types imports page page-types page-checks browser postgres format facts mutants fuzz soak chaos upgrade cluster bench compared bench-fleet bench-media bench-snapshots bench-page eval-local sbom audit clean bubblewrap
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -52,10 +52,10 @@ $(PAGE): $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/te
 
 page: $(PAGE)    ## build the page, if its sources are newer
 
-run: $(RUNS)     ## the page, on the best model there is: the one in the box if there is no other
+run: $(RUNS) bubblewrap     ## the page, on the best model there is: the one in the box if there is no other
 	@$(BIN)/dragoman serve
 
-test: $(READY) $(NPM) $(PAGE) browser postgres    ## every check, and every test but the longest
+test: $(READY) $(NPM) $(PAGE) browser postgres bubblewrap    ## every check, and every test but the longest
 	@$(MAKE) --no-print-directory lint imports
 	@$(MAKE) --no-print-directory --jobs=2 pytest types-and-page
 
@@ -91,6 +91,12 @@ postgres:
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
 	  then echo "installing PostgreSQL …"; (apt-get update && apt-get install --yes postgresql) >/dev/null; \
 	  else echo "there is no PostgreSQL: its tests are skipped"; fi
+
+# What programs of tools run in. Without it they are asked about, and the tests of the cage are skipped.
+bubblewrap:
+	@[ "$$(uname)" != Linux ] || command -v bwrap >/dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
+	  then echo "installing bubblewrap …"; (apt-get update && apt-get install --yes bubblewrap) >/dev/null || true; \
+	  else echo "there is no bubblewrap: commands run without a cage, and are asked about"; fi
 
 unit: $(READY)   ## the tests that need no runtime, store, server or other process
 	@$(PYTEST) -n 2 -m unit

@@ -53,7 +53,8 @@ def clean_environment(folder: Path) -> dict[str, str]:
     rest = {name: value for name, value in os.environ.items() if not any(word in name for word in private)}
     home = folder / "home"
     own = {"XDG_DATA_HOME": str(home / "data"), "XDG_CONFIG_HOME": str(home / "config")}
-    return {**rest, **own, "DRAGOMAN_TRUST": str(folder)}
+    # Who is asked must not depend on whether bubblewrap is installed: `tools/cage` tests that.
+    return {**rest, **own, "DRAGOMAN_TRUST": str(folder), "DRAGOMAN_SHELL_CAGE": "off"}
 
 
 async def started(*arguments: str, folder: Path, stdin: int = PIPE, **environment: str) -> Process:

@@ -99,7 +99,7 @@ _MERGED = (
     *("providers", "families", "options", "private"),
 )
 _PATHS = ("store", "workspace", "mcp_file")  # in the environment they start where we are, as flags do
-_TABLES = ("server", "limits", "retention", "snapshots")  # a variable may name what is in them
+_TABLES = ("server", "limits", "retention", "snapshots", "shell")  # a variable may name what is in them
 _NOT_SETTINGS = ("CONFIG", "TRUST", "CACHE", "RECORDINGS")  # variables of ours that are something else
 
 

@@ -14,16 +14,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import mcp_types as types
 import pytest
+from mcp.shared.message import SessionMessage
 
 from dragoman import Runtime, tool
 from dragoman.messages.questions import Answer, Question, Rule, allow_always, allow_once, nobody_to_ask
 from dragoman.tools.authorize import Ask, Authority, Refuse, Run, authorize
 from dragoman.tools.builtin import files_group, shell_group
 from dragoman.tools.builtin.shell import shell
+from dragoman.tools.cage.checkup import try_cage
 from dragoman.tools.cage.enter import cage_in
 from dragoman.tools.cage.policy import Cage, CageSettings, Protected
 from dragoman.tools.cage.seatbelt import profile
+from dragoman.tools.mcp.diagnostics import Diagnostics
+from dragoman.tools.mcp.stdio import open_program
 from dragoman.tools.tool import ToolContext
 from dragoman.wire.scripted import Script, calls, says
 from tests.patience import eventually
@@ -418,3 +423,40 @@ def test_k2_the_profile_for_macos_says_the_same(tmp_path: Path) -> None:
     assert not any("network" in line for line in lines)
     assert f'(allow file-read* (subpath "{tmp_path}"))' in lines
     assert not any(str(Path.home()) == line.split('"')[1] for line in lines if '"' in line)
+
+
+# ── servers, and doctor ───────────────────────────────────────────────────────────────────────────
+
+
+@needs_cage
+@pytest.mark.slow
+async def test_k1_a_server_runs_in_a_cage_of_its_own_if_the_settings_say_so(place: Path) -> None:
+    """It answers, and writes neither beside its folder nor anything that runs later."""
+    server = place / "server"
+    server.mkdir()
+    (server / "s.py").write_text(
+        "import json, sys, pathlib\n"
+        "def attempt(path):\n"
+        "    try: pathlib.Path(path).write_text('x')\n"
+        "    except OSError as error: print(error, file=sys.stderr)\n"
+        f"attempt({str(place / 'outside')!r}); attempt('inside'); attempt('.envrc')\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        "    if 'id' in asked:\n"
+        "        print(json.dumps({'jsonrpc': '2.0', 'id': asked['id'], 'result': {}}), flush=True)\n"
+    )
+    interpreter = str(Path(sys.executable))
+    async with open_program(interpreter, ["s.py"], {}, str(server), Diagnostics(), hosts=()) as (read, write):
+        asked = types.JSONRPCRequest(jsonrpc="2.0", id=1, method="ping", params={})
+        await write.send(SessionMessage(asked))
+        assert isinstance(answer := await read.receive(), SessionMessage)
+        assert isinstance(answer.message, types.JSONRPCResponse)
+    assert not (place / "outside").exists()
+    assert (server / "inside").exists()
+    assert not (server / ".envrc").exists()
+
+
+@needs_cage
+@pytest.mark.slow
+async def test_k2_doctor_tries_each_boundary() -> None:
+    assert await try_cage(FREE) == ("", [])

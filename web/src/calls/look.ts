@@ -37,6 +37,12 @@ export function diffOf(result: ToolResult | null | undefined): string {
   return typeof diff === "string" ? diff : "";
 }
 
+/** What the cage of a call refused; null where it ran in none. */
+export function refusedIn(result: ToolResult | null | undefined): string[] | null {
+  const cage = result?.metadata?.cage as { refused?: unknown } | undefined;
+  return cage ? (Array.isArray(cage.refused) ? cage.refused.map(String) : []) : null;
+}
+
 /** What a result has to be looked at or listened to, and not read. */
 export function pictures(result: ToolResult | null | undefined): FilePart[] {
   return (result?.attachments ?? []).filter(({ media_type }) => /^(?:image\/(?!svg)|audio\/)/.test(media_type));

@@ -198,13 +198,19 @@ def _shown(home: Path, search: str) -> tuple[str, ...]:
     """Where programs are that PATH leads to, and what they need: also environments of Python."""
     found = [home / one for one in _TOOLS]
     for folder in map(Path, search.split(os.pathsep)):
-        if folder.is_absolute() and folder.name in ("bin", "sbin", "shims"):
+        if folder.is_absolute() and folder.name in ("bin", "sbin", "shims") and os.access(folder, os.R_OK):
             found.append(folder.parent if (folder.parent / "pyvenv.cfg").is_file() else folder)
     found += [Path(sys.prefix), Path(sys.base_prefix)]
     shown = list(map(Path, _SYSTEM))
     for path in sorted(found):
         known = any(path.is_relative_to(one) for one in shown)
-        if path.is_dir() and not known and not home.is_relative_to(path) and path.parent != path:
+        if (
+            os.access(path, os.R_OK | os.X_OK)
+            and path.is_dir()
+            and not known
+            and not home.is_relative_to(path)
+            and path.parent != path
+        ):
             shown.append(path)
     return tuple(map(str, shown[len(_SYSTEM) :]))
 

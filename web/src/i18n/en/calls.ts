@@ -41,6 +41,7 @@ const becauses: Record<Cause, string> = {
 };
 
 export const calls = {
+  caged: "Ran in the cage",
   sideBySide: "Side by side",
   makeChange: (at: number, of: number) => `Make change ${at} of ${of}`,
   editChange: "Edit",

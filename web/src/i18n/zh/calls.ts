@@ -40,6 +40,7 @@ const becauses: Record<Cause, string> = {
 };
 
 export const calls: typeof english = {
+  caged: "在沙箱中运行",
   sideBySide: "并排显示",
   makeChange: (at, of) => `应用第 ${at} 处改动（共 ${of} 处）`,
   editChange: "编辑",
