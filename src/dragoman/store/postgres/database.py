@@ -91,6 +91,7 @@ _SETTINGS = {
     "statement_timeout": "60000",  # milliseconds
     "idle_in_transaction_session_timeout": "60000",
     "timezone": "UTC",
+    "jit": "off",  # what is asked here takes less than to compile it
 }
 
 _log = logging.getLogger("dragoman.store")

@@ -9,7 +9,16 @@ from dragoman.messages.message import ToolCall
 from dragoman.store.conversations import Found
 from dragoman.store.postgres.database import PostgresDatabase
 from dragoman.store.sql.database import SqlConnection
-from dragoman.store.sql.texts import chunks, has_all, in_order, plain_part, snippet_of, text_of_call, words_of
+from dragoman.store.sql.texts import (
+    chunks,
+    has_all,
+    has_few_texts,
+    in_order,
+    plain_part,
+    snippet_of,
+    text_of_call,
+    words_of,
+)
 
 _PAGE = 200  # texts that are looked at at once
 _PAGES = 250  # of them at most: about as many texts as SQLite looks through in the time of one search
@@ -36,7 +45,7 @@ class PostgresSearch(PostgresDatabase):
         self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int
     ) -> list[Found]:
         key = {"user": user, "part": _pattern(words), "limit": _TITLES}
-        rows = db.execute(self._sql["search_titles"], key)
+        rows = db.execute(self._narrowed("search_titles", key), key)
         found = (row for row in rows if has_all(row["title"], words))
         return [
             Found(None, row["id"], row["title"], snippet_of(row["title"], words))
@@ -49,8 +58,9 @@ class PostgresSearch(PostgresDatabase):
         found: dict[str, Found] = {}
         one = "conversation" if distinct else "message"
         key: dict[str, object] = {"user": user, "part": _pattern(words), "limit": _PAGE, "before": _LAST}
+        among = "search_own_texts" if has_few_texts(db, self._sql, user) else "search_texts"
         for _ in range(_PAGES):
-            rows = db.execute(self._sql["search_texts"], key).fetchall()
+            rows = db.execute(self._narrowed(among, key), key).fetchall()
             if not rows:
                 break
             for row in rows:

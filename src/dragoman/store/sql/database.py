@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from time import perf_counter
@@ -79,6 +80,25 @@ def statements(own: Traversable, *, lock: str = "") -> Mapping[str, str]:
                 assert name not in found, f"two queries are called {name}"
                 found[name] = _statement(body)
     return found | {f"lock_{name}": found[name] + lock for name in _LOCKED}
+
+
+_GIVEN = re.compile(r"\(:(\w+) IS NULL OR ")
+
+
+@cache
+def narrowed(statement: str, absent: frozenset[str]) -> str:
+    """The statement for these parameters being NULL, and no others: of `(:user IS NULL OR condition)` nothing
+    is left, or the condition alone. With both in it no database finds its rows by an index."""
+    kept, at = "", 0
+    while (found := _GIVEN.search(statement, at)) is not None:
+        end, depth = found.end(), 1
+        while depth:
+            depth += {"(": 1, ")": -1}.get(statement[end], 0)
+            end += 1
+        condition = "TRUE" if found[1] in absent else f"({statement[found.end() : end]}"
+        kept += statement[at : found.start()] + condition
+        at = end
+    return kept + statement[at:]
 
 
 def numbered(folder: Traversable) -> list[tuple[int, str]]:
@@ -228,7 +248,10 @@ class SqlDatabase(ABC):
     # ── the commonest operations ──────────────────────────────────────────────────────────────────
 
     async def _all(self, name: str, /, **key: object) -> list[Any]:
-        return await self._read(lambda db: db.execute(self._sql[name], key).fetchall())
+        return await self._read(lambda db: db.execute(self._narrowed(name, key), key).fetchall())
+
+    def _narrowed(self, name: str, key: Mapping[str, object]) -> str:
+        return narrowed(self._sql[name], frozenset(one for one, value in key.items() if value is None))
 
     async def _one(self, name: str, noun: str, *, id: str) -> Row:
         rows: list[Row] = await self._all(name, id=id)

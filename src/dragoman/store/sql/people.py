@@ -86,9 +86,9 @@ class SqlPeople(SqlDatabase):
     ) -> list[Spending]:
         """In conversations that are there."""
         key = {"since": since, "user": user, "conversation": conversation}
-        replies = db.execute(self._sql["spending"], key).fetchall()
-        asked = db.execute(self._sql["spending_on_models"], key).fetchall()
-        calls = db.execute(self._sql["spending_on_tools"], key).fetchall()
+        replies = db.execute(self._narrowed("spending", key), key).fetchall()
+        asked = db.execute(self._narrowed("spending_on_models", key), key).fetchall()
+        calls = db.execute(self._narrowed("spending_on_tools", key), key).fetchall()
         return [*map(_reply_spending, [*replies, *asked]), *map(_tool_spending, calls)]
 
 

@@ -80,7 +80,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
         return [turn_of(row) for row in await self._all("live_turns_of", owner=self._owner_name)]
 
     async def running_turns(self) -> list[TurnRow]:
-        rows = await self._live_turns_with_owners("live_turns_of_people")
+        rows = await self._live_turns_with_owners("moving_turns_of_people")
         tasks: dict[str, list[tuple[str | None, str]]] = {}  # of each call that goes on: None has none
         for row in await self._all("calls_that_go_on"):
             tasks.setdefault(row["turn"], []).append((row["task"], row["task_state"]))
@@ -244,11 +244,11 @@ class SqlQueue(SqlTurns):
     async def start_queued(self, turn: str) -> Started | None:
         def write(db: SqlConnection) -> Started | None:
             key = {"turn": turn, "conversation": None}
-            if (row := db.execute(self._sql["queued"], key).fetchone()) is None:
+            if (row := db.execute(self._narrowed("queued", key), key).fetchone()) is None:
                 return None
             conversation = row["conversation"]
             self._conversation_row(db, conversation)  # before the queue, as everybody who locks both does
-            if (row := db.execute(self._sql["lock_queued"], key).fetchone()) is None:
+            if (row := db.execute(self._narrowed("lock_queued", key), key).fetchone()) is None:
                 return None
             message, fact = _read(row)
             place = {"conversation": conversation, "after": row["after"]}
@@ -271,7 +271,8 @@ class SqlQueue(SqlTurns):
         return await self._write(write)
 
     def _first_in_line(self, db: SqlConnection, conversation: str, after: str) -> str | None:
-        rows = db.execute(self._sql["queued"], {"turn": None, "conversation": conversation}).fetchall()
+        key = {"turn": None, "conversation": conversation}
+        rows = db.execute(self._narrowed("queued", key), key).fetchall()
         line = self._readable(_queued_of, [row for row in rows if row["after"] == after])
         return line[0].turn if line else None
 
@@ -286,8 +287,8 @@ class SqlQueue(SqlTurns):
 
     async def change_queued(self, turn: str, parts: Sequence[Part]) -> bool:
         def write(db: SqlConnection) -> bool:
-            row = db.execute(self._sql["lock_queued"], {"turn": turn, "conversation": None}).fetchone()
-            if row is None:
+            key = {"turn": turn, "conversation": None}
+            if (row := db.execute(self._narrowed("lock_queued", key), key).fetchone()) is None:
                 return False
             message, fact = _read(row)
             changed = replace(message, parts=tuple(parts))
@@ -302,7 +303,7 @@ class SqlQueue(SqlTurns):
         def write(db: SqlConnection) -> None:
             self._conversation_row(db, conversation)  # before the queue, as everybody who locks both does
             key = {"turn": None, "conversation": conversation}
-            for row in db.execute(self._sql["lock_queued"], key).fetchall():
+            for row in db.execute(self._narrowed("lock_queued", key), key).fetchall():
                 with suppress(Unreadable):  # it never begins
                     message, fact = _read(row)
                     body = JSON.dump({"message": MESSAGE.to_json(message), "fact": renew(fact)})
@@ -313,9 +314,8 @@ class SqlQueue(SqlTurns):
 
     async def reorder_queue(self, conversation: str, turns: Sequence[str]) -> None:
         def write(db: SqlConnection) -> None:
-            rows = db.execute(
-                self._sql["lock_queued"], {"turn": None, "conversation": conversation}
-            ).fetchall()
+            key = {"turn": None, "conversation": conversation}
+            rows = db.execute(self._narrowed("lock_queued", key), key).fetchall()
             wanted = {turn: place for place, turn in enumerate(turns)}
             ordered = sorted(rows, key=lambda row: wanted.get(row["turn"], len(wanted)))  # the rest as it was
             for row in ordered:

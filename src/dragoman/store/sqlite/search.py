@@ -12,7 +12,16 @@ from dragoman.messages.message import ToolCall
 from dragoman.store.conversations import Found
 from dragoman.store.sql.database import Row, SqlConnection
 from dragoman.store.sql.rows import text_in
-from dragoman.store.sql.texts import chunks, has_all, in_order, plain_part, snippet_of, text_of_call, words_of
+from dragoman.store.sql.texts import (
+    chunks,
+    has_all,
+    has_few_texts,
+    in_order,
+    plain_part,
+    snippet_of,
+    text_of_call,
+    words_of,
+)
 from dragoman.store.sqlite.database import SqliteDatabase
 
 _STEP = 10_000  # characters that one step puts into the index or takes out of it, or one row
@@ -53,16 +62,21 @@ class SqliteSearch(SqliteDatabase):
 
     def _candidates(self, db: SqlConnection, words: Sequence[str], user: str | None) -> Iterator[Row]:
         """Texts in which the words may be, the newest first."""
+        if has_few_texts(db, self._sql, user):
+            yield from db.execute(self._sql["scan_own_texts"], {"user": user, "part": plain_part(words)})
+            return
         trigrams = _trigrams(words)
         (upto,) = db.execute(self._sql["indexed_upto"]).fetchone() if trigrams else (0,)
         key = {"after": upto, "scanned": _SCANNED, "part": plain_part(words), "user": user}
-        yield from db.execute(self._sql["scan_texts"], key)
+        yield from db.execute(self._narrowed("scan_texts", key), key)
         if trigrams:
             query = " ".join('"' + trigram.replace('"', '""') + '"' for trigram in trigrams)
-            yield from db.execute(self._sql["search_index"], {"query": query, "user": user})
+            key = {"query": query, "user": user}
+            yield from db.execute(self._narrowed("search_index", key), key)
 
     def _search_titles(self, db: SqlConnection, words: Sequence[str], user: str | None) -> list[Found]:
-        rows = db.execute(self._sql["titles"], {"user": user, "scanned": _SCANNED})
+        key = {"user": user, "scanned": _SCANNED}
+        rows = db.execute(self._narrowed("titles", key), key)
         titles = ((row["id"], text_in(row["title"]) or "") for row in rows)
         return [
             Found(None, id, title, snippet_of(title, words)) for id, title in titles if has_all(title, words)

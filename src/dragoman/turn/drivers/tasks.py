@@ -185,13 +185,10 @@ class TaskDriver:
         """Every turn that nobody runs, but for those that only wait: a signal wakes them."""
         await self._find_lost()
         await self._release_all()
-        moving = {row.id for row in await self._store.abandoned_turns(waiting=False)}
-        moving |= {one.turn for one in await self._store.turns_with_signals() if not one.only_followed}
         for row in await self._unclaimed():
-            if row.id in moving:
-                with suppress(NotFound, Fenced):  # deleted, or somebody else's
-                    async with self._ended_if_cancelled(row.id):
-                        await self.adopt(row.id)
+            with suppress(NotFound, Fenced):  # deleted, or somebody else's
+                async with self._ended_if_cancelled(row.id):
+                    await self.adopt(row.id)
         await self._start_queued()
 
     @asynccontextmanager
@@ -223,9 +220,14 @@ class TaskDriver:
         self._lost = lost
 
     async def _unclaimed(self) -> list[TurnRow]:
-        """Turns that nobody runs. What was given up on purpose is first left to the workers, if the store has
-        a queue for them: whoever finds it still there at the next look takes it."""
-        found = await self._store.abandoned_turns()
+        """Turns that nobody runs, and that have something to do. What was given up on purpose is first left
+        to the workers, if the store has a queue for them: whoever finds it still there at the next look takes
+        it."""
+        found = await self._store.abandoned_turns(waiting=False)
+        moving = {row.id for row in found}
+        for signalled in await self._store.turns_with_signals(own=()):
+            if signalled.turn not in moving and await self._store.is_abandoned(signalled.turn):
+                found.append(await self._store.turn(signalled.turn))
         if not self._leaves_to_workers:
             return found
         before, self._given_up = self._given_up, {row.id for row in found if row.owner is None}

@@ -19,9 +19,9 @@ SELECT coalesce("user", 'local') AS owner FROM conversations WHERE id = :id AND 
 SELECT id, title, leaf, "user", settings, usage, created, updated, parent, call, revision, pinned, archived, tags
 FROM conversations
 WHERE deleted = 0 AND (:user IS NULL OR coalesce("user", 'local') = :user)
-  AND pinned = coalesce(:pinned, pinned) AND archived = coalesce(:archived, archived)
+  AND (:pinned IS NULL OR pinned = :pinned) AND (:archived IS NULL OR archived = :archived)
   AND (:tag IS NULL OR replace(replace(tags, '[' || :tag, ''), ', ' || :tag, '') <> tags)
-  AND (:id IS NULL OR updated < :updated OR (updated = :updated AND id > :id))
+  AND (:id IS NULL OR (updated <= :updated AND (updated < :updated OR id > :id)))
 ORDER BY updated DESC, id LIMIT :limit;
 
 -- name: tags

@@ -28,23 +28,29 @@ ORDER BY created;
 -- name: moving_turns
 -- Without those that only wait for a person: of the others there are never more than nodes can run. What a tool
 -- asks while it runs dies with its process: such a turn does not only wait.
-SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created FROM turns t
-WHERE t.live = 1
-  AND (t.state <> 'waiting' OR EXISTS (SELECT 1 FROM signals s WHERE s.turn = t.id AND s.kind NOT IN ('follow', 'steer'))
-    OR EXISTS (SELECT 1 FROM questions q JOIN calls k ON k.id = q.call WHERE q.turn = t.id AND q.open = 1 AND k.state = 'running'))
-ORDER BY t.created;
-
--- name: live_turns_of_people
--- Without those of tasks, which belong to another turn.
 SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
-FROM turns t JOIN conversations c ON c.id = t.conversation WHERE t.live = 1 AND c.parent IS NULL ORDER BY t.created;
+FROM turns t WHERE t.live = 1 AND t.state <> 'waiting'
+UNION
+SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
+FROM signals s JOIN turns t ON t.id = s.turn WHERE s.kind <> 'follow' AND s.kind <> 'steer' AND t.live = 1
+UNION
+SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
+FROM calls k CROSS JOIN questions q CROSS JOIN turns t
+WHERE k.state = 'running' AND q.call = k.id AND q.open = 1 AND t.id = q.turn AND t.live = 1
+ORDER BY created;
+
+-- name: moving_turns_of_people
+-- Without those that wait, and those of tasks, which belong to another turn.
+SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
+FROM turns t WHERE t.live = 1 AND t.state <> 'waiting'
+  AND (SELECT c.parent FROM conversations c WHERE c.id = t.conversation) IS NULL ORDER BY t.created;
 
 -- name: calls_that_go_on
 -- Of turns that gave tasks which are not over: what neither is settled nor asks a person, and its tasks.
 SELECT t.id AS turn, i.id AS task, i.state AS task_state
 FROM turns t JOIN messages m ON m.conversation = t.conversation AND m.turn = t.id JOIN calls k ON k.message = m.id
 LEFT JOIN (turns i JOIN conversations c ON c.id = i.conversation AND i.live = 1) ON c.parent = t.conversation AND c.call = k.id
-WHERE t.live = 1 AND t.state = 'tool_call' AND k.state IN ('pending', 'running')
+WHERE t.live = 1 AND t.state <> 'waiting' AND t.state = 'tool_call' AND k.state IN ('pending', 'running')
   AND EXISTS (SELECT 1 FROM conversations o JOIN turns g ON g.conversation = o.id AND g.live = 1 WHERE o.parent = t.conversation)
   AND NOT EXISTS (SELECT 1 FROM questions q WHERE q.turn = t.id AND q.call = k.id AND q.open = 1);
 

@@ -45,7 +45,7 @@ DELETE FROM messages WHERE seq IN (
 SELECT id, title, leaf, "user", settings, usage, created, updated, parent, call, revision, pinned, archived, tags
 FROM conversations
 WHERE deleted = 0 AND pinned = 0 AND parent IS NULL AND updated < :before
-  AND (:id IS NULL OR updated > :updated OR (updated = :updated AND id > :id))
+  AND (:id IS NULL OR (updated >= :updated AND (updated > :updated OR id > :id)))
 ORDER BY updated, id LIMIT :limit;
 
 -- name: is_at_work

@@ -2,7 +2,7 @@
 
 -- name: epochs
 -- Nobody claims one of them before the transaction is over: what comes from a new owner comes after it.
-SELECT id, epoch FROM turns WHERE id IN (SELECT json_array_elements_text(:turns::text::json)) ORDER BY id FOR SHARE;
+SELECT id, epoch FROM turns WHERE id = ANY (ARRAY(SELECT json_array_elements_text(:turns::text::json))) ORDER BY id FOR SHARE;
 
 -- name: events
 -- Of each turn those after a number of its own, found by the index: nobody has counted a table that is filled
@@ -21,18 +21,22 @@ ON CONFLICT (turn, seq) DO UPDATE SET body = excluded.body;
 SELECT pg_notify(:channel, '');
 
 -- name: turns_with_signals_for
--- Who runs these turns, and no others, is told who wants to follow them.
-SELECT turn, max(seq) AS newest, min(CASE WHEN kind = 'follow' THEN 1 ELSE 0 END) AS only_followed
-FROM signals WHERE kind <> 'follow' OR turn IN (SELECT json_array_elements_text(:own::text::json)) GROUP BY turn ORDER BY turn;
+-- Who runs these turns, and no others, is told who wants to follow them. Turns that wait have such signals, too.
+SELECT turn, max(seq) AS newest, min(followed) AS only_followed FROM (
+  SELECT turn, seq, 0 AS followed FROM signals WHERE kind <> 'follow'
+  UNION ALL
+  SELECT f.turn, f.seq, 1 FROM json_array_elements_text(:own::text::json) AS o (turn)
+    CROSS JOIN LATERAL (SELECT turn, seq FROM signals WHERE turn = o.turn AND kind = 'follow' OFFSET 0) f) s
+GROUP BY turn ORDER BY turn;
 
 -- name: revisions
 SELECT id, revision FROM conversations
-WHERE id IN (SELECT json_array_elements_text(:ids::text::json)) AND deleted = 0;
+WHERE id = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) AND deleted = 0;
 
 -- name: busy_conversations
 -- What the list shows beside a conversation: whether a turn is alive in it, and how much waits for a person.
 SELECT c.id,
-  EXISTS (SELECT 1 FROM turns t WHERE t.conversation = c.id AND t.live = 1) AS live,
+  (SELECT 1 FROM turns t WHERE t.conversation = c.id AND t.live = 1 LIMIT 1) IS NOT NULL AS live,
   (SELECT count(*) FROM questions q WHERE q.conversation = c.id AND q.open = 1) AS waiting
 FROM json_array_elements_text(:ids::text::json) AS c (id);
 
@@ -146,6 +150,22 @@ SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM texts t JOIN messages m ON m.seq = t.message JOIN conversations c ON c.id = m.conversation
 WHERE t.id < :before AND lower(t.text) LIKE :part
   AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+ORDER BY t.id DESC LIMIT :limit;
+
+-- name: own_messages
+-- How many a person has, counted up to a limit. Nobody else's are looked at, whatever the server thinks of the
+-- tables: `OFFSET 0` keeps it to the order that is written here.
+SELECT count(*) AS count FROM (
+  SELECT 1 FROM conversations c CROSS JOIN LATERAL (SELECT 1 FROM messages WHERE conversation = c.id OFFSET 0) m
+  WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user LIMIT :limit) own;
+
+-- name: search_own_texts
+-- The same as `search_texts` among the texts of one person, one after the other: for who has few.
+SELECT t.id, t.text, m.id AS message, m.conversation, c.title
+FROM conversations c
+  CROSS JOIN LATERAL (SELECT seq, id, conversation FROM messages WHERE conversation = c.id OFFSET 0) m
+  CROSS JOIN LATERAL (SELECT id, text FROM texts WHERE message = m.seq OFFSET 0) t
+WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user AND t.id < :before AND lower(t.text) LIKE :part
 ORDER BY t.id DESC LIMIT :limit;
 
 -- name: search_titles

@@ -27,9 +27,12 @@ FROM json_each(:events) WHERE true
 ON CONFLICT (turn, seq) DO UPDATE SET body = excluded.body;
 
 -- name: turns_with_signals_for
--- Who runs these turns, and no others, is told who wants to follow them.
-SELECT turn, max(seq) AS newest, min(CASE WHEN kind = 'follow' THEN 1 ELSE 0 END) AS only_followed
-FROM signals WHERE kind <> 'follow' OR turn IN (SELECT value FROM json_each(:own)) GROUP BY turn ORDER BY turn;
+-- Who runs these turns, and no others, is told who wants to follow them. Turns that wait have such signals, too.
+SELECT turn, max(seq) AS newest, min(followed) AS only_followed FROM (
+  SELECT turn, seq, 0 AS followed FROM signals WHERE kind <> 'follow'
+  UNION ALL
+  SELECT turn, seq, 1 FROM signals WHERE kind = 'follow' AND turn IN (SELECT value FROM json_each(:own))) s
+GROUP BY turn ORDER BY turn;
 
 -- name: revisions
 SELECT id, revision FROM conversations WHERE id IN (SELECT value FROM json_each(:ids)) AND deleted = 0;

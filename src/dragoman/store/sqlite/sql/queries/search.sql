@@ -65,6 +65,19 @@ WHERE t.id > max(:after, (SELECT max(id) FROM texts) - :scanned) AND instr(lower
   AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
 ORDER BY t.id DESC;
 
+-- name: own_messages
+-- How many a person has, counted up to a limit.
+SELECT count(*) AS count FROM (
+  SELECT 1 FROM conversations c CROSS JOIN messages m ON m.conversation = c.id
+  WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user LIMIT :limit);
+
+-- name: scan_own_texts
+-- All texts of one person, the newest first.
+SELECT t.text, m.id AS message, m.conversation, c.title
+FROM conversations c CROSS JOIN messages m ON m.conversation = c.id CROSS JOIN texts t ON t.message = m.seq
+WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user AND instr(lower(t.text), :part)
+ORDER BY t.id DESC;
+
 -- name: titles
 SELECT id, title FROM conversations
 WHERE title IS NOT NULL AND deleted = 0 AND (:user IS NULL OR coalesce("user", 'local') = :user)
