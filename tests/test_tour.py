@@ -41,18 +41,8 @@ def test_every_folder_it_names_is_there() -> None:
     folders = set(
         re.findall(r"`((?:[a-z_0-9]+/)+)`", section("Packages") + section("Where to change things"))
     )
-    inside = {
-        "flags/",
-        "commands/",
-        "terminal/",
-        "chat/",
-        "acp/",
-        "protocols/",
-        "mcp/",
-        "setup/",
-        "trust/",
-        "local/",
-    }
+    words = "flags commands terminal chat acp protocols mcp setup trust local cage"
+    inside = {f"{word}/" for word in words.split()}
     inside |= {f"{layer}/" for layer in LAYERS}
     missing = {one for one in folders - inside if not exists(one)}
     assert not missing
