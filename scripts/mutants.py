@@ -20,6 +20,8 @@ These are left out, since no test should notice them:
 A function that none of these tests enters (it runs in another process, say) has no mutants in the sample: the
 last line says how many there would be.
 
+The notes are kept, and what is new is added to them; after a test was changed, take them with `--again`.
+
     python scripts/mutants.py [--count 300] [--seed 1] [--only turn/machine.py]
 """
 
