@@ -20,6 +20,8 @@ These are left out, since no test should notice them:
 A function that none of these tests enters (it runs in another process, say) has no mutants in the sample: the
 last line says how many there would be.
 
+The notes are kept, and what is new is added to them; after a test was changed, take them with `--again`.
+
     python scripts/mutants.py [--count 300] [--seed 1] [--only turn/machine.py]
 """
 
@@ -44,7 +46,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -92,8 +94,7 @@ class Mutant:
     file: Path
     number: int  # of the node, as `ast.walk` counts
     line: int
-    function: str  # file and name, as the notes have it
-    lines: range  # of what is broken, from the beginning of the function on
+    places: list[str]  # its lines, as the notes have them
     tests: list[str] = field(default_factory=list)
     noticed: str = ""  # the test that failed
 
@@ -169,29 +170,46 @@ def _key(file: str, name: str) -> str:
     return f"{file.removeprefix(str(SRC))}:{name}"
 
 
+@cache
+def _places(file: str) -> dict[int, str]:
+    """The lines of a file: the innermost function that has it, and which of its lines it is."""
+    found: dict[int, str] = {}
+
+    def walk(node: ast.AST, scope: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            within = scope
+            if isinstance(child, ast.ClassDef):
+                within = f"{scope}{child.name}."
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                within = f"{scope}{child.name}.<locals>."
+                begin = min([child.lineno, *(one.lineno for one in child.decorator_list)])
+                for line in range(begin, (child.end_lineno or begin) + 1):
+                    found[line] = f"{_key(file, scope + child.name)}:{line - begin}"
+            walk(child, within)
+
+    walk(ast.parse(Path(file).read_text("utf-8")), "")
+    return found
+
+
 def mutants_of(file: Path) -> Iterator[Mutant]:
     tree = ast.parse(file.read_text("utf-8"))
     numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
 
-    def walk(node: ast.AST, scope: str, function: str, first: int) -> Iterator[Mutant]:
+    places = _places(str(file))
+
+    def walk(node: ast.AST) -> Iterator[Mutant]:
         for child in ast.iter_child_nodes(node):
             if _left_out(child) or (isinstance(child, ast.Expr) and _left_out(child.value)):
                 continue
             if child in getattr(node, "decorator_list", ()):
                 continue
-            within, inside, begin = scope, function, first
-            if isinstance(child, ast.ClassDef):
-                within = f"{scope}{child.name}."
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                within, inside = f"{scope}{child.name}.<locals>.", _key(str(file), f"{scope}{child.name}")
-                begin = min([child.lineno, *(one.lineno for one in child.decorator_list)])
-            if inside and not _only_waits(node, child) and broken(child) is not None:
-                assert isinstance(child, ast.expr | ast.stmt)
-                lines = range(child.lineno - begin, (child.end_lineno or child.lineno) - begin + 1)
-                yield Mutant(file, numbers[id(child)], child.lineno, inside, lines)
-            yield from walk(child, within, inside, begin)
+            line = getattr(child, "lineno", 0)
+            if line in places and not _only_waits(node, child) and broken(child) is not None:
+                lines = range(line, getattr(child, "end_lineno", line) + 1)
+                yield Mutant(file, numbers[id(child)], line, [places[one] for one in lines])
+            yield from walk(child)
 
-    yield from walk(tree, "", "", 0)
+    yield from walk(tree)
 
 
 class Exchange(ast.NodeTransformer):
@@ -271,21 +289,18 @@ class Recorder:
             finally:
                 sys.settrace(None)
             seconds = time.monotonic() - began
-            ran = [
-                (code.co_filename, _key(code.co_filename, code.co_qualname), line - code.co_firstlineno)
-                for code, lines in list(self._lines.items())
-                for line in list(lines)
-            ]
+            ran = {(code.co_filename, line) for code, lines in [*self._lines.items()] for line in [*lines]}
             for lines in list(self._lines.values()):
                 lines.clear()
             passed = len(reports) == 3 and all(report.passed for report in reports)
-            if seconds > QUICK or not passed or any(file == FORKS for file, _, _ in ran):
+            if seconds > QUICK or not passed or any(file == FORKS for file, _ in ran):
                 self.seconds[item.nodeid] = None
                 continue
             with_postgres = "postgres" in getattr(item, "fixturenames", ())
             self.seconds[item.nodeid] = seconds + STARTING_POSTGRES * with_postgres
-            for _, name, line in ran:
-                self.run_by[f"{name}:{line}"].append(item.nodeid)
+            for file, line in ran:
+                if (place := _places(file).get(line)) is not None:
+                    self.run_by[place].append(item.nodeid)
 
 
 def _record(items: list[pytest.Item]) -> dict[str, Any]:
@@ -416,8 +431,7 @@ class Breaker:
 
     def _nearest(self, mutant: Mutant, without: set[str]) -> list[str]:
         """The quickest tests that run one of its lines."""
-        keys = [f"{mutant.function}:{line}" for line in mutant.lines]
-        tests = {self._tests[test] for key in keys for test in self._lines.get(key, ())}
+        tests = {self._tests[test] for place in mutant.places for test in self._lines.get(place, ())}
         left, nearest = MOST, []
         for test in sorted((tests & self._seconds.keys()) - without, key=self._seconds.__getitem__):
             if (left := left - self._seconds[test]) > 0:
@@ -428,7 +442,7 @@ class Breaker:
         files = [file for package in PACKAGES for file in sorted((SRC / package).rglob("*.py"))]
         chosen = [file for file in files if str(file).startswith(str(SRC / self._options.only))]
         every = [mutant for file in chosen for mutant in mutants_of(file)]
-        within = [mutant for mutant in every if mutant.function in self._entered]
+        within = [mutant for mutant in every if mutant.places[0].rpartition(":")[0] in self._entered]
         sample = random.Random(self._options.seed).sample(within, min(self._options.count, len(within)))
         began, bad = time.monotonic(), set[str]()
         todo, hung = sorted(sample, key=lambda one: (one.file, one.line)), 0

@@ -194,6 +194,18 @@ def test_a_run_whose_reply_was_broken_off_is_no_success() -> None:
     assert "broke off the reply" in str(ended[-1]["message"])
 
 
+def test_the_first_text_of_a_message_has_its_id_and_no_two_parts_share_one() -> None:
+    """F1: by it a client says which message it answers."""
+    run = AgentRun("thread", "run")
+    events: list[e.Event] = []
+    for id in ("msg_1", "msg_2"):
+        events += [e.StepStart(1, 1, id, None, "m"), e.TextStart(), e.TextDelta("a"), e.TextEnd()]
+        events += [e.TextStart(), e.TextDelta("b"), e.TextEnd(), e.StepEnd(1, Usage())]
+    written = [told for event in events for told in run.events(event)]
+    ids = [told["messageId"] for told in written if told["type"] == "TEXT_MESSAGE_START"]
+    assert ids == ["msg_1", "msg_1-2", "msg_2", "msg_2-2"]
+
+
 def test_whatever_happens_in_a_turn_the_client_reads_its_run() -> None:
     """F1, W1: what its own schema and checks take, and all of the text."""
     told: list[tuple[list[RunEvent], str]] = []

@@ -222,6 +222,10 @@ async def test_whatever_is_in_a_row_it_stops_nothing_else(tmp_path: Path, body: 
     assert len(await store.live_turns()) == 1
     with pytest.raises(Unreadable, match="fact 2 is missing"):
         await store.facts("turn_1")
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+        db.execute("DELETE FROM facts WHERE seq = 3")
+    with pytest.raises(Unreadable, match="it has 1 facts of 3"):
+        await store.facts("turn_1")
     assert json.dumps(await store.export_raw("conv_1"))
     await store.delete_conversation("conv_1")
     await store.close()

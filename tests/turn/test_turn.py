@@ -300,6 +300,9 @@ async def test_bad_input_is_refused_with_a_clear_error(tmp_path: Path) -> None:
             await other.send("two", parent=message)
         with pytest.raises(NotFound, match="no message 'msg_nowhere'"):
             await chat.send("two", parent="msg_nowhere")
+        for make_anew in (other.rerun(message), other.edit(message, "two")):
+            with pytest.raises(NotFound, match=f"no message '{message}'"):
+                await make_anew
         with pytest.raises(NotFound, match="no model 'other/model'"):
             await chat.send("two", model="other/model")
         with pytest.raises(BadRequest, match="mode 'yolo'"):

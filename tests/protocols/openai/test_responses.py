@@ -98,12 +98,20 @@ async def test_a_response_follows_another(tmp_path: Path) -> None:
 
 async def test_a_history_may_come_with_the_input(tmp_path: Path) -> None:
     """F1"""
-    async with called(tmp_path, [says("One."), says("Two.")]) as (client, site):
+    async with called(tmp_path, [says("One."), says("Two."), says("Three.")]) as (client, site):
         one = await client.responses.create(model=MODEL, input=[user("Count")])
         history: list[Any] = [user("Count"), *(item.model_dump() for item in one.output), user("Go on")]
         two = await client.responses.create(model=MODEL, input=history)
         assert two.output_text == "Two."
         assert len(await conversations(site)) == 1
+        call = {"type": "function_call", "call_id": "c1", "name": "where", "arguments": "{}"}
+        output = {"type": "function_call_output", "call_id": "c1", "output": "Rome"}
+        foreign: list[Any] = [user("Where?"), call, output, user("And now?")]
+        assert (await client.responses.create(model=MODEL, input=foreign)).output_text == "Three."
+        sent = [part for message in model_of(site.runtime).requests[-1].messages for part in message.parts]
+        assert [(part.tool, part.result and part.result.text) for part in sent if part.type == "call"] == [
+            ("where", "Rome")
+        ]
 
 
 async def test_items_of_ours_may_be_named_by_their_ids(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def _piece(start: str, end: str, *, size: int) -> tuple[int, int] | None:
     if not start:
         first, last = max(0, size - int(end)), size - 1
     else:
-        first, last = int(start), min(int(end) if end else size - 1, size - 1)
+        first, last = int(start), min(int(end or size), size - 1)
     return (first, last) if first <= last and first < size else None
 
 
