@@ -117,11 +117,8 @@ class Chaos:
             with suppress(*GONE):
                 assert web.http is not None
                 async with web.http.get(f"/api/turns/{turn}/events?after={last}") as stream:
-                    if stream.status == 204:
-                        return
+                    assert stream.status != 204, f"{turn} is said to be heard to its end after {last}"
                     await self._read(stream, heard)
-            if not (await self.ask("GET", f"/api/turns/{turn}"))["live"] and heard and heard[-1][0]:
-                return  # it is over; who told of its end may have been killed before that
             await asyncio.sleep(0.2)
 
     async def _read(self, stream: aiohttp.ClientResponse, heard: list[tuple[int, str]]) -> None:

@@ -100,6 +100,7 @@ async def test_a_turn_that_no_worker_can_run_says_so(tmp_path: Path, postgres: S
     async with watched(tmp_path, postgres) as site:
         id = await site.conversation()
         async with site.events(f"/api/conversations/{id}/events") as events:
+            assert (await anext(events)).data["turns"] == []
             turn = await site.say("short", id)
             async with worker(tmp_path, postgres, ScriptedModel([says("x")], name="other/model")):
                 async for event in events:

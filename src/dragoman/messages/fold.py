@@ -26,14 +26,14 @@ from dragoman.messages.message import (
 class Draft:
     """A reply while it arrives. Feeding it costs an append; the message is made when somebody looks."""
 
-    def __init__(self, empty: Message) -> None:
-        self._message = empty
-        self._parts: list[Part | list[str]] = []  # a list holds the pieces of a part that is still open
+    def __init__(self, begun: Message) -> None:
+        self._message = begun
+        self._parts: list[Part | list[str]] = [*begun.parts]  # a list: the pieces of a part that is open
         self._open: dict[str, int] = {}  # "text", "reasoning" or a call's id → its place in _parts
-        self._calls: dict[str, int] = {}
+        self._calls = {part.id: at for at, part in enumerate(begun.parts) if isinstance(part, ToolCall)}
         self._citations: dict[int, tuple[Citation, ...]] = {}  # of the text at this place, while it is open
         self._logprobs: list[JsonValue] = []
-        self._built: Message | None = empty
+        self._built: Message | None = begun
 
     @property
     def id(self) -> str:
@@ -268,31 +268,55 @@ _FOLD: dict[type, Callable[[Draft, Any], None]] = {
 }
 
 
+class TurnFold:
+    """The messages of a turn, from its events one after the other; `begun` are those that it had before."""
+
+    def __init__(self, conversation: str, turn: str, begun: Iterable[Message] = ()) -> None:
+        self._conversation = conversation
+        self._turn = turn
+        self._drafts: dict[str, Draft] = {}
+        self._homes: dict[str, Draft] = {}  # of calls
+        self._current: Draft | None = None
+        for message in begun:
+            self._add(message)
+
+    @property
+    def messages(self) -> dict[str, Message]:
+        """By id, in the order in which they began."""
+        return {id: draft.message for id, draft in self._drafts.items()}
+
+    @property
+    def arriving(self) -> str | None:
+        """The id of the reply that is not over."""
+        reply = self._current
+        return reply.id if reply is not None and reply.message.finish is None else None
+
+    def apply(self, event: e.Event) -> None:
+        match event:
+            case e.StepStart(message=id, parent=parent, model=model):
+                empty = Message(id, self._conversation, parent, "assistant", (), turn=self._turn, model=model)
+                self._current = self._drafts[id] = Draft(empty)
+            case e.MessageAdded(message=message):
+                self._add(message)
+            case e.CallAsked(call=call) | e.CallStart(call=call) | e.CallEnd(call=call):
+                if (home := self._homes.get(call)) is not None:
+                    home.apply(event)
+            case _ if self._current is not None:
+                if isinstance(event, e.CallInputStart):
+                    self._homes[event.call] = self._current
+                self._current.apply(event)
+
+    def _add(self, message: Message) -> None:
+        self._drafts[message.id] = draft = Draft(message)
+        self._homes.update({call.id: draft for call in message.calls})
+
+
 def fold(events: Iterable[e.Event], conversation: str = "", turn: str = "") -> list[Message]:
     """The messages of a whole turn, from its events, in the order in which they began."""
-    drafts: dict[str, Draft | Message] = {}
-    calls: dict[str, Draft] = {}
-    current: Draft | None = None
+    folded = TurnFold(conversation, turn)
     for event in events:
-        match event:
-            case e.StepStart():
-                empty = Message(
-                    event.message, conversation, event.parent, "assistant", (), turn=turn, model=event.model
-                )
-                current = drafts[event.message] = Draft(empty)
-            case e.MessageAdded():
-                drafts[event.message.id] = event.message
-            case e.CallInputStart():
-                assert current is not None
-                calls[event.call] = current
-                current.apply(event)
-            case e.CallAsked() | e.CallStart() | e.CallEnd():
-                calls[event.call].apply(event)
-            case _:
-                if current is not None:
-                    current.apply(event)
-    messages = (draft.message if isinstance(draft, Draft) else draft for draft in drafts.values())
-    return [message for message in messages if message.parts]
+        folded.apply(event)
+    return [message for message in folded.messages.values() if message.parts]
 
 
 @dataclass(slots=True)

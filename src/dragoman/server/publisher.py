@@ -21,6 +21,7 @@ from dragoman.server.snapshots import (
     QUEUE,
     QUEUED,
     SUMMARY,
+    FollowedTurn,
     Trees,
     TreeSnapshot,
     queue_of,
@@ -28,7 +29,7 @@ from dragoman.server.snapshots import (
     summaries,
 )
 from dragoman.store.codecs import QUESTION
-from dragoman.turn.live.event_log import SET_ASIDE
+from dragoman.turn.live.event_log import SET_ASIDE, owner_of
 from dragoman.turn.live.log import TurnLog
 
 _UNREAD = 120.0  # seconds after which a feed that nobody reads is dropped
@@ -157,7 +158,7 @@ class Publisher:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self.trees = Trees(runtime)
+        self.trees = Trees(runtime, self._follow_shown)
         self.streams = OpenStreams()
         self.pace = Pace()
         self._conversations: dict[str, Feed] = {}
@@ -171,7 +172,7 @@ class Publisher:
         self._background = runtime.background  # ends with it
         self._publishing_queues: asyncio.Task[None] | None = None
         self._watches = False
-        self._followed: set[str] = set()  # turns of other processes
+        self._followed: dict[str, FollowedTurn] = {}  # of other processes
         self._published: OrderedDict[str, int] = OrderedDict()  # turns that are not over: the last number
         self._stirred = asyncio.Event()  # another process has written something
         runtime.bus.watchers.append(self._listen)
@@ -258,14 +259,18 @@ class Publisher:
                 _publish(feed, log.id, event, question)
             self._note_published(log.id, event)
             if isinstance(event, e.TurnEnd):
-                self._revisions.pop(conversation, None)  # what it changed has been published
-                self._moved.add(conversation)
+                self._note_end(conversation)
             if conversation in self._queues and isinstance(event, e.TurnStart | e.MessageAdded):
                 self.queue_changed(conversation)  # something of it may have been taken
             if _changes_list(event):
                 self.changed(conversation)
 
         return hear
+
+    def _note_end(self, conversation: str) -> None:
+        """What a turn changed has been published."""
+        self._revisions.pop(conversation, None)
+        self._moved.add(conversation)
 
     def _note_published(self, turn: str, event: Event) -> None:
         """Whoever follows it from here on, when it runs elsewhere, begins after that."""
@@ -298,7 +303,8 @@ class Publisher:
         """As it is now. Its queue may have changed since that was read, and is published once more then."""
         published = self._queues_published
         self._queues.add(id)
-        tree = await self.trees.read(id)
+        followed = [turn for turn in self._followed.values() if turn.conversation == id]
+        tree = await self.trees.read(id, followed)
         if self._queues_published != published:
             self.queue_changed(id)
         elif tree.nothing_queued:
@@ -328,11 +334,13 @@ class Publisher:
             return
         store, bus = self._runtime.store, self._runtime.bus
         revisions = await store.revisions(read)  # first: what begins here meanwhile is seen below
-        busy = {id for id, state in (await store.busy(read)).items() if state.live}
-        for row in await store.live_turns() if busy else ():
-            if row.conversation in busy and bus.here(row.id) is None:
+        busy = set()
+        for row in await store.live_turns_among(read):
+            busy.add(row.conversation)
+            if bus.here(row.id) is None:
                 self._begin_elsewhere(row.id, row.conversation)
         ours = self._moved | {live.log.conversation.id for live in bus.turns()}
+        ours |= {turn.conversation for turn in self._followed.values()}
         for id in read:
             if id not in revisions and (feed := self._conversations.pop(id, None)) is not None:
                 feed.close()  # another process has deleted it
@@ -345,12 +353,16 @@ class Publisher:
                 if before not in (None, revision):
                     await self._publish_snapshot(id)
 
-    def _begin_elsewhere(self, turn: str, conversation: str) -> None:
-        """Another process runs it, or will."""
+    def _begin_elsewhere(self, turn: str, conversation: str, *, shown: bool = False) -> None:
+        """Another process runs it, or will. It is followed as long as its conversation is read here."""
         if conversation in self._conversations and turn not in self._followed:
-            self._followed.add(turn)
-            follow = partial(self._follow_other, turn, conversation)
-            self._background.run(f"following turn {turn}", follow)
+            self._followed[turn] = followed = FollowedTurn(turn, conversation, shown=shown)
+            self._background.run(f"following turn {turn}", partial(self._follow_other, followed))
+
+    def _follow_shown(self, turn: str, conversation: str) -> FollowedTurn | None:
+        """The same for one that a snapshot shows."""
+        self._begin_elsewhere(turn, conversation, shown=True)
+        return self._followed.get(turn)
 
     def _expect(self, turn: str, conversation: str) -> None:
         """It was asked for here. Who reads its conversation is shown if it has to wait for a place."""
@@ -365,33 +377,61 @@ class Publisher:
             if await state_of(self._runtime, await self._runtime.store.turn(turn)) == QUEUED:
                 await self._publish_snapshot(conversation)
 
-    async def _follow_other(self, turn: str, conversation: str) -> None:
+    async def _follow_other(self, followed: FollowedTurn) -> None:
         """What a turn of another process publishes, as if it ran here."""
-        store = self._runtime.store
+        turn, bus = followed.id, self._runtime.bus
         try:
-            async for batch in self._runtime.bus.follow(turn, self._published.get(turn, 0)):
+            async for batch in bus.follow(turn):
                 for event in batch:
-                    if self._runtime.bus.here(turn) is not None:
+                    if bus.here(turn) is not None:
                         return  # it was taken up here, and is heard without us
-                    feed = self._conversations.get(conversation)
-                    if feed is None:
+                    if not await self._hear_other(followed, event):
                         return  # nobody reads it any more
-                    if isinstance(event, e.TurnStart):
-                        _publish_message(feed, turn, await store.message(event.message))
-                    question = None
-                    if isinstance(event, e.CallAsked):
-                        question = await store.question(event.question)
-                    _publish(feed, turn, event, question)
-                    self._note_published(turn, event)
-                    if _changes_list(event):
-                        self.changed(conversation)
-                    if isinstance(event, e.Notice) and event.kind == SET_ASIDE:
-                        await self._publish_snapshot(conversation)  # it is interrupted
+            if bus.here(turn) is None and not followed.ended:
+                await self._tell_end(followed)
         except NotFound:
             pass  # deleted meanwhile
         finally:
-            self._followed.discard(turn)
-        await self._publish_snapshot(conversation)  # and whatever it did not live to publish
+            followed.move()
+            if self._followed.get(turn) is followed:
+                del self._followed[turn]
+
+    async def _hear_other(self, followed: FollowedTurn, event: Event) -> bool:
+        """What is awaited is awaited first: that it was heard here, and what readers are told, is one."""
+        turn, conversation, store = followed.id, followed.conversation, self._runtime.store
+        if not event.seq and followed.shown:
+            return True  # what it asks is in the snapshot
+        if event.seq and (epoch := owner_of(event.seq)) != followed.epoch:
+            followed.begin(epoch, [] if epoch == 1 else await self._runtime.bus.begun_by(turn, epoch))
+        said = await store.message(event.message) if isinstance(event, e.TurnStart) else None
+        question = await store.question(event.question) if isinstance(event, e.CallAsked) else None
+        if (feed := self._conversations.get(conversation)) is None:
+            return False
+        followed.apply(event, question)
+        if event.seq and event.seq <= self._published.get(turn, 0):
+            return True  # they know: it ran here then, or was followed before
+        if said is not None:
+            _publish_message(feed, turn, said)
+        _publish(feed, turn, event, question)
+        self._note_published(turn, event)
+        if isinstance(event, e.TurnEnd):
+            self._note_end(conversation)
+        if conversation in self._queues and isinstance(event, e.TurnStart | e.MessageAdded):
+            self.queue_changed(conversation)  # something of it may have been taken
+        if _changes_list(event):
+            self.changed(conversation)
+        if isinstance(event, e.Notice) and event.kind == SET_ASIDE:
+            await self._publish_snapshot(conversation)  # it is interrupted
+        return True
+
+    async def _tell_end(self, followed: FollowedTurn) -> None:
+        """Whoever ran it did not live to tell that it is over, nor perhaps what it did at last."""
+        end = await self._runtime.turn(followed.id).end()
+        if end is not None and (feed := self._conversations.get(followed.conversation)) is not None:
+            followed.apply(end)
+            _publish(feed, followed.id, end)
+            self._published.pop(followed.id, None)
+        await self._publish_snapshot(followed.conversation)
 
     async def _publish_snapshot(self, id: str) -> None:
         try:

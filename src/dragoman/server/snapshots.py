@@ -7,15 +7,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.codec import Codec
-from dragoman.messages.events import FilePartial, StepRetry
+from dragoman.messages.codec import Codec, replace_fast
+from dragoman.messages.events import (
+    CallAnswered,
+    CallAsked,
+    CallEnd,
+    Event,
+    FilePartial,
+    StepRetry,
+    TurnEnd,
+    TurnStart,
+    TurnState,
+)
+from dragoman.messages.fold import TurnFold
+from dragoman.messages.message import Message, ToolCall
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.server.shapes import (
@@ -36,6 +48,9 @@ QUEUE: Codec[QueueView] = Codec(QueueView)
 
 INTERRUPTED = "interrupted"
 QUEUED = "queued"
+_UNRUN = (INTERRUPTED, QUEUED)
+_PATIENCE = 2.0  # seconds in which the owner of a turn begins to tell of it elsewhere
+_TRIES = 3  # to read what is stored as late as what was heard
 
 
 def summary(
@@ -104,6 +119,105 @@ async def queued_turns(runtime: Runtime, queued: Sequence[Queued]) -> list[Queue
     ]
 
 
+# ── turns of other processes ──────────────────────────────────────────────────────────────────────
+
+
+class FollowedTurn:
+    """A turn that another process runs, as far as readers here have heard of it.
+
+    What is stored of it is ahead of that: its owner tells of what is stored, and that takes its time to get
+    here. A snapshot shows what was heard, and the events that come next are those that follow.
+    """
+
+    def __init__(self, turn: str, conversation: str, *, shown: bool) -> None:
+        self.id = turn
+        self.conversation = conversation
+        self.shown = shown  # in a snapshot, before anything was heard of it
+        self.epoch = 0  # of the owner that was heard last
+        self.ended = False
+        self.message = ""  # the person's
+        self.state: str | None = None
+        self.questions: dict[str, Question] = {}
+        self.told: list[Message] | None = None  # what it had said before its owner began
+        self._fold = TurnFold(conversation, turn)
+        self._newest: Event | None = None
+        self._moved = asyncio.Event()
+
+    def begin(self, epoch: int, begun: list[Message] | None) -> None:
+        """Events of another owner follow."""
+        self.epoch, self.told = epoch, begun
+        self._fold = TurnFold(self.conversation, self.id, begun or ())
+        self.questions.clear()
+        self.move()
+
+    def apply(self, event: Event, question: Question | None = None) -> None:
+        self._newest = event
+        self._fold.apply(event)
+        match event:
+            case TurnStart():
+                self.message = event.message
+            case TurnState():
+                self.state = event.state
+            case TurnEnd():
+                self.ended = True
+                self.move()
+            case CallAsked() if question is not None:
+                self.questions[question.id] = question
+            case CallAnswered():
+                self.questions.pop(event.question, None)
+            case CallEnd():
+                for id in [one.id for one in self.questions.values() if one.call == event.call]:
+                    del self.questions[id]
+
+    def move(self) -> None:
+        """Whoever waits for it to get further looks again."""
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    async def heard(self, epoch: int) -> None:
+        """Wait until this owner was heard, or one after it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                while self.epoch < epoch and not self.ended:
+                    await self._moved.wait()
+
+    def lay_over(self, texts: dict[str, str]) -> bool:
+        """Its messages as they were heard, in place of those that are stored. False where one of which was
+        heard is not among these yet."""
+        known, arriving = self._fold.messages, self._fold.arriving
+        own = [id for id, text in texts.items() if self.id in text and MESSAGE.load(text).turn == self.id]
+        own = [id for id in own if id != self.message]
+        ahead = known or self.told is not None
+        for id in reversed(own):
+            if id in known or not ahead:
+                break
+            del texts[id]  # its events are still to come
+        for id in known.keys() & {*own}:
+            heard, stored = known[id], MESSAGE.load(texts[id])
+            calls = {call.id: call for call in heard.calls}
+            parts = tuple(
+                calls.get(part.id, part) if isinstance(part, ToolCall) else part for part in stored.parts
+            )
+            texts[id] = MESSAGE.dump(heard if id == arriving else replace_fast(stored, parts=parts))
+        missing = [id for id, message in known.items() if id not in texts and message.parts]
+        texts.update({id: MESSAGE.dump(known[id]) for id in missing})
+        if arriving is not None:
+            texts[arriving] = MESSAGE.dump(known[arriving])
+        return not {*missing} - {arriving}
+
+    def unfinished(self, row: UnfinishedTurn | None) -> UnfinishedTurn:
+        newest = self._newest
+        return UnfinishedTurn(
+            self.id,
+            row.message if row is not None else self.message,
+            row.state if row is not None and row.state in _UNRUN else self.state or "",
+            True,
+            row.started if row is not None else 0.0,
+            newest.reason if isinstance(newest, StepRetry) else None,
+            newest if isinstance(newest, FilePartial) else None,
+        )
+
+
 # ── a conversation whole ──────────────────────────────────────────────────────────────────────────
 
 
@@ -163,39 +277,53 @@ class TreeSnapshot:
 
 
 class Trees:
-    """Reads trees. What it has read of a conversation it uses again while nothing in there has changed."""
+    """Reads trees. What it has read of a conversation it uses again while nothing in there has changed.
+    `follow` names the turn that is followed here, if its conversation is read here."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(
+        self, runtime: Runtime, follow: Callable[[str, str], FollowedTurn | None] = lambda *_: None
+    ) -> None:
         self._runtime = runtime
+        self._follow = follow
         self._cache: OrderedDict[str, _Stored] = OrderedDict()
 
     def forget(self, conversation: str) -> None:
         self._cache.pop(conversation, None)
 
-    async def read(self, id: str) -> TreeSnapshot:
-        """The conversation as it is now.
+    async def read(self, id: str, followed: Iterable[FollowedTurn] = ()) -> TreeSnapshot:
+        """The conversation as it is now; of turns that other processes run, as far as that was heard here.
 
         Turns that run, begin or end here while it is read are taken from their logs, so that it is read
         once, whatever goes on. There is no `await` between the look at the logs and the end, and they have
         published all they know: whoever counts the events published so far counts those that are in it.
         """
         store = self._runtime.store
-        with self._logs(id) as logs:
-            stored = await self._stored(id)
-            info = await store.conversation(id)
-            rows = await store.live_turns(id)
-            turns = {
-                row.id: UnfinishedTurn(
-                    row.id, row.message, await state_of(self._runtime, row), row.live, row.created, None
-                )
-                for row in rows
-            }
-            queue = await queue_of(self._runtime, id, rows)
-            asked = await store.questions(conversation=id)
-            await _published(logs)
-            texts, questions = dict(stored.texts), {question.id: question for question in asked}
-            for log in logs:
-                self._lay_over(log, texts, turns, questions)
+        elsewhere = {turn.id: turn for turn in followed}
+        for left in reversed(range(_TRIES)):
+            with self._logs(id) as logs:
+                await self._hear(id, elsewhere)
+                stored = await self._stored(id)
+                info = await store.conversation(id)
+                rows = await store.live_turns(id)
+                turns = {
+                    row.id: UnfinishedTurn(
+                        row.id, row.message, await state_of(self._runtime, row), row.live, row.created, None
+                    )
+                    for row in rows
+                }
+                queue = await queue_of(self._runtime, id, rows)
+                asked = await store.questions(conversation=id)
+                late = await self._hear(id, elsewhere)
+                await _published(logs)
+                texts, questions = dict(stored.texts), {question.id: question for question in asked}
+                for log in logs:
+                    self._lay_over(log, texts, turns, questions)
+                newest = {row.id: row.epoch for row in rows} | {log.id: log.epoch + 1 for log in logs}
+                for turn in elsewhere.values():
+                    if turn.epoch and turn.epoch >= newest.get(turn.id, 0):  # else it was heard of later
+                        late |= not self._lay_over_followed(turn, texts, turns, questions)
+            if not late or not left:
+                break
         begun = {log.id for log in logs}
         queued = [one for one in queue.queued if one.id not in begun]
         around = _Around(
@@ -212,6 +340,36 @@ class Trees:
             stored.revision,
             nothing_queued=not queued and not queue.steering,
         )
+
+    async def _hear(self, conversation: str, followed: dict[str, FollowedTurn]) -> bool:
+        """Wait until those are heard who run turns of it elsewhere. Whether there were any that were not."""
+        waited = False
+        for row in await self._runtime.store.live_turns(conversation):
+            if self._runtime.bus.here(row.id) is None:
+                turn = self._follow(row.id, conversation)
+                if turn is not None:
+                    followed[row.id] = turn
+                    if turn.epoch < row.epoch and not await self._runtime.store.is_abandoned(row.id):
+                        waited = True
+                        await turn.heard(row.epoch)
+        return waited
+
+    def _lay_over_followed(
+        self,
+        turn: FollowedTurn,
+        texts: dict[str, str],
+        turns: dict[str, UnfinishedTurn],
+        questions: dict[str, Question],
+    ) -> bool:
+        """What was heard of a turn of another process. False where what is stored was read too early."""
+        whole = turn.lay_over(texts)
+        for old in [question.id for question in questions.values() if question.turn == turn.id]:
+            del questions[old]
+        questions.update(turn.questions)
+        row = turns.pop(turn.id, None)
+        if not turn.ended:
+            turns[turn.id] = turn.unfinished(row)
+        return whole
 
     @contextmanager
     def _logs(self, conversation: str) -> Iterator[list[TurnLog]]:

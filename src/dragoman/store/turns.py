@@ -246,6 +246,9 @@ class TurnStore(Protocol):
     async def turns(self, conversation: str) -> list[TurnRow]:
         """All of them, oldest first."""
 
+    async def live_turns_among(self, conversations: Collection[str]) -> list[TurnRow]:
+        """Those that are not over in any of these."""
+
     async def live_turns(self, conversation: str | None = None) -> list[TurnRow]:
         """Those that are not over, of one conversation or of all, oldest first."""
 

@@ -83,6 +83,7 @@ def translate(error: BaseException, name: str) -> BaseException:
 T = TypeVar("T")
 
 _SURE = 0.4  # of a lease: whoever has renewed it later than that lives, whatever became of its lock
+_TOLD = 1.0  # seconds between looks for events of which nobody was told
 _CLOSING = 10.0  # seconds that the server may take to let us go
 _ATTEMPTS = 8  # of a write that others get in the way of
 _SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -221,7 +222,7 @@ class PostgresDatabase(SqlDatabase):
         await self._session.wait_for_writes(seconds)
 
     async def wait_for_events(self, seconds: float) -> None:
-        await self._session.wait_for_events(seconds)
+        await self._session.wait_for_events(max(seconds, _TOLD))
 
     async def list_changes(self) -> list[ListChange] | None:
         return self._session.list_changes()

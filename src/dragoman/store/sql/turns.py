@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 
@@ -42,6 +43,10 @@ class SqlTurns(SqlConversations, SqlQuestions):
         if conversation is None:
             return [turn_of(row) for row in await self._all("live_turns")]
         return [turn_of(row) for row in await self._all("live_turns_in", conversation=conversation)]
+
+    async def live_turns_among(self, conversations: Collection[str]) -> list[TurnRow]:
+        rows = await self._all("live_turns_among", ids=json.dumps(list(conversations)))
+        return [turn_of(row) for row in rows]
 
     async def facts(self, turn: str) -> list[str]:
         rows = await self._all("facts", turn=turn)

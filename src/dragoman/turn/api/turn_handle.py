@@ -190,6 +190,10 @@ class TurnHandle(Generic[T]):
         """For who has seen nothing of it."""
         return [*(e.MessageAdded(message) for message in await self._messages()), await self._end()]
 
+    async def end(self) -> e.TurnEnd | None:
+        """What its last event tells, from what is stored. None where it is not over."""
+        return None if (await self._store.turn(self.id)).live else await self._end()
+
     async def _end(self) -> e.TurnEnd:
         turn = await self.turn()
         text = answer_of(await self._messages())

@@ -16,7 +16,9 @@ from functools import partial
 from dragoman.background import Background
 from dragoman.errors import StoreUnavailable
 from dragoman.messages.asked import call_asked
+from dragoman.messages.codec import Codec
 from dragoman.messages.events import EVENT, Event, TurnEnd
+from dragoman.messages.message import Message
 from dragoman.store.store import Store, StoredEvent, TurnRow
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
@@ -32,6 +34,7 @@ _MANY = 1000  # events written or read at once
 _GLANCE = 0.05  # seconds between looks in a store that cannot notify
 _PAUSE = 0.005  # seconds between two reads, whatever is written
 _LINGER = 30.0  # seconds for which events stay after the end of their turn, for who is behind
+_MESSAGES: Codec[list[Message]] = Codec(list[Message])
 _log = logging.getLogger("dragoman.turn")
 
 
@@ -81,6 +84,7 @@ class Mirror:
         upto: dict[str, tuple[TurnLog, int]] = {}
         for log, at in list(self._logs.values()):
             if new := log.events.since(at)[:_MANY]:
+                rows += [_base(log)] if not at else []
                 rows += _rows(log, new)
                 upto[log.id] = log, new[-1].seq
         await self._store.put_events(rows, {id: log.epoch for id, (log, _) in upto.items()})
@@ -98,6 +102,12 @@ class Mirror:
     async def _drop(self, turn: str) -> None:
         await asyncio.sleep(_LINGER)
         await self._store.drop_events(turn)
+
+
+def _base(log: TurnLog) -> StoredEvent:
+    """What the turn had said before its present owner's first event. Its number is no event's, and comes
+    before them all: who follows the events does not read it."""
+    return StoredEvent(log.id, -log.epoch, _MESSAGES.dump([*log.begun]))
 
 
 def _rows(log: TurnLog, events: list[Event]) -> list[StoredEvent]:
@@ -319,12 +329,22 @@ class EventBus:
         _, told = over
         return [event for event in told if event.seq > after]
 
+    async def begun_by(self, turn: str, epoch: int) -> list[Message] | None:
+        """What a turn of another process had said before the first event of this owner. None where nobody has
+        told: nobody follows it yet, or an older program runs it."""
+        for stored in await self._store.events({turn: -epoch - 1}, 1):
+            if stored.seq == -epoch:
+                return _MESSAGES.load(stored.body)
+        return None
+
     async def is_heard(self, turn: str, upto: int) -> bool:
-        """Whether a turn that is over told nothing after this number, as far as anybody still knows."""
+        """Whether the event of this number was the end of the turn. Its last owner may have died before it
+        told of that."""
         if (rest := self.rest(turn, upto)) is not None:
             return not rest
-        told = await self._store.events({turn: 0}, 1)
-        return bool(told) and not await self._store.events({turn: upto}, 1)
+        for stored in await self._store.events({turn: upto - 1}, 1):
+            return stored.seq == upto and isinstance(EVENT.load(stored.body), TurnEnd)
+        return False
 
     async def _follow_elsewhere(self, turn: str, after: int) -> AsyncIterator[list[Event]]:
         patience, asked, told = _PATIENCE, False, False

@@ -131,6 +131,11 @@ def number_before(epoch: int) -> int:
     return (epoch - 1) * _OWNER
 
 
+def owner_of(number: int) -> int:
+    """The epoch of the owner that told an event of this number."""
+    return (number - 1) // _OWNER + 1
+
+
 def _call(listener: Callable[[T], None], value: T) -> None:
     """Neither the turn nor another listener may suffer from what a listener raises."""
     try:

@@ -100,6 +100,7 @@ class TurnLog:
         self._start = len(path) - own  # where the messages of this turn begin
         for place in range(self._start, len(path)):
             self._home.update({call.id: place for call in path[place].calls})
+        self.begun = tuple(path[self._start :])  # what an earlier owner left: events tell of what follows
 
     # ── what was said ─────────────────────────────────────────────────────────────────────────────
 

@@ -33,6 +33,10 @@ GROUP BY turn ORDER BY turn;
 SELECT id, revision FROM conversations
 WHERE id = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) AND deleted = 0;
 
+-- name: live_turns_among
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+WHERE live = 1 AND conversation = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) ORDER BY created;
+
 -- name: busy_conversations
 -- What the list shows beside a conversation: whether a turn is alive in it, and how much waits for a person.
 SELECT c.id,

@@ -43,6 +43,10 @@ SELECT seq, conversation, owner FROM list_changes WHERE seq > :after ORDER BY se
 -- name: last_list_change
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'list_changes'), 0) AS seq;
 
+-- name: live_turns_among
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+WHERE live = 1 AND conversation IN (SELECT value FROM json_each(:ids)) ORDER BY created;
+
 -- name: busy_conversations
 -- What the list shows beside a conversation: whether a turn is alive in it, and how much waits for a person.
 SELECT c.value AS id,

@@ -1,0 +1,198 @@
+"""Who comes in the middle of a turn that another process runs gets a snapshot and the rest: nothing is lost,
+and nothing comes twice (N3, E2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Runtime
+from dragoman.messages.events import EVENT, Event, TurnEnd
+from dragoman.store.postgres import PostgresStore
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import Store, StoredEvent
+from dragoman.turn.api.turn_handle import TurnHandle
+from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
+from tests.postgres import Server, schema_of
+from tests.runtimes import add, runtime_with
+from tests.server.site import Received, Site, served
+from tests.server.test_stream import text_of
+
+pytestmark = pytest.mark.slow
+
+WORDS = "".join(f"w{n} " for n in range(150))
+SCRIPT = [says("I add. ", waits=0.01) + calls("add", a=1, b=2), says(WORDS, waits=0.01)]
+
+
+Opens = Callable[[], Store]
+
+
+@pytest.fixture(params=["a file", "postgresql"])
+def opens(tmp_path: Path, request: pytest.FixtureRequest) -> Opens:
+    """One store, for each process that uses it."""
+    if request.param == "a file":
+        return lambda: SqliteStore(tmp_path / "chat.db")
+    server: Server = request.getfixturevalue("postgres")
+    return lambda: PostgresStore(server.url(schema_of(tmp_path)))
+
+
+@asynccontextmanager
+async def running_elsewhere(
+    folder: Path, opens: Opens
+) -> AsyncIterator[tuple[Site, Runtime, TurnHandle, str]]:
+    """A server, and another runtime on its store that is in the middle of its answer."""
+    async with (
+        served(folder, [], store=opens()) as site,
+        runtime_with(folder, SCRIPT, tools=[add], store=opens()) as other,
+    ):
+        id = await site.conversation()
+        turn = await (await other.conversation(id)).send("go")
+        said = ""
+        async for event in turn.events():
+            said += event.text if event.type == "text.delta" else ""
+            if "w20 " in said:
+                break
+        async with asyncio.timeout(PATIENCE):
+            yield site, other, turn, id
+
+
+def replied(snapshot: Received, turn: str) -> str:
+    assert snapshot.type == "snapshot"
+    own = [one for one in snapshot.data["messages"] if (one["turn"], one["role"]) == (turn, "assistant")]
+    return "".join(part["text"] for message in own for part in message["parts"] if part["type"] == "text")
+
+
+async def read_to_the_end(site: Site, id: str, after: str = "") -> list[Received]:
+    return await site.until(f"/api/conversations/{id}/events", "turn.end", after)
+
+
+def whole(received: list[Received], turn: str) -> str:
+    snapshot, *rest = received
+    assert "snapshot" not in [event.type for event in rest]
+    numbers = [event.data["seq"] for event in rest if event.data.get("seq")]
+    assert numbers == sorted({*numbers})  # nothing twice, and nothing out of order
+    assert numbers[-1] - numbers[0] == len(numbers) - 1  # and nothing left out
+    assert {event.type for event in rest}.isdisjoint({"turn.start", "step.start", "call.start", "call.end"})
+    return replied(snapshot, turn) + text_of(rest)
+
+
+async def test_readers_who_come_in_the_middle_get_the_whole(tmp_path: Path, opens: Opens) -> None:
+    """N3, E2: the first at this node, one who comes later, and one who comes back with a cursor."""
+    async with running_elsewhere(tmp_path, opens) as (site, _, turn, id):
+        path = f"/api/conversations/{id}/events"
+        async with site.events(path) as events:
+            first = [await anext(events)]
+            later: asyncio.Task[list[Received]] | None = None
+            back: list[Received] = []
+            async for event in events:
+                first.append(event)
+                if later is None and "w60 " in text_of(first):
+                    later = asyncio.create_task(read_to_the_end(site, id))
+                if not back and "w90 " in text_of(first):
+                    back = first[:]
+                if event.type == "turn.end":
+                    break
+        assert later is not None
+        assert back
+        again = back + await read_to_the_end(site, id, back[-1].id)
+        said = "I add. " + WORDS
+        for received in (first, await later, again):
+            snapshot = received[0]
+            assert 0 < len(replied(snapshot, turn.id)) < len(said)
+            (shown,) = snapshot.data["turns"]
+            assert (shown["id"], shown["state"]) == (turn.id, "streaming")
+            assert whole(received, turn.id) == said
+
+
+async def test_readers_who_come_all_the_time_get_the_whole(tmp_path: Path, opens: Opens) -> None:
+    """N3, E2: also between what is stored and what is told: calls, steps and the end."""
+    async with served(tmp_path, [], store=opens()) as site, asyncio.timeout(PATIENCE):
+        id = await site.conversation()
+        script = [says("I add. ", waits=0.02) + calls("add", a=n, b=n) for n in range(8)]
+        async with runtime_with(tmp_path, [*script, says("Done. ")], tools=[add], store=opens()) as other:
+            turn = await (await other.conversation(id)).send("go")
+            seen: list[list[Received]] = []
+            while (await other.store.turn(turn.id)).live:
+                seen.append(await site.until(f"/api/conversations/{id}/events", "snapshot"))
+            rest = [await read_to_the_end(site, id, one[0].id) for one in seen if one[0].data["turns"]]
+            shown = [one[0] for one in seen if one[0].data["turns"]]
+            calls_made = {call.id for one in (await other.store.messages(id))[0] for call in one.calls}
+        assert len(shown) > 5
+        for snapshot, after in zip(shown, rest, strict=True):
+            own = [message for message in snapshot.data["messages"] if message["turn"] == turn.id]
+            ended = {part["id"] for one in own for part in one["parts"] if part.get("state") == "completed"}
+            told = [event.data["call"] for event in after if event.type == "call.end"]
+            assert sorted(told) == sorted({*told} - ended)
+            assert {*ended, *told} == calls_made
+
+
+async def test_a_look_at_other_processes_is_for_what_is_read_here(tmp_path: Path, opens: Opens) -> None:
+    """N3: it asks for the turns of these conversations, however many others there are."""
+    async with running_elsewhere(tmp_path, opens) as (site, _, turn, id):
+        empty = await site.conversation()
+        assert [row.id for row in await site.runtime.store.live_turns_among([id, empty])] == [turn.id]
+        assert await site.runtime.store.live_turns_among([empty]) == []
+
+
+async def _without_its_end(other: Runtime, turn: TurnHandle) -> int:
+    """As an owner leaves it that dies when it has stored the end, and before it has told of it."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            stored = await other.store.events({turn.id: 0})
+            told: list[Event] = [EVENT.load(one.body) for one in stored]
+            if told and isinstance(told[-1], TurnEnd):
+                break
+            await asyncio.sleep(0.02)
+    await other.store.drop_events(turn.id)
+    epoch = {turn.id: (await other.store.turn(turn.id)).epoch}
+    await other.store.put_events([StoredEvent(turn.id, one.seq, one.body) for one in stored[:-1]], epoch)
+    return stored[-2].seq
+
+
+async def test_an_end_that_its_owner_did_not_tell_is_told(tmp_path: Path, opens: Opens) -> None:
+    """N3: who comes back after the last event that there is gets the end; only who had that gets 204."""
+    async with running_elsewhere(tmp_path, opens) as (site, other, turn, _):
+        following = asyncio.create_task(site.until(f"/api/turns/{turn.id}/events", "turn.end"))
+        await following
+        last = await _without_its_end(other, turn)
+        for after in (f"{last}", f"{last - 3}"):
+            received = await site.until(f"/api/turns/{turn.id}/events", "turn.end", after)
+            end: dict[str, Any] = received[-1].data
+            assert (end["state"], end["text"]) == ("completed", WORDS)
+            heard = {"last-event-id": received[-1].id}
+            assert (await site.ask("GET", f"/api/turns/{turn.id}/events", headers=heard)).status == 204
+
+
+class EndsUntold(SqliteStore):
+    """Of a process that dies after it has stored the end of a turn, and before others hear of it."""
+
+    async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
+        told = [one for one in events if one.seq < 0 or not isinstance(EVENT.load(one.body), TurnEnd)]
+        await super().put_events(told, epochs)
+
+
+async def test_who_reads_the_conversation_is_told_of_an_end_that_nobody_told(tmp_path: Path) -> None:
+    """N3: the end, and then what is stored, since more may have been lost."""
+    dying = EndsUntold(tmp_path / "chat.db")
+    async with (
+        served(tmp_path, []) as site,
+        runtime_with(tmp_path, [says(WORDS, waits=0.01)], store=dying) as other,
+        asyncio.timeout(PATIENCE),
+    ):
+        id = await site.conversation()
+        async with site.events(f"/api/conversations/{id}/events") as events:
+            received = [await anext(events)]
+            await (await other.conversation(id)).send("go")
+            async for event in events:
+                received.append(event)
+                if event.type == "snapshot":
+                    break
+    end, snapshot = received[-2:]
+    assert (end.type, end.data["state"], end.data["text"]) == ("turn.end", "completed", WORDS)
+    assert (snapshot.data["turns"], snapshot.data["messages"][-1]["finish"]) == ([], "stop")
