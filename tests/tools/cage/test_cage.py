@@ -104,12 +104,36 @@ def test_k3_to_run_outside_is_asked_about() -> None:
 
 
 def test_k3_a_denial_closes_what_another_rule_opened(tmp_path: Path) -> None:
+@pytest.mark.parametrize("permission", ["cage.write", "cage.*"])
+@pytest.mark.parametrize("action", ["ask", "deny"])
+def test_k3_a_later_rule_closes_the_cage_by_any_of_its_names(permission: str, action: Any) -> None:
+    """Allowed × asked about or denied below it, in one setting."""
+    opening = Rule("cage.write", ".git/*", "allow")
+    for closing in (Rule(permission, ".git/hooks/*", action), Rule(permission, "*", action)):
+        match decided(rules=[opening, closing]):
+            case Run(_, cage):
+                assert cage is not None
+                assert not cage.may_write(".git")
+            case other:
+                pytest.fail(str(other))
+
+
     (tmp_path / "a/b").mkdir(parents=True)
     rules = (Rule("cage.write", f"{tmp_path}/a/*", "allow"),)
     assert Cage(tmp_path, rules=rules).opened("cage.write") == [tmp_path / "a"]
     closed = (*rules, Rule("cage.write", f"{tmp_path}/*", "deny"))
     assert Cage(tmp_path, rules=closed).opened("cage.write") == []
     (tmp_path / "link").symlink_to(tmp_path / "a")
+    for denied in ("a/b/*", "a/b", "a/not-there/*", "a*", "*"):  # below it, or by a pattern
+        closed = (*rules, Rule("cage.write", f"{tmp_path}/{denied}", "deny"))
+        assert Cage(tmp_path, rules=closed).opened("cage.write") == [], denied
+    beside = (*rules, Rule("cage.write", f"{tmp_path}/other/*", "deny"))
+    assert Cage(tmp_path, rules=beside).opened("cage.write") == [tmp_path / "a"]
+    git = Rule("cage.write", ".git/*", "allow")
+    assert Cage(tmp_path, rules=(git,)).may_write(".git")
+    for denied in (".git/hooks/*", ".git/hook?", ".g*", "*"):
+        assert not Cage(tmp_path, rules=(git, Rule("cage.write", denied, "deny"))).may_write(".git"), denied
+    assert Cage(tmp_path, rules=(git, Rule("cage.write", ".vscode/*", "deny"))).may_write(".git")
     link = (Rule("cage.write", f"{tmp_path}/link/*", "allow"),)
     assert Cage(tmp_path, rules=link).opened("cage.write") == []
 

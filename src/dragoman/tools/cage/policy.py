@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from dragoman.messages.questions import Rule
 from dragoman.sentences import sentence
-from dragoman.tools.permissions import is_protected
+from dragoman.tools.permissions import is_protected, matches
 from dragoman.visible_text import visible
 from dragoman.workspace.ignore import MADE
 
@@ -59,26 +59,40 @@ class Cage:
     def opened(self, permission: str) -> list[Path]:
         """Existing folders and files outside the workspace that rules show, or let be written. A link on the
         way is not followed: whoever may write there could make one."""
-        found = [(_base(rule.pattern), rule.action) for rule in self.rules if rule.permission == permission]
-        paths = [(Path(base).expanduser(), action) for base, action in found if base is not None]
-        return [
-            path
-            for place, (path, action) in enumerate(paths)
-            if action == "allow"
-            and path.is_absolute()
-            and path.exists()
-            and _below(path, Path.home()) == Path(os.path.realpath(path))
-            and not any(path.is_relative_to(one) for one, other in paths[place:] if other == "deny")
-        ]
+        found = []
+        for place, rule in enumerate(self.rules):
+            base = _base(rule.pattern) if rule.permission == permission and rule.action == "allow" else None
+            path = Path(base).expanduser() if base is not None else Path()
+            if (
+                path.is_absolute()
+                and path.exists()
+                and _below(path, Path.home()) == Path(os.path.realpath(path))
+                and not self._is_closed(permission, path, place)
+            ):
+                found.append(path)
+        return found
 
     def may_write(self, within: str) -> bool:
         """Whether rules open a protected path of the workspace."""
-        verdict = "deny"
-        for rule in self.rules:
-            base = _base(rule.pattern) if rule.permission == WRITE else None
-            if base is not None and (base == within or within.startswith(f"{base}/")):
-                verdict = rule.action
-        return verdict == "allow"
+        for place, rule in enumerate(self.rules):
+            base = _base(rule.pattern) if rule.permission == WRITE and rule.action == "allow" else None
+            covers = base is not None and (base == within or within.startswith(f"{base}/"))
+            if covers and not self._is_closed(WRITE, self.workspace / within, place):
+                return True
+        return False
+
+    def _is_closed(self, permission: str, path: Path, since: int) -> bool:
+        """Whether a later rule denies a path, or wants it asked about, or something that is or may come to be
+        below it: what does not exist cannot be mounted, nor can a pattern."""
+        for rule in self.rules[since:]:
+            if rule.action != "allow" and matches(rule.permission, permission):
+                start, *rest = re.split(r"[*?\[]", rule.pattern, maxsplit=1)
+                denied = os.path.normpath(self.workspace / Path(start).expanduser()) if start else "/"
+                if Path(denied).is_relative_to(path) or path.is_relative_to(denied):
+                    return True
+                if rest and not start.endswith("/") and str(path).startswith(denied):
+                    return True
+        return False
 
 
 @dataclass(slots=True, frozen=True)
