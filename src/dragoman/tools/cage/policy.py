@@ -151,6 +151,7 @@ def _below(path: Path, home: Path) -> Path:
 Identity: TypeAlias = tuple[str, str]  # the kind of entry, and which one it is: of a link, where it leads
 
 HELD = ".dragoman-held"  # protected itself, so nothing that is in it is looked at again
+_NAME = 200  # bytes of a name that are kept of what is held
 _MOST = 100_000  # folders that are looked through
 _SETTLED = 0.1  # seconds after which a change of a folder shows in its time
 # Below the top these words are too common: what Dragoman loads from there has to be trusted first.
@@ -220,20 +221,18 @@ def find_hidden(workspace: Path, bounds: Sequence[Rule]) -> list[Path]:
 
 def hold_back(workspace: Path, within: str, before: Protected) -> str:
     """Take a new entry out of its protected place, where it would run later. → its path from now on. A link
-    that was there is made again. All steps are taken by descriptors: none goes through a link."""
-    *above, name = within.split("/")
+    that was there is made again."""
     with ExitStack() as opened:
-        top = _open_folder(opened, workspace)
-        folder = top
-        for step in above:
-            folder = _open_folder(opened, step, folder)
-        aside = f"{token_hex(4)}-{name}"
+        top, folder, name = _open_above(opened, workspace, within)
+        # The end of a long name, so that the new one is not too long for a file system.
+        aside = f"{token_hex(4)}-{os.fsencode(name)[-_NAME:].decode(errors='replace')}"
         if within == HELD:  # the place itself is new: it was made by the command
             os.rename(name, aside, src_dir_fd=top, dst_dir_fd=top)
             name = aside
         with suppress(FileExistsError):
             os.mkdir(HELD, 0o700, dir_fd=top)
-        held = _open_folder(opened, HELD, top)
+        held = _open_folder(HELD, top)
+        opened.callback(os.close, held)
         os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=held)
         kind, target = before.entries.get(within, ("none", ""))
         if kind == "link":
@@ -241,9 +240,33 @@ def hold_back(workspace: Path, within: str, before: Protected) -> str:
     return f"{HELD}/{aside}"
 
 
-def _open_folder(opened: ExitStack, path: Path | str, above: int | None = None) -> int:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+def put_back(workspace: Path, held: str, within: str) -> None:
+    """What a person allowed goes to its place, and nowhere else: meanwhile a command may have made a link."""
+    with ExitStack() as opened:
+        _, source, aside = _open_above(opened, workspace, held)
+        _, folder, name = _open_above(opened, workspace, within)
+        os.rename(aside, name, src_dir_fd=source, dst_dir_fd=folder)
+
+
+def _open_above(opened: ExitStack, workspace: Path, within: str) -> tuple[int, int, str]:
+    """The workspace, the folder of a path in it, and the name there. All steps are taken by descriptors, so
+    none goes through a link; two are open at a time, so none is too deep."""
+    *above, name = within.split("/")
+    top = _open_folder(workspace)
+    opened.callback(os.close, top)
+    folder = os.dup(top)
+    for step in above:
+        try:
+            below = _open_folder(step, folder)
+        finally:
+            os.close(folder)
+        folder = below
     opened.callback(os.close, folder)
+    return top, folder, name
+
+
+def _open_folder(path: Path | str, above: int | None = None) -> int:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
     mode = os.fstat(folder).st_mode
     if mode & 0o700 != 0o700:
         os.fchmod(folder, mode | 0o700)  # a command may have closed it
