@@ -164,9 +164,18 @@ def _opened(authority: Authority) -> Cage | None:
     every = [*authority.rules, *stricter, *authority.grants]
     denied = [rule for rule in every if rule.action == "deny"]
     rules = (
-        rule for rule in (*authority.rules, *stricter, *given, *denied) if rule.permission in PERMISSIONS
+        rule
+        for rule in (*authority.rules, *stricter, *given, *denied)
+        if rule.permission in PERMISSIONS or (rule.action != "allow" and _means_cage(rule))
     )
     return replace(authority.cage, rules=tuple(rules))
+
+
+def _means_cage(rule: Rule) -> bool:
+    """`cage.*`, too. A rule on everything means the cage only if it denies."""
+    if rule.permission == "*" and rule.action == "ask":
+        return False
+    return any(matches(rule.permission, one) for one in PERMISSIONS)
 
 
 def _patterns_beyond(rule: Rule) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -25,7 +26,7 @@ from dragoman.tools.builtin import files_group, shell_group
 from dragoman.tools.builtin.shell import shell
 from dragoman.tools.cage.checkup import try_cage
 from dragoman.tools.cage.enter import cage_in
-from dragoman.tools.cage.policy import Cage, CageSettings, Protected
+from dragoman.tools.cage.policy import Cage, CageSettings, Protected, hold_back, put_back
 from dragoman.tools.cage.seatbelt import profile
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.stdio import open_program
@@ -103,12 +104,36 @@ def test_k3_to_run_outside_is_asked_about() -> None:
             pytest.fail(str(other))
 
 
+@pytest.mark.parametrize("permission", ["cage.write", "cage.*"])
+@pytest.mark.parametrize("action", ["ask", "deny"])
+def test_k3_a_later_rule_closes_the_cage_by_any_of_its_names(permission: str, action: Any) -> None:
+    """Allowed × asked about or denied below it, in one setting."""
+    opening = Rule("cage.write", ".git/*", "allow")
+    for closing in (Rule(permission, ".git/hooks/*", action), Rule(permission, "*", action)):
+        match decided(rules=[opening, closing]):
+            case Run(_, cage):
+                assert cage is not None
+                assert not cage.may_write(".git")
+            case other:
+                pytest.fail(str(other))
+
+
 def test_k3_a_denial_closes_what_another_rule_opened(tmp_path: Path) -> None:
     (tmp_path / "a/b").mkdir(parents=True)
     rules = (Rule("cage.write", f"{tmp_path}/a/*", "allow"),)
     assert Cage(tmp_path, rules=rules).opened("cage.write") == [tmp_path / "a"]
     closed = (*rules, Rule("cage.write", f"{tmp_path}/*", "deny"))
     assert Cage(tmp_path, rules=closed).opened("cage.write") == []
+    for denied in ("a/b/*", "a/b", "a/not-there/*", "a*", "*"):  # below it, or by a pattern
+        closed = (*rules, Rule("cage.write", f"{tmp_path}/{denied}", "deny"))
+        assert Cage(tmp_path, rules=closed).opened("cage.write") == [], denied
+    beside = (*rules, Rule("cage.write", f"{tmp_path}/other/*", "deny"))
+    assert Cage(tmp_path, rules=beside).opened("cage.write") == [tmp_path / "a"]
+    git = Rule("cage.write", ".git/*", "allow")
+    assert Cage(tmp_path, rules=(git,)).may_write(".git")
+    for denied in (".git/hooks/*", ".git/hook?", ".g*", "*"):
+        assert not Cage(tmp_path, rules=(git, Rule("cage.write", denied, "deny"))).may_write(".git"), denied
+    assert Cage(tmp_path, rules=(git, Rule("cage.write", ".vscode/*", "deny"))).may_write(".git")
     (tmp_path / "link").symlink_to(tmp_path / "a")
     link = (Rule("cage.write", f"{tmp_path}/link/*", "allow"),)
     assert Cage(tmp_path, rules=link).opened("cage.write") == []
@@ -228,6 +253,49 @@ async def test_p12_what_runs_later_is_held_until_a_person_allows_it(tmp_path: Pa
         texts, _ = await told(runtime, allow_once())
     assert texts == ["exit status 0\n"]
     assert (work / ".vscode/tasks.json").exists()
+
+
+@needs_cage
+@pytest.mark.parametrize(
+    "path",
+    ["a" * 251 + ".git", "d/" * 300 + "AGENTS.md", os.fsdecode(b"\xff/.vscode")],
+    ids=["long", "deep", "bytes"],
+)
+async def test_p12_what_runs_later_is_held_whatever_its_path(tmp_path: Path, path: str) -> None:
+    """Held × a name of the longest kind, more folders than files can be open, bytes that are no text."""
+    line = f"exec {sys.executable} make.py"
+    (tmp_path / "work").mkdir()
+    steps = [os.fsencode(step) for step in path.split("/")]
+    make = f"import os\nfor step in {steps!r}:\n    os.mkdir(step)\n    os.chdir(step)\n"
+    (tmp_path / "work/make.py").write_text(make)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        async with caged(tmp_path, [run(line), says("1")]) as runtime:
+            texts, asked = await told(runtime)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert "held back" in texts[0]
+    assert len(asked) == 1
+    assert not (tmp_path / "work" / path).exists()
+
+
+def test_p12_what_was_held_is_put_back_through_no_link(tmp_path: Path) -> None:
+    """Allowed × a link that another command made while the person thought about it."""
+    work, home = tmp_path / "work", tmp_path / "home"
+    (work / "sub").mkdir(parents=True)
+    home.mkdir()
+    (work / "sub/.bashrc").write_text("new")
+    held = hold_back(work, "sub/.bashrc", Protected())
+    (work / "sub").rmdir()
+    (work / "sub").symlink_to(home)
+    with pytest.raises(OSError, match="sub"):
+        put_back(work, held, "sub/.bashrc")
+    assert not [*home.iterdir()]
+    (work / "sub").unlink()
+    (work / "sub").mkdir()
+    put_back(work, held, "sub/.bashrc")
+    assert (work / "sub/.bashrc").read_text() == "new"
 
 
 @needs_cage

@@ -29,6 +29,7 @@ from dragoman.tools.cage.policy import (
     Refusal,
     find_protected,
     hold_back,
+    put_back,
 )
 from dragoman.tools.cage.seccomp import number, refusing, watching
 from dragoman.tools.cage.supervise import Gate, Supervisor, proxy_variables
@@ -124,14 +125,15 @@ async def enter(
         await in_thread(partial(_hold_new, cage, before))
         raise
     for path, held in await in_thread(partial(_hold_new, cage, before)):
+        shown = os.fsencode(path).decode(errors="backslashreplace")  # a name may be no text, which is stored
         try:
-            await gate(path, sentence("cage.ask_held", path=path, held=held), WRITE)
+            await gate(shown, sentence("cage.ask_held", path=shown, held=held), WRITE)
         except ToolFailed:
-            what = sentence("cage.held_as", path=path, held=held)
-            entered.refused.append(Refusal("held", what, Rule(WRITE, literal(path), "allow")))
+            what = sentence("cage.held_as", path=shown, held=held)
+            entered.refused.append(Refusal("held", what, Rule(WRITE, literal(shown), "allow")))
         else:
             with suppress(OSError):
-                (cage.workspace / held).rename(cage.workspace / path)
+                await in_thread(partial(put_back, cage.workspace, held, path))
 
 
 def _prepared(

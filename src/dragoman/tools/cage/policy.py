@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from dragoman.messages.questions import Rule
 from dragoman.sentences import sentence
-from dragoman.tools.permissions import is_protected
+from dragoman.tools.permissions import is_protected, matches
 from dragoman.visible_text import visible
 from dragoman.workspace.ignore import MADE
 
@@ -59,26 +59,40 @@ class Cage:
     def opened(self, permission: str) -> list[Path]:
         """Existing folders and files outside the workspace that rules show, or let be written. A link on the
         way is not followed: whoever may write there could make one."""
-        found = [(_base(rule.pattern), rule.action) for rule in self.rules if rule.permission == permission]
-        paths = [(Path(base).expanduser(), action) for base, action in found if base is not None]
-        return [
-            path
-            for place, (path, action) in enumerate(paths)
-            if action == "allow"
-            and path.is_absolute()
-            and path.exists()
-            and _below(path, Path.home()) == Path(os.path.realpath(path))
-            and not any(path.is_relative_to(one) for one, other in paths[place:] if other == "deny")
-        ]
+        found = []
+        for place, rule in enumerate(self.rules):
+            base = _base(rule.pattern) if rule.permission == permission and rule.action == "allow" else None
+            path = Path(base).expanduser() if base is not None else Path()
+            if (
+                path.is_absolute()
+                and path.exists()
+                and _below(path, Path.home()) == Path(os.path.realpath(path))
+                and not self._is_closed(permission, path, place)
+            ):
+                found.append(path)
+        return found
 
     def may_write(self, within: str) -> bool:
         """Whether rules open a protected path of the workspace."""
-        verdict = "deny"
-        for rule in self.rules:
-            base = _base(rule.pattern) if rule.permission == WRITE else None
-            if base is not None and (base == within or within.startswith(f"{base}/")):
-                verdict = rule.action
-        return verdict == "allow"
+        for place, rule in enumerate(self.rules):
+            base = _base(rule.pattern) if rule.permission == WRITE and rule.action == "allow" else None
+            covers = base is not None and (base == within or within.startswith(f"{base}/"))
+            if covers and not self._is_closed(WRITE, self.workspace / within, place):
+                return True
+        return False
+
+    def _is_closed(self, permission: str, path: Path, since: int) -> bool:
+        """Whether a later rule denies a path, or wants it asked about, or something that is or may come to be
+        below it: what does not exist cannot be mounted, nor can a pattern."""
+        for rule in self.rules[since:]:
+            if rule.action != "allow" and matches(rule.permission, permission):
+                start, *rest = re.split(r"[*?\[]", rule.pattern, maxsplit=1)
+                denied = os.path.normpath(self.workspace / Path(start).expanduser()) if start else "/"
+                if Path(denied).is_relative_to(path) or path.is_relative_to(denied):
+                    return True
+                if rest and not start.endswith("/") and str(path).startswith(denied):
+                    return True
+        return False
 
 
 @dataclass(slots=True, frozen=True)
@@ -137,6 +151,7 @@ def _below(path: Path, home: Path) -> Path:
 Identity: TypeAlias = tuple[str, str]  # the kind of entry, and which one it is: of a link, where it leads
 
 HELD = ".dragoman-held"  # protected itself, so nothing that is in it is looked at again
+_NAME = 200  # bytes of a name that are kept of what is held
 _MOST = 100_000  # folders that are looked through
 _SETTLED = 0.1  # seconds after which a change of a folder shows in its time
 # Below the top these words are too common: what Dragoman loads from there has to be trusted first.
@@ -206,20 +221,18 @@ def find_hidden(workspace: Path, bounds: Sequence[Rule]) -> list[Path]:
 
 def hold_back(workspace: Path, within: str, before: Protected) -> str:
     """Take a new entry out of its protected place, where it would run later. → its path from now on. A link
-    that was there is made again. All steps are taken by descriptors: none goes through a link."""
-    *above, name = within.split("/")
+    that was there is made again."""
     with ExitStack() as opened:
-        top = _open_folder(opened, workspace)
-        folder = top
-        for step in above:
-            folder = _open_folder(opened, step, folder)
-        aside = f"{token_hex(4)}-{name}"
+        top, folder, name = _open_above(opened, workspace, within)
+        # The end of a long name, so that the new one is not too long for a file system.
+        aside = f"{token_hex(4)}-{os.fsencode(name)[-_NAME:].decode(errors='replace')}"
         if within == HELD:  # the place itself is new: it was made by the command
             os.rename(name, aside, src_dir_fd=top, dst_dir_fd=top)
             name = aside
         with suppress(FileExistsError):
             os.mkdir(HELD, 0o700, dir_fd=top)
-        held = _open_folder(opened, HELD, top)
+        held = _open_folder(HELD, top)
+        opened.callback(os.close, held)
         os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=held)
         kind, target = before.entries.get(within, ("none", ""))
         if kind == "link":
@@ -227,9 +240,33 @@ def hold_back(workspace: Path, within: str, before: Protected) -> str:
     return f"{HELD}/{aside}"
 
 
-def _open_folder(opened: ExitStack, path: Path | str, above: int | None = None) -> int:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+def put_back(workspace: Path, held: str, within: str) -> None:
+    """What a person allowed goes to its place, and nowhere else: meanwhile a command may have made a link."""
+    with ExitStack() as opened:
+        _, source, aside = _open_above(opened, workspace, held)
+        _, folder, name = _open_above(opened, workspace, within)
+        os.rename(aside, name, src_dir_fd=source, dst_dir_fd=folder)
+
+
+def _open_above(opened: ExitStack, workspace: Path, within: str) -> tuple[int, int, str]:
+    """The workspace, the folder of a path in it, and the name there. All steps are taken by descriptors, so
+    none goes through a link; two are open at a time, so none is too deep."""
+    *above, name = within.split("/")
+    top = _open_folder(workspace)
+    opened.callback(os.close, top)
+    folder = os.dup(top)
+    for step in above:
+        try:
+            below = _open_folder(step, folder)
+        finally:
+            os.close(folder)
+        folder = below
     opened.callback(os.close, folder)
+    return top, folder, name
+
+
+def _open_folder(path: Path | str, above: int | None = None) -> int:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
     mode = os.fstat(folder).st_mode
     if mode & 0o700 != 0o700:
         os.fchmod(folder, mode | 0o700)  # a command may have closed it
