@@ -96,7 +96,7 @@ async def test_what_a_folder_says_of_rules_and_places_does_not_hold(here: Visit)
     """P11: neither what it allows nor where it would keep things."""
     here.write("dragoman.toml", 'allow = ["*"]\nstore = "theirs.db"\nworkspace = "/"\n')
     shown = json.loads((await here.run("config", "show", "--json")).out)
-    assert set(shown) == {"model", "providers.own"}
+    assert set(shown) == {"model", "providers.own", "shell"}  # the last is these tests' own environment
     await here.run("run", "hi")
     assert not (here.folder / "theirs.db").exists()
 

@@ -191,7 +191,7 @@ async def test_what_is_wrong_is_named_as_the_caller_wrote_it(tmp_path: Path) -> 
             "tools[0].function.name",
             "",
         ),
-        ("responses", {"input": [{"type": "item_reference", "id": "x"}]}, "input[0]", "items are of type"),
+        ("responses", {"input": [{"type": "web_search_call", "id": "x"}]}, "input[0]", "items are of type"),
         ("responses", {"input": [user("Hi"), {"role": "user", "content": 1}]}, "input[1].content", ""),
         (
             "responses",

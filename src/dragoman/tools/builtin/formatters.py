@@ -17,9 +17,12 @@ from pydantic import BaseModel
 
 from dragoman.background import in_thread
 from dragoman.errors import ConfigError, ToolFailed
+from dragoman.messages.questions import Rule
 from dragoman.tools.builtin.file_search import fits
 from dragoman.tools.builtin.read_write import MOST, WriteOutput, output_of_write, version_of
 from dragoman.tools.builtin.shell import ShellOutput, run_program
+from dragoman.tools.cage.policy import READ, Cage
+from dragoman.tools.permissions import literal
 from dragoman.tools.tool import Returned, Tool, ToolContext
 from dragoman.tools.toolbox import Group
 from dragoman.tools.workspace import inside, read_if_there, replace_inside, steps_of
@@ -143,7 +146,7 @@ class _Formatting:
                     folder,
                     output,
                     lambda text: None,
-                    cage=self.context.cage,
+                    cage=_showing(self.context.cage, formatter),
                     env=self.context.env,
                 )
         except TimeoutError:
@@ -187,3 +190,13 @@ class _Formatting:
         except ToolFailed as error:
             self.notes.append(f"{path} could not be put back as written: {error}")
             return data
+
+
+def _showing(cage: Cage | None, formatter: Formatter) -> Cage | None:
+    """The cage in which also lies what the settings name for the formatter, outside the workspace."""
+    if cage is None:
+        return None
+    named = [path for word in formatter.command if (path := Path(word)).is_absolute() and path.exists()]
+    home = Path.home()
+    shown = [path if path.parent in (home, *home.parents) else path.parent for path in named]
+    return replace(cage, rules=(*(Rule(READ, literal(str(one)), "allow") for one in shown), *cage.rules))
