@@ -7,7 +7,7 @@ from typing import Generic
 
 from typing_extensions import TypeVar
 
-from dragoman.messages.events import Event
+from dragoman.messages.events import Event, TurnEnd
 from dragoman.messages.message import Arguments, Part, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.sync.loop_thread import LoopThread
@@ -50,6 +50,9 @@ class SyncTurn(Generic[T]):
 
     def snapshot(self) -> Snapshot:
         return self._loop.run(self._turn.snapshot())
+
+    def end(self) -> TurnEnd | None:
+        return self._loop.run(self._turn.end())
 
     def context(self) -> ContextUse:
         return self._loop.run(self._turn.context())
