@@ -41,6 +41,17 @@ class ToolSpec:
     examples: tuple[JsonValue, ...] = ()
 
 
+FIND_TOOLS = "find_tools"  # the tool that loads others: some wires have their own words for it
+
+
+def found_by(call: ToolCall) -> list[str]:
+    """Names of the tools that a call of `find_tools` has loaded."""
+    value = call.result.value if call.result is not None else None
+    found = value.get("tools") if isinstance(value, dict) else None
+    names = [one.get("name") for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [name for name in names if isinstance(name, str)]
+
+
 def name_key(name: str) -> str:
     """A tool's name as far as its spelling counts: case and separators do not."""
     return re.sub(r"[-_\s.:/]", "", name).lower()

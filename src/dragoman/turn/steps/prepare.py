@@ -16,9 +16,10 @@ from dragoman.messages.events import Event, Notice
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import ToolCall
 from dragoman.messages.questions import MODES, Mode, Rule
-from dragoman.messages.request import Request
+from dragoman.messages.request import FIND_TOOLS, Request
 from dragoman.sentences import sentence
 from dragoman.tools.authorize import decide_with_grants, review_of
+from dragoman.tools.deferred import defer
 from dragoman.tools.permissions import hidden
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group, Offer
@@ -234,7 +235,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     return RequestReady(
         prepared,
         request,
-        Offer(kept, offer.rules),
+        Offer(kept, offer.texts, offer.sources, offer.deferred if FIND_TOOLS in kept else {}),
         step=turn.step if again else turn.step + 1,
         attempt=turn.attempt + 1 if again else 1,
         reply=(turn.reply if again else None) or new_id("msg"),
@@ -266,7 +267,17 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     tools = {**own, **brought}
     if prepared.agent.handoffs and not hidden(NAME, prepared.rules):
         tools[NAME] = handoff_tool(prepared.services, prepared.agent, partial(_calls_now, prepared.log))
-    return Offer({**tools, **prepared.view.added_tools}, offer.rules)  # last, as when they are added
+    tools |= prepared.view.added_tools  # last, as when they are added
+    return _deferred(prepared, replace(offer, tools=tools))
+
+
+def _deferred(prepared: PreparedTurn, offer: Offer) -> Offer:
+    """L1: above the budget, the tools of sources are found when they are needed."""
+    services, agent, log = prepared.services, prepared.agent, prepared.log
+    budget = agent.tool_budget or services.tool_budget
+    named = _setting(log, "always_tools")
+    always = {*services.always_tools, *(named if isinstance(named, list) else ())}
+    return defer(offer, budget, prepared.model.context, always, log.path)
 
 
 async def offer_to_calls(prepared: PreparedTurn, offer: Offer, calls: Iterable[str]) -> Offer:
