@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import count
 from typing import Protocol, runtime_checkable
@@ -208,7 +208,8 @@ class Offer:
         return "\n\n".join(self.texts.values())
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        return tuple(tool.spec(name) for name, tool in self.tools.items())
+        specs = (tool.spec(name) for name, tool in self.tools.items())
+        return tuple(replace(spec, found=True) if spec.name in self.deferred else spec for spec in specs)
 
     def find(self, name: str) -> tuple[str, Tool] | None:
         """The tool a model means, by its exact name or a spelling of it; a deferred one by its exact name

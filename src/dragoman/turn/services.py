@@ -62,6 +62,7 @@ class Services:
     make_deps: MakeDeps | None = None  # the same, made anew for each turn
     inputs: dict[str, TurnInputs] = field(default_factory=dict)  # by turn
     seen_tools: set[tuple[str, str]] = field(default_factory=set)  # foreign ones, by person and permission
+    told_sources: set[tuple[str, str, str]] = field(default_factory=set)  # by conversation, name and fault
     native_models: set[str] = field(default_factory=set)  # that have made native calls, as far as known here
     clock: Callable[[], float]
     today: Callable[[], str]

@@ -290,12 +290,17 @@ async def offer_to_calls(prepared: PreparedTurn, offer: Offer, calls: Iterable[s
 
 
 def _tell_of_missing_sources(prepared: PreparedTurn) -> None:
-    """A server that cannot be started takes its tools with it: the model will say that there are none."""
+    """A server that cannot be started takes its tools with it: the model will say that there are none. Once a
+    conversation; of a server whose tools are known, the call tells it."""
+    told, conversation = prepared.services.told_sources, prepared.log.conversation.id
     for source in prepared.services.toolbox.sources:
-        if error := getattr(source, "error", ""):  # one's own may have none
-            prepared.view.notice(sentence("tools.missing", source=source.name, why=error), "source")
-        elif getattr(source, "state", "") == "starting" and not source.group().tools:
+        if source.group().tools:
+            continue
+        why = getattr(source, "error", "")  # one's own may have none
+        if not why and getattr(source, "state", "") == "starting":
             why = sentence("tools.starting")
+        if why and (conversation, source.name, str(why)) not in told:
+            told.add((conversation, source.name, str(why)))
             prepared.view.notice(sentence("tools.missing", source=source.name, why=why), "source")
 
 
