@@ -287,6 +287,7 @@ class Runtime:
         known = {
             "loop",
             "hand_off",
+            FIND_TOOLS,
             *PERMISSIONS,
             *(tool.permission for group in toolbox.groups for tool in group.tools),
         }

@@ -109,7 +109,7 @@ def test_what_is_switched_off_is_neither_found_nor_called() -> None:
 
 
 def test_a_failed_search_loads_nothing() -> None:
-    assert loaded_in([calling(FIND_TOOLS, {"tools": "all"}), calling(FIND_TOOLS, None)]) == []
+    assert loaded_in([calling(FIND_TOOLS, {"tools": "all"}), calling(FIND_TOOLS, None)]) == {}
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,8 @@ class ToolView:
     review: str
     replay: str
     ruled: list[Rule] = field(default_factory=list)  # of the settings, those about its permission
+    tokens: int = 0  # of its definition, estimated by length
+    loaded: Literal["always", "found", "called", "no"] = "always"  # `no`: the model can find it
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -97,13 +97,16 @@ def defer(
     return Offer(shown, texts, offer.sources, hidden)
 
 
-def loaded_in(messages: Iterable[Message]) -> list[str]:
-    """Names of tools that were found or called, in the order in which that happened."""
-    names: dict[str, None] = {}
+def loaded_in(messages: Iterable[Message]) -> dict[str, Literal["found", "called"]]:
+    """Names of tools that were found or called, in the order in which that happened first."""
+    names: dict[str, Literal["found", "called"]] = {}
     for message in messages:
         for call in message.calls:
-            names |= dict.fromkeys(found_by(call) if call.tool == FIND_TOOLS else [call.tool])
-    return list(names)
+            if call.tool != FIND_TOOLS:
+                names.setdefault(call.tool, "called")
+            for name in found_by(call) if call.tool == FIND_TOOLS else ():
+                names.setdefault(name, "found")
+    return names
 
 
 # ── the search ────────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,6 @@ from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import FIND_TOOLS, Request
 from dragoman.sentences import sentence
 from dragoman.tools.authorize import decide_with_grants, review_of
-from dragoman.tools.deferred import defer
 from dragoman.tools.permissions import hidden
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group, Offer
@@ -40,7 +39,14 @@ from dragoman.turn.plugin import Cleanup, Hooks, Plugin, returned
 from dragoman.turn.send import NO_INPUTS, client_tools_of
 from dragoman.turn.services import Services
 from dragoman.turn.settings import AUTO
-from dragoman.turn.steps.request_layers import TOOL_RULES, options_of, switches_of, system_layers, system_of
+from dragoman.turn.steps.request_layers import (
+    TOOL_RULES,
+    deferred_offer,
+    options_of,
+    switches_of,
+    system_layers,
+    system_of,
+)
 from dragoman.turn.view import TurnView
 from dragoman.wire.options import merge_options, without_removed
 from dragoman.wire.wire import Model
@@ -273,11 +279,10 @@ def offer_of(prepared: PreparedTurn) -> Offer:
 
 def _deferred(prepared: PreparedTurn, offer: Offer) -> Offer:
     """L1: above the budget, the tools of sources are found when they are needed."""
-    services, agent, log = prepared.services, prepared.agent, prepared.log
-    budget = agent.tool_budget or services.tool_budget
-    named = _setting(log, "always_tools")
-    always = {*services.always_tools, *(named if isinstance(named, list) else ())}
-    return defer(offer, budget, prepared.model.context, always, log.path)
+    log = prepared.log
+    return deferred_offer(
+        prepared.services, prepared.agent, prepared.model, offer, log.path, settings=log.settings
+    )
 
 
 async def offer_to_calls(prepared: PreparedTurn, offer: Offer, calls: Iterable[str]) -> Offer:
