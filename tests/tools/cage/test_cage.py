@@ -23,6 +23,7 @@ from dragoman import Runtime, tool
 from dragoman.messages.questions import Answer, Question, Rule, allow_always, allow_once, nobody_to_ask
 from dragoman.tools.authorize import Ask, Authority, Refuse, Run, authorize
 from dragoman.tools.builtin import files_group, shell_group
+from dragoman.tools.builtin.formatters import Formatter, with_formatters
 from dragoman.tools.builtin.shell import shell
 from dragoman.tools.cage.checkup import try_cage
 from dragoman.tools.cage.enter import cage_in
@@ -364,6 +365,44 @@ async def test_k1_programs_of_ones_own_tools_are_caged(tmp_path: Path) -> None:
     assert status == "0"
     assert int(processes) < 8  # it sees its own alone
     assert texts[1] == "(0, 'hi\\n')"
+
+
+@needs_cage
+async def test_k1_the_folder_of_homebrew_is_shown(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "brew/Cellar").mkdir(parents=True)
+    (place / "brew/Cellar/tool").write_text("poured")
+    monkeypatch.setenv("HOMEBREW_PREFIX", str(place / "brew"))
+    script = [run(f"cat {place}/brew/Cellar/tool; ls {place}"), says("done")]
+    async with caged(place, script) as runtime:
+        texts, _ = await told(runtime)
+    assert texts == ["exit status 0\npouredbrew\nwork\n"]
+
+
+@needs_cage
+async def test_k1_a_formatter_outside_the_workspace_is_shown_in_its_cage(place: Path) -> None:
+    """Formatter × cage: the script that the settings name, and what it imports, and nothing else there."""
+    (place / "format").mkdir()
+    (place / "format/upper.py").write_text(
+        "import sys, helper, pathlib\n"
+        "file = pathlib.Path(sys.argv[1])\n"
+        f"seen = pathlib.Path({str(place / 'key')!r}).exists()\n"
+        "file.write_text(helper.change(file.read_text()) + str(seen))\n"
+    )
+    (place / "format/helper.py").write_text("change = str.upper\n")
+    (place / "key").write_text("secret")
+    command = (sys.executable, str(place / "format/upper.py"))
+    formatter = Formatter("upper", ("*.txt",), command)
+    work = place / "work"
+    work.mkdir()
+    async with runtime_with(
+        place / "store",
+        [calls("write_file", path="a.txt", text="a "), says("done")],
+        tools=[with_formatters(files_group(), [formatter])],
+        workspace=work,
+        cage=FREE,
+    ) as runtime:
+        texts, _ = await told(runtime)
+    assert (work / "a.txt").read_text() == "A False", texts
 
 
 # ── everyday work ─────────────────────────────────────────────────────────────────────────────────

@@ -21,7 +21,7 @@ from dragoman.tools.cage.seccomp import is_known, refusing
 # Folders that are shown, all read-only. A list of what is secret would miss the next program's secrets.
 _SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/snap"),
-    *("/run/current-system", "/home/linuxbrew/.linuxbrew", "/sys/devices/system/cpu"),
+    *("/run/current-system", "/sys/devices/system/cpu"),
 )
 _TOOLS = (  # below HOME: compilers and interpreters, without what signs in
     *(".pyenv", ".rbenv", ".nvm", ".volta", ".bun/bin", ".deno/bin", ".sdkman", ".asdf", ".rustup"),
@@ -53,7 +53,7 @@ def arguments(cage: Cage, protected: Protected, filter: int) -> list[str]:
     words += ["--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
     for path in dict.fromkeys((*_PRIVATE, str(home), os.path.realpath(home))):
         words += ["--size", str(_SIZE), "--tmpfs", path]
-    for shown in _shown(home, os.environ.get("PATH", "")):
+    for shown in _shown(home, os.environ.get("PATH", ""), os.environ.get("HOMEBREW_PREFIX", "")):
         words += ["--ro-bind", shown, shown]
     for opened in cage.opened(READ):
         words += ["--ro-bind", str(opened), str(opened)]
@@ -194,13 +194,14 @@ def _system() -> tuple[str, ...]:
 
 
 @cache
-def _shown(home: Path, search: str) -> tuple[str, ...]:
-    """Where programs are that PATH leads to, and what they need: also environments of Python."""
+def _shown(home: Path, search: str, brew: str) -> tuple[str, ...]:
+    """Where programs are that PATH leads to, and what they need: also environments of Python, and Homebrew's
+    folder, in which they are links."""
     found = [home / one for one in _TOOLS]
     for folder in map(Path, search.split(os.pathsep)):
         if folder.is_absolute() and folder.name in ("bin", "sbin", "shims") and os.access(folder, os.R_OK):
             found.append(folder.parent if (folder.parent / "pyvenv.cfg").is_file() else folder)
-    found += [Path(sys.prefix), Path(sys.base_prefix)]
+    found += [Path(sys.prefix), Path(sys.base_prefix), *([Path(brew)] if brew.startswith("/") else [])]
     shown = list(map(Path, _SYSTEM))
     for path in sorted(found):
         known = any(path.is_relative_to(one) for one in shown)
