@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +27,15 @@ from dragoman.tools.builtin.formatters import Formatter, with_formatters
 from dragoman.tools.builtin.shell import shell
 from dragoman.tools.cage.checkup import try_cage
 from dragoman.tools.cage.enter import cage_in
-from dragoman.tools.cage.policy import Cage, CageSettings, Protected, hold_back, put_back
+from dragoman.tools.cage.policy import (
+    Cage,
+    CageSettings,
+    Protected,
+    beyond_of,
+    hold_back,
+    put_back,
+    settle_beyond,
+)
 from dragoman.tools.cage.seatbelt import profile
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.stdio import open_program
@@ -205,6 +213,167 @@ async def test_k3_what_was_refused_is_told_and_allowed_by_a_rule(place: Path) ->
     assert texts[1:] == ["exit status 0\n"] * 2
     assert [one.rules for one in asked] == [(Rule("cage.write", f"{outside}/*", "allow"),)]
     assert (outside / "f").read_text() == "x\nx\n"
+
+
+CHANGES = {
+    "chmod": ("chmod 777 {shown}/f", "{shown}/f", "cage.write:{shown}/*"),
+    "chown": ("chown 0:0 {shown}/f", "{shown}/f", "cage.write:{shown}/*"),
+    "rm": ("rm -f {shown}/f", "{shown}/f", "cage.write:{shown}/*"),
+    "rm a folder": ("rm -rf {shown}/d", "{shown}/d/f", "cage.write:{shown}/d/*"),
+    "mv": ("mv {shown}/f {shown}/g", "{shown}/f", "cage.write:{shown}/*"),
+    "mv out": ("echo 1 > x; mv x {shown}/new", "{shown}/new", "cage.write:{shown}/*"),
+    "touch": ("touch {shown}/f", "{shown}/f", "cage.write:{shown}/*"),
+    "ln": ("ln -s x {shown}/new", "{shown}/new", "cage.write:{shown}/*"),
+    "truncate": (
+        "python3 -c 'import os; os.truncate(\"{shown}/f\", 0)'",
+        "{shown}/f",
+        "cage.write:{shown}/*",
+    ),
+    "by descriptor": (
+        "python3 -c 'import os; os.fchmod(os.open(\"{shown}/f\", 0), 511)'",
+        "{shown}/f",
+        "cage.write:{shown}/*",
+    ),
+    "through a link": ("ln -s {shown} l; echo 1 > l/../shown/./new", "{shown}/new", "cage.write:{shown}/*"),
+    "deep": ("mkdir -p {shown}/a/b/c", "{shown}/a", "cage.write:{shown}/*"),
+    "hidden": ("echo 1 > {hidden}/new", "{hidden}/new", "cage.write:{hidden}/*"),
+    "protected": ("chmod 777 .git/config", ".git/config", "cage.write:.git/*"),
+    "protected folder": ("mv .git old", ".git", "cage.write:.git/*"),
+    "above protected": ("mv sub old", "sub", "cage.write:sub/.vscode/*"),
+    "nowhere": ("mkdir /dragoman-new", "/dragoman-new", "cage.outside"),
+}
+
+
+@needs_cage
+@pytest.mark.parametrize("name", CHANGES)
+async def test_k3_whatever_changes_a_file_outside_is_told(place: Path, name: str) -> None:
+    """Each way to change a file × shown, hidden, protected: told once, with what would allow just that."""
+    names = {"shown": place / "shown", "hidden": place / "hidden"}
+    for folder in names.values():
+        (folder / "d").mkdir(parents=True)
+        (folder / "f").write_text("1")
+        (folder / "d/f").write_text("1")
+    (place / "work/sub/.vscode").mkdir(parents=True)
+    process("git init -q", place / "work")
+    line, told_of, rule = (text.format(**names) for text in CHANGES[name])
+    rules = [f"cage.read:{names['shown']}/*"]
+    async with caged(place, [run(line), says("done")], allow=rules) as runtime:
+        texts, asked = await told(runtime)
+    assert asked == []
+    lines = [one for one in texts[0].splitlines() if one.startswith("[cage]")]
+    assert len(lines) == 1, texts[0]
+    assert f"refused write: {told_of}." in lines[0]
+    assert lines[0].endswith(f"ask for {rule}")
+    assert sorted(one.name for one in names["shown"].iterdir()) == ["d", "f"]
+
+
+@needs_cage
+async def test_k3_what_changes_nothing_outside_is_not_told(place: Path) -> None:
+    """Told × what only looks like a refusal: missing files, folders that are there, links copied as links."""
+    (place / "shown").mkdir()
+    (place / "shown/f").write_text("1")
+    line = (
+        f"mkdir -p {place}/shown /usr/bin; rm -f {place}/shown/none; ln -s {place}/shown/f l; cp -a l m; "
+        "touch -h l; chmod 700 .; echo 1 > /tmp/x; chmod 600 /tmp/x; rm /tmp/x; mkdir d; mv d e; rm -r e"
+    )
+    async with caged(place, [run(line), says("done")], allow=[f"cage.read:{place}/shown/*"]) as runtime:
+        texts, _ = await told(runtime)
+    assert texts == ["exit status 0\n"]
+
+
+def asked_about(work: Path, *words: str, bounds: Sequence[Rule] = ()) -> tuple[list[str], str]:
+    """What a call that asks for these words would open, as a person reads it; and why it cannot."""
+    rules, why = settle_beyond(Cage(work, FREE, tuple(bounds)), beyond_of(words, ["make"]))
+    return [f"{rule.permission}:{rule.pattern}" for rule in rules], why
+
+
+def test_k3_what_a_call_asks_for_is_asked_about_as_what_it_opens(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked for × links, `..`, wildcards, what does not exist yet, home, protected names."""
+    work, other, home = place / "work", place / "other", place / "home"
+    for folder in (work / "src", other / "sub", home / ".cargo"):
+        folder.mkdir(parents=True)
+    (other / "file").write_text("1")
+    (work / "link").symlink_to(other)
+    monkeypatch.setenv("HOME", str(home))
+    one = ([f"cage.write:{other}/*"], "")
+    for word in (
+        f"{other}",
+        f"{other}/*",
+        "link/*",
+        "../other/*",
+        "src/../../other",
+        f"{other}/new",
+        "link/new",
+    ):
+        assert asked_about(work, f"write:{word}") == one, word
+    assert asked_about(work, f"write:{other}/file") == ([f"cage.write:{other}/file"], "")
+    assert asked_about(work, "write:~/.cargo/*", f"write:{home}/.cargo") == (["cage.write:~/.cargo/*"], "")
+    assert asked_about(work, "write:src/*") == ([], "")  # it is open
+    bounds = [Rule("files.write", "srv/*", "ask")]
+    for word, opens in ((".git/config", ".git/*"), (".vscode/tasks.json", ".vscode/*"), ("srv/x", "srv/*")):
+        assert asked_about(work, f"write:{word}", bounds=bounds) == ([f"cage.write:{opens}"], "")
+    for word in ("write:*", "write:/opt/*/x", "read:~/.s?h", "net:*", "net:*.example.org"):
+        rules, why = asked_about(work, word)
+        assert (rules, "more than one" in why) == ([], True), word
+    for word in ("write:/*", "write:~/*", "write:../home/*", "write:/proc/*", "read:/dev/null"):
+        rules, why = asked_about(work, word)
+        assert (rules, "does not open it" in why) == ([], True), word
+    for word in ("write:~/new/*", "write:/dragoman-new/x", f"read:{other}/none"):
+        rules, why = asked_about(work, word)
+        assert (rules, "does not exist" in why) == ([], True), word
+    assert asked_about(work, "outside") == (["cage.outside:make"], "")
+
+
+@needs_cage
+async def test_k3_what_is_asked_about_is_what_opens(place: Path) -> None:
+    """Asked for × a link × a new file: asked about once, by its real name, and it is written. What cannot be
+    opened is refused before anybody is asked; so is what a rule denies below."""
+    other = place / "other"
+    (other / "closed").mkdir(parents=True)
+    (place / "work").mkdir()
+    (place / "work/link").symlink_to(other)
+    script = [
+        run("echo 1 > link/new", beyond=["write:link/new"]),
+        run("echo 1 > link/x", beyond=["write:*"]),
+        run("echo 1 > link/x", beyond=["net:*"]),
+        says("done"),
+    ]
+    async with caged(place, script) as runtime:
+        texts, asked = await told(runtime, allow_once())
+    assert [one.rules for one in asked] == [(Rule("cage.write", f"{other}/*", "allow"),)]
+    assert f"write {other}/*" in asked[0].text
+    assert texts[0] == "exit status 0\n"
+    assert all("more than one" in text for text in texts[1:])
+    assert (other / "new").exists()
+    denied = [f"cage.write:{other}/closed/*"]
+    script = [run("echo 1 > link/x", beyond=["write:link/*"]), says("done")]
+    async with caged(place, script, deny=denied) as runtime:
+        texts, asked = await told(runtime, allow_once())
+    assert asked == []
+    assert "A rule forbids cage.write" in texts[0]
+
+
+@needs_cage
+async def test_k3_a_link_that_moves_while_a_person_thinks_opens_nothing(place: Path) -> None:
+    for name in ("one", "two", "work"):
+        (place / name).mkdir()
+    link = place / "work/link"
+    link.symlink_to(place / "one")
+    async with caged(place, [run("echo 1 > link/x", beyond=["write:link/*"]), says("done")]) as runtime:
+        turn, asked = await runtime.send("go"), list[Rule]()
+        async for event in turn.events():
+            if event.type == "call.asked":
+                asked += (await runtime.store.question(event.question)).rules
+                link.unlink()
+                link.symlink_to(place / "two")
+                await turn.answer(event.question, allow_once())
+        (call,) = [call for message in (await turn.result()).messages for call in message.calls]
+    assert asked == [Rule("cage.write", f"{place}/one/*", "allow")]
+    assert call.result is not None
+    assert "leads elsewhere now" in call.result.text
+    assert [*(place / "one").iterdir(), *(place / "two").iterdir()] == []
 
 
 @needs_cage
