@@ -366,8 +366,8 @@ async def test_k3_a_link_that_moves_while_a_person_thinks_opens_nothing(place: P
         async for event in turn.events():
             if event.type == "call.asked":
                 asked += (await runtime.store.question(event.question)).rules
-                link.unlink()
-                link.symlink_to(place / "two")
+                (place / "other").symlink_to(place / "two")
+                (place / "other").replace(link)
                 await turn.answer(event.question, allow_once())
         (call,) = [call for message in (await turn.result()).messages for call in message.calls]
     assert asked == [Rule("cage.write", f"{place}/one/*", "allow")]
@@ -423,6 +423,43 @@ async def test_p12_what_runs_later_is_held_until_a_person_allows_it(tmp_path: Pa
         texts, _ = await told(runtime, allow_once())
     assert texts == ["exit status 0\n"]
     assert (work / ".vscode/tasks.json").exists()
+
+
+@needs_cage
+async def test_p12_what_a_command_left_when_its_time_was_up_is_asked_about(tmp_path: Path) -> None:
+    """Held × timeout: as after any other end, and told in the result."""
+    line = "mkdir .vscode; sleep 60"
+    for answer in (allow_once(), nobody_to_ask()):
+        kept = answer.verdict == "allow"
+        async with caged(tmp_path / str(kept), [run(line, timeout=0.7), says("1")]) as runtime:
+            texts, asked = await told(runtime, answer)
+        assert "took longer than 0.7 s" in texts[0]
+        assert [one.rules for one in asked] == [(Rule("cage.write", ".vscode", "allow"),)]
+        assert (tmp_path / str(kept) / "work/.vscode").exists() == kept
+        assert ("held back .vscode" in texts[0]) != kept
+
+
+@needs_cage
+async def test_p12_what_could_not_be_held_is_told(tmp_path: Path) -> None:
+    """Held × a file in the place where it would be moved; put back × a file that came there meanwhile."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / ".dragoman-held").write_text("")
+    async with caged(tmp_path, [run("mkdir .vscode"), says("1")]) as runtime:
+        texts, asked = await told(runtime)
+    assert "could not hold back .vscode (Not a directory)" in texts[0]
+    assert asked == []
+    (work / ".dragoman-held").unlink()
+    (work / ".vscode").rmdir()
+    async with caged(tmp_path, [run("mkdir .vscode"), says("1")]) as runtime:
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if event.type == "call.asked":
+                (work / ".vscode").write_text("another")
+                await turn.answer(event.question, allow_once())
+        texts = [one.result.text for one in (await turn.result()).messages[-2].calls if one.result]
+    assert "held back .vscode (moved to .dragoman-held/" in texts[0]
+    assert (work / ".vscode").read_text() == "another"
 
 
 @needs_cage

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -35,6 +36,7 @@ from dragoman.tools.cage.seccomp import number, refusing, watching
 from dragoman.tools.cage.supervise import Gate, Supervisor, proxy_variables
 from dragoman.tools.permissions import literal
 
+_log = logging.getLogger("dragoman.tools")
 _USUAL = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "TMP", "TEMP"}
 )
@@ -121,19 +123,22 @@ async def enter(
             yield entered
         finally:
             await entered.ended()
-    except BaseException:
-        await in_thread(partial(_hold_new, cage, before))
+    except BaseException:  # there is no result that could tell of it
+        for path, held in await in_thread(partial(_hold_new, cage, before)):
+            _log.warning("%r, which programs execute later, was made by a command that ended: %s", path, held)
         raise
     for path, held in await in_thread(partial(_hold_new, cage, before)):
         shown = os.fsencode(path).decode(errors="backslashreplace")  # a name may be no text, which is stored
+        what, allowing = sentence("cage.held_as", path=shown, held=held), Rule(WRITE, literal(shown), "allow")
+        if isinstance(held, OSError):
+            entered.refused.append(Refusal("stays", f"{shown} ({held.strerror})", None))
+            continue
         try:
             await gate(shown, sentence("cage.ask_held", path=shown, held=held), WRITE)
-        except ToolFailed:
-            what = sentence("cage.held_as", path=shown, held=held)
-            entered.refused.append(Refusal("held", what, Rule(WRITE, literal(shown), "allow")))
-        else:
-            with suppress(OSError):
-                await in_thread(partial(put_back, cage.workspace, held, path))
+            await in_thread(partial(put_back, cage.workspace, held, path))
+        except (ToolFailed, OSError) as error:
+            why = f": {error.strerror}" if isinstance(error, OSError) else ""
+            entered.refused.append(Refusal("held", f"{what}{why}", allowing))
 
 
 def _prepared(
@@ -179,14 +184,17 @@ def _prepared(
     return entered
 
 
-def _hold_new(cage: Cage, before: Protected) -> list[tuple[str, str]]:
-    """First out of its place, then asked about: a person may take days to answer."""
-    held = []
+def _hold_new(cage: Cage, before: Protected) -> list[tuple[str, str | OSError]]:
+    """First out of its place, then asked about: a person may take days to answer. → what it was called, and
+    where it is now, or why it could not be moved"""
+    held: list[tuple[str, str | OSError]] = []
     new = find_protected(cage.workspace, cage.bounds, after=True).new_since(before)
     for path in sorted(new, key=lambda one: one != HELD):  # what the command made in its place comes first
         if not cage.may_write(path):
-            with suppress(OSError):
+            try:
                 held.append((path, hold_back(cage.workspace, path, before)))
+            except OSError as error:
+                held.append((path, error))
     return held
 
 
