@@ -43,6 +43,7 @@ from dragoman.tools.tool import ToolContext
 from dragoman.wire.scripted import Script, calls, says
 from tests.patience import eventually
 from tests.runtimes import runtime_with
+from tests.server.site import served
 from tests.tools.cage.test_escapes import needs_cage
 
 FREE = CageSettings(unasked=True)
@@ -374,6 +375,48 @@ async def test_k3_a_link_that_moves_while_a_person_thinks_opens_nothing(place: P
     assert call.result is not None
     assert "leads elsewhere now" in call.result.text
     assert [*(place / "one").iterdir(), *(place / "two").iterdir()] == []
+
+
+@needs_cage
+@pytest.mark.parametrize("scope", ["once", "conversation", "always"])
+async def test_k3_what_a_result_says_was_refused_is_allowed_over_http(place: Path, scope: str) -> None:
+    """Refused × a new version of the call that asks for just that × how long it holds."""
+    (place / "outside").mkdir()
+    (place / "work").mkdir()
+    line = f"echo x >> {place}/outside/f"
+    script = [run(line), says("1"), says("2"), run(line), says("3")]
+    groups: dict[str, Any] = {
+        "tools": [shell_group()],
+        "workspace": place / "work",
+        "cage": FREE,
+        "allow": [],
+    }
+    async with served(place / "store", script, **groups) as site:
+        conversation = await site.conversation()
+
+        async def refused(turn: str) -> list[dict[str, str]]:
+            await site.until(f"/api/turns/{turn}/events", "turn.end")
+            messages = (await site.get(f"/api/conversations/{conversation}/tree"))["messages"]
+            calls = [part for one in messages for part in one["parts"] if part["type"] == "call"]
+            made.append(calls[-1])
+            said: list[dict[str, str]] = calls[-1]["result"]["metadata"]["cage"]["refused"]
+            return said
+
+        made: list[dict[str, Any]] = []
+        (first,) = await refused(await site.say("go", conversation))
+        assert first["asks"] == f"cage.write:{place}/outside/*"
+        assert f"refused write: {place}/outside/f" in first["text"]
+        arguments = {**made[0]["arguments"], "beyond": [first["asks"]]}
+        again = (await site.post(f"/api/calls/{made[0]['id']}/rerun", {"arguments": arguments}))["turn"]
+        question = await site.question()
+        assert [(one["permission"], one["pattern"]) for one in question["rules"]] == [
+            ("cage.write", f"{place}/outside/*")
+        ]
+        answer = {"verdict": "allow", "scope": scope}
+        await site.post(f"/api/questions/{question['id']}/answer", answer)
+        assert await refused(again) == []
+        assert len(await refused(await site.say("once more", conversation))) == (scope == "once")
+    assert (place / "outside/f").read_text() == ("x\n" if scope == "once" else "x\nx\n")
 
 
 @needs_cage
