@@ -25,6 +25,7 @@ from dragoman.tools.authorize import Ask, Authority, Refuse, Run, authorize
 from dragoman.tools.builtin import files_group, shell_group
 from dragoman.tools.builtin.formatters import Formatter, with_formatters
 from dragoman.tools.builtin.shell import shell
+from dragoman.tools.cage.bubblewrap import make_groups, remove_group
 from dragoman.tools.cage.checkup import try_cage
 from dragoman.tools.cage.enter import cage_in
 from dragoman.tools.cage.policy import (
@@ -617,6 +618,18 @@ async def test_k1_programs_of_ones_own_tools_are_caged(tmp_path: Path) -> None:
 
 
 @needs_cage
+@pytest.mark.parametrize("watch", [True, False])
+async def test_k1_the_holder_of_a_cage_does_not_tell_what_lies_outside(tmp_path: Path, watch: bool) -> None:
+    """Its words are shown inside: none of them is a path of the host, or says what is closed."""
+    settings = replace(FREE, watch=watch)
+    (tmp_path / "work/.vscode").mkdir(parents=True)
+    async with caged(tmp_path, [run("tr '\\0' '\\n' < /proc/1/cmdline"), says("1")], settings) as runtime:
+        texts, _ = await told(runtime)
+    assert "bwrap" in texts[0]
+    assert not [one for one in ("--ro-bind", ".vscode", "--tmpfs", "--seccomp") if one in texts[0]]
+
+
+@needs_cage
 async def test_k1_the_folder_of_homebrew_is_shown(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "brew/Cellar").mkdir(parents=True)
     (place / "brew/Cellar/tool").write_text("poured")
@@ -744,6 +757,40 @@ async def test_t6_a_command_that_is_cancelled_can_tidy_up(tmp_path: Path) -> Non
         await turn.cancel()
         await turn.result()
     assert (tmp_path / "work/tidied").exists()
+
+
+def groups_of(file: str) -> list[Path]:
+    """Of control groups of this process, after those that could not be removed yet were."""
+    for one in make_groups():
+        remove_group(one)
+    return [*Path("/sys/fs/cgroup").rglob(f"dragoman-{os.getpid()}-*/{file}")]
+
+
+@needs_cage
+async def test_k1_all_processes_of_a_call_share_one_limit(tmp_path: Path) -> None:
+    """Memory × many processes, also of root; and no group is left behind."""
+    made = make_groups()
+    for group in made:
+        remove_group(group)
+    if not made:
+        pytest.skip("no control groups can be made here")
+    line = "echo > began; while [ ! -e end ]; do sleep 0.05; done"
+    async with caged(tmp_path, [run(line), says("done")]) as runtime:
+        turn = await runtime.send("go")
+        await eventually((tmp_path / "work/began").exists)
+        held = [one.parent for one in groups_of("cgroup.procs") if len(one.read_text().split()) > 1]
+        limits = [one for group in held for one in group.iterdir() if one.name in LIMITS]
+        found = {LIMITS[one.name]: int(one.read_text()) for one in limits}
+        (tmp_path / "work/end").touch()
+        await turn.result()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    assert found
+    assert found.get("processes", 512) == 512
+    assert memory - 4096 <= found.get("memory", memory) <= memory
+    await eventually(lambda: not groups_of("cgroup.procs"))
+
+
+LIMITS = {"pids.max": "processes", "memory.max": "memory", "memory.limit_in_bytes": "memory"}
 
 
 # ── where there is none ───────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from uuid import uuid4
@@ -38,6 +37,7 @@ ulimit -c 0; ulimit -f {_FILE_BLOCKS}; ulimit -d "$1"; shift
 if (ulimit -u) >/dev/null 2>&1; then ulimit -u {_PROCESSES}; else ulimit -p {_PROCESSES}; fi
 exec "$@"
 """
+_JOIN = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"'
 _NAMESPACES = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"),
     *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
@@ -45,11 +45,17 @@ _NAMESPACES = (
 _PATIENCE = 10.0  # seconds for a try
 
 
-def arguments(cage: Cage, protected: Protected, filter: int) -> list[str]:
-    """bwrap and its options, before the words of the command."""
+def holder(cage: Cage, protected: Protected) -> tuple[list[str], list[int]]:
+    """bwrap, before the words of the command, and the files that it is given: its options, and the filter. In
+    its words, which are shown inside, the options would tell what lies outside."""
+    filter = _file(refusing())
+    options = _file("\0".join(_options(cage, protected, filter)).encode(errors="surrogateescape"))
+    return [_program() or "bwrap", "--args", str(options), "--"], [filter, options]
+
+
+def _options(cage: Cage, protected: Protected, filter: int) -> list[str]:
     home, work = Path.home(), str(cage.workspace)
-    words = [_program() or "bwrap", *_NAMESPACES, "--seccomp", str(filter)]
-    words += _system()
+    words = [*_NAMESPACES, "--seccomp", str(filter), *_system()]
     words += ["--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
     for path in dict.fromkeys((*_PRIVATE, str(home), os.path.realpath(home))):
         words += ["--size", str(_SIZE), "--tmpfs", path]
@@ -73,53 +79,91 @@ def arguments(cage: Cage, protected: Protected, filter: int) -> list[str]:
         words += ["--ro-bind", f"{work}/{path}", f"{work}/{path}"]
     for secret in find_hidden(cage.workspace, cage.bounds):
         words += _mask(secret)
-    return [*words, "--remount-ro", "/", "--chdir", work, "--"]
+    return [*words, "--remount-ro", "/", "--chdir", work]
 
 
 def limited(words: Sequence[str]) -> list[str]:
     """The command within limits of processes, memory and files."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    return ["/bin/sh", "-c", _LIMITS, "/bin/sh", str(memory >> 10), *words]
+    return ["/bin/sh", "-c", _LIMITS, "/bin/sh", str(_memory() >> 10), *words]
 
 
-def make_group() -> Path | None:
-    """A control group for one command of root, whom no other limit of processes binds. None where there is
-    none to be had, and where none is needed."""
-    if os.geteuid() != 0:
-        return None
-    for old in [*_groups]:
+def make_groups() -> list[Path]:
+    """Control groups for one command, which bind all its processes together, and root. None where none are to
+    be had."""
+    for old in [*_left]:
         remove_group(old)
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        _, controllers, own = line.split(":", 2)
-        top = Path("/sys/fs/cgroup", *(["pids"] if controllers else []))
-        above = top / own.strip("/") if (top / own.strip("/")).is_dir() else top
-        if controllers not in ("pids", ""):
-            continue
-        group = above / f"dragoman-{uuid4().hex}"
+    made = []
+    for above, limits in _group_places():
+        group = above / f"dragoman-{os.getpid()}-{uuid4().hex}"
         try:
             group.mkdir()
-            (group / "pids.max").write_text(str(_PROCESSES))
+            for name, limit in limits:
+                (group / name).write_text(limit)
         except OSError:
-            with suppress(OSError):
+            remove_group(group)
+        else:
+            made.append(group)
+    return made
+
+
+@cache
+def _group_places() -> tuple[tuple[Path, list[tuple[str, str]]], ...]:
+    """Where groups can be made, by trying, and what limits they have there. In version 2 a group with
+    processes in it gives no limits to those in it, so ours is beside it."""
+    wanted = {"pids.max": str(_PROCESSES)}
+    wanted |= dict.fromkeys(("memory.max", "memory.limit_in_bytes"), str(_memory())) | {
+        "memory.oom.group": "1"
+    }
+    found = []
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, own = line.split(":", 2)
+        top = Path("/sys/fs/cgroup", controllers)
+        for above in dict.fromkeys((top / own.strip("/"), (top / own.strip("/")).parent, top)):
+            group = above / f"dragoman-{os.getpid()}-{uuid4().hex}"
+            if not above.is_relative_to(top) or not (above / "cgroup.procs").exists():
+                continue
+            try:
+                group.mkdir()
+                limits = [(name, limit) for name, limit in wanted.items() if (group / name).exists()]
                 group.rmdir()
-            continue
-        return group
-    return None
+            except OSError:
+                continue
+            if limits:
+                found.append((above, limits))
+                _sweep(above)
+                break
+    return tuple(found)
 
 
-_groups: set[Path] = set()  # that could not be removed yet: one who dies holds its own a moment longer
+def _sweep(above: Path) -> None:
+    """Remove groups of programs that were killed."""
+    for group in above.glob("dragoman-*-*"):
+        if not Path("/proc", group.name.split("-")[1]).exists():
+            remove_group(group)
+
+
+_left: set[Path] = set()  # groups that could not be removed yet: one who dies holds its own a moment longer
 
 
 def remove_group(group: Path) -> None:
     try:
         group.rmdir()
-        _groups.discard(group)
+    except FileNotFoundError:
+        pass
     except OSError:
-        _groups.add(group)
+        _left.add(group)
+        return
+    _left.discard(group)
 
 
-def in_group(group: Path, words: Sequence[str]) -> list[str]:
-    return ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group / "cgroup.procs"), *words]
+def in_groups(groups: Sequence[Path], words: Sequence[str]) -> list[str]:
+    return ["/bin/sh", "-c", _JOIN, "/bin/sh", *(str(one / "cgroup.procs") for one in groups), "--", *words]
+
+
+@cache
+def _memory() -> int:
+    """Bytes that a command can have: half of the machine's."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def interpreter() -> str:
@@ -127,12 +171,12 @@ def interpreter() -> str:
     return os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
 
 
-def write_filter(program: bytes) -> int:
-    """A descriptor that bwrap reads a filter from."""
-    reading, writing = os.pipe()
-    os.write(writing, program)  # far less than a pipe holds
-    os.close(writing)
-    return reading
+def _file(data: bytes) -> int:
+    """A descriptor that bwrap reads this from."""
+    file = os.memfd_create("cage")
+    os.write(file, data)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
 @cache
@@ -143,11 +187,11 @@ def why_none() -> str:
     if _program() is None:
         return sentence("cage.not_installed")
     with tempfile.TemporaryDirectory(prefix="dragoman-cage-") as folder:
-        filter = write_filter(refusing())
+        words, files = holder(Cage(Path(folder).resolve()), Protected())
         try:
             tried = subprocess.run(
-                [*arguments(Cage(Path(folder).resolve()), Protected(), filter), *limited(["/bin/true"])],
-                pass_fds=[filter],
+                [*words, *limited(["/bin/true"])],
+                pass_fds=files,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=_PATIENCE,
@@ -156,7 +200,8 @@ def why_none() -> str:
         except (OSError, subprocess.TimeoutExpired) as error:
             return sentence("cage.fails", why=error)
         finally:
-            os.close(filter)
+            for file in files:
+                os.close(file)
     return (
         sentence("cage.fails", why=tried.stderr.decode(errors="replace").strip()[-300:])
         if tried.returncode

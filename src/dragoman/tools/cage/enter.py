@@ -32,7 +32,7 @@ from dragoman.tools.cage.policy import (
     hold_back,
     put_back,
 )
-from dragoman.tools.cage.seccomp import number, refusing, watching
+from dragoman.tools.cage.seccomp import number, watching
 from dragoman.tools.cage.supervise import Gate, Supervisor, proxy_variables
 from dragoman.tools.permissions import literal
 
@@ -86,7 +86,7 @@ class Entered:
     supervisor: Supervisor | None = None
     control: socket.socket | None = None
     attending: asyncio.Task[None] | None = None
-    group: Path | None = None
+    groups: list[Path] = field(default_factory=list)
 
     def started(self) -> None:
         while self.files:
@@ -104,8 +104,8 @@ class Entered:
             await self.supervisor.end()
         if self.control is not None:
             self.control.close()
-        if self.group is not None:
-            bubblewrap.remove_group(self.group)
+        for group in self.groups:
+            bubblewrap.remove_group(group)
 
 
 @asynccontextmanager
@@ -147,10 +147,10 @@ def _prepared(
     inside = {**_QUIET, **env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), _PRIVATE), **_git_variables()}
     if sys.platform == "darwin":
         return Entered([*seatbelt.arguments(cage, before), *words], inside)
-    filter = bubblewrap.write_filter(refusing())
-    entered = Entered([], inside, [filter])
+    outer, files = bubblewrap.holder(cage, before)
+    entered = Entered([], inside, files)
     try:
-        outer, inner = bubblewrap.arguments(cage, before, filter), bubblewrap.limited(words)
+        inner = bubblewrap.limited(words)
         if cage.settings.watch or any(
             rule.permission == NET and rule.action == "allow" for rule in cage.rules
         ):
@@ -175,8 +175,8 @@ def _prepared(
             entered.supervisor = Supervisor(cage, gate, closed, entered.refused)
             entered.env |= proxy_variables()
         entered.words = [*outer, *inner]
-        if (group := bubblewrap.make_group()) is not None:
-            entered.group, entered.words = group, bubblewrap.in_group(group, entered.words)
+        if groups := bubblewrap.make_groups():
+            entered.groups, entered.words = groups, bubblewrap.in_groups(groups, entered.words)
     except BaseException:
         for file in entered.files:
             os.close(file)
