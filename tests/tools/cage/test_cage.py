@@ -7,9 +7,11 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,10 +41,12 @@ from dragoman.tools.cage.policy import (
 )
 from dragoman.tools.cage.seatbelt import profile
 from dragoman.tools.mcp.diagnostics import Diagnostics
+from dragoman.tools.mcp.servers import McpServer
+from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.mcp.stdio import open_program
 from dragoman.tools.tool import ToolContext
 from dragoman.wire.scripted import Script, calls, says
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.runtimes import runtime_with
 from tests.server.site import served
 from tests.tools.cage.test_escapes import needs_cage
@@ -166,12 +170,12 @@ def process(line: str, folder: Path) -> None:
 # ── in a turn ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def caged(folder: Path, script: Script, settings: CageSettings = FREE, **more: Any) -> Runtime:
-    work = folder / "work"
+def caged(place: Path, script: Script, settings: CageSettings = FREE, **more: Any) -> Runtime:
+    work = more.pop("folder", place / "work")
     work.mkdir(parents=True, exist_ok=True)
     groups = [files_group(), shell_group()]
     return runtime_with(
-        folder / "store", script, tools=groups, workspace=work, cage=settings, **{"allow": [], **more}
+        place / "store", script, tools=groups, workspace=work, cage=settings, **{"allow": [], **more}
     )
 
 
@@ -431,28 +435,81 @@ async def test_k3_a_person_may_let_one_call_run_outside(place: Path) -> None:
     assert (place / "f").read_text() == "x\n"
 
 
-@needs_cage
-async def test_k1_a_host_is_asked_about_while_the_command_waits(tmp_path: Path) -> None:
-    """Network × question: no second run is needed, and other hosts are still refused."""
+@asynccontextmanager
+async def greeter() -> AsyncIterator[int]:
+    """A host on loopback that says hello. → its port"""
 
     async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"hello")
         writer.close()
 
     server = await asyncio.start_server(greet, "127.0.0.1")
-    port = server.sockets[0].getsockname()[1]
-    line = (
-        'python3 -c \'import socket; s = socket.create_connection(("127.0.0.1", 3128)); '
-        f's.sendall(b"CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n"); '
-        "print([s.recv(99), s.recv(99)])'"
-    )
-    for answer, heard in ((allow_once(), "hello"), (nobody_to_ask(), "403")):
-        async with caged(tmp_path / heard, [run(line), says("done")]) as runtime:
-            texts, asked = await told(runtime, answer)
-        assert heard in texts[0]
-        assert [one.rules for one in asked] == [(Rule("cage.net", f"127.0.0.1:{port}", "allow"),)]
-        assert ("refused network: 127.0.0.1" in texts[0]) == (heard == "403")
-    server.close()
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+CONNECT = """
+import socket, sys
+for target in sys.argv[1:]:
+    s = socket.create_connection(("127.0.0.1", 3128))
+    s.sendall(f"CONNECT {target} HTTP/1.1\\r\\n\\r\\n".encode())
+    head, _, said = b"".join(iter(lambda: s.recv(99), b"")).decode().partition("\\r\\n\\r\\n")
+    print(target.partition(":")[0], head.split()[1], said, flush=True)
+"""
+
+
+@needs_cage
+async def test_k1_rules_say_which_hosts_are_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allowed × denied × a name that leads into a private network: nobody is asked where rules say it. Names
+    are looked up outside, by a resolver that knows loopback alone."""
+    resolved = []
+
+    async def resolver(host: str, port: int, **_: Any) -> list[Any]:
+        resolved.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolver)
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "connect.py").write_text(CONNECT)
+    async with greeter() as port:
+        hosts = ("packages.example.org", "denied.example.org", "other.example.org", "127.0.0.1")
+        line = f"{sys.executable} connect.py {' '.join(f'{one}:{port}' for one in hosts)}"
+        allow = ["cage.net:*.example.org"]
+        deny = ["cage.net:denied.example.org"]
+        script = [run(line), says("1")]
+        async with caged(tmp_path / "1", script, allow=allow, deny=deny, folder=work) as runtime:
+            texts, asked = await told(runtime)
+        assert [one.patterns for one in asked] == [(f"127.0.0.1:{port}",)]  # where the name leads
+        for host in hosts:
+            assert f"{host} 403" in texts[0]
+        resolved.clear()
+        allow += [f"cage.net:127.0.0.1:{port}"]
+        async with caged(tmp_path / "2", script, allow=allow, deny=deny, folder=work) as runtime:
+            texts, asked = await told(runtime)
+    assert asked == []
+    heard = [f"{one} 403" if one.startswith("denied") else f"{one} 200 hello" for one in hosts]
+    assert [line.strip() for line in texts[0].splitlines()[1:5]] == heard
+    assert "refused network: denied.example.org" in texts[0]
+    assert resolved == ["packages.example.org", "other.example.org"]
+
+
+@needs_cage
+async def test_k1_a_host_is_asked_about_while_the_command_waits(tmp_path: Path) -> None:
+    """Network × question: no second run is needed, and other hosts are still refused."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "connect.py").write_text(CONNECT)
+    async with greeter() as port:
+        line = f"{sys.executable} connect.py 127.0.0.1:{port}"
+        for answer, heard in ((allow_once(), "hello"), (nobody_to_ask(), "403")):
+            async with caged(tmp_path / heard, [run(line), says("done")], folder=work) as runtime:
+                texts, asked = await told(runtime, answer)
+            assert heard in texts[0]
+            assert [one.rules for one in asked] == [(Rule("cage.net", f"127.0.0.1:{port}", "allow"),)]
+            assert ("refused network: 127.0.0.1" in texts[0]) == (heard == "403")
 
 
 @needs_cage
@@ -857,6 +914,37 @@ async def test_k1_a_server_runs_in_a_cage_of_its_own_if_the_settings_say_so(plac
     assert not (place / "outside").exists()
     assert (server / "inside").exists()
     assert not (server / ".envrc").exists()
+
+
+@needs_cage
+@pytest.mark.slow
+async def test_k1_a_caged_server_reaches_the_hosts_that_the_settings_name_and_no_other(place: Path) -> None:
+    """As a program sees it: the settings, a runtime, a server that speaks over pipes, a host on loopback."""
+    server = place / "server"
+    server.mkdir()
+    (server / "connect.py").write_text(CONNECT)
+    (server / "s.py").write_text(
+        "import subprocess, sys\n"
+        "from mcp.server.mcpserver import MCPServer\n"
+        "server = MCPServer('s')\n"
+        "@server.tool()\n"
+        "def connect(targets: list[str]) -> str:\n"
+        "    words = [sys.executable, 'connect.py', *targets]\n"
+        "    return subprocess.run(words, capture_output=True, text=True).stdout\n"
+        "server.run()\n"
+    )
+    async with greeter() as port, greeter() as other:
+        targets: list[Any] = [f"127.0.0.1:{port}", f"127.0.0.1:{other}", f"localhost:{port}"]
+        settings = McpServer(
+            command=sys.executable, args=("s.py",), cwd=str(server), cage=True, hosts=(f"127.0.0.1:{port}",)
+        )
+        source = McpSource("s", settings, patience=PATIENCE)
+        script = [calls("s_connect", targets=targets), says("done")]
+        async with runtime_with(place / "store", script, tools=[source], allow=["mcp.*"]) as runtime:
+            texts, asked = await told(runtime)
+    assert asked == []
+    heard = ["127.0.0.1", "200", "hello", "127.0.0.1", "403", "localhost", "403"]
+    assert texts[0].split() == heard
 
 
 @needs_cage

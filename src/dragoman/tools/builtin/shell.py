@@ -122,8 +122,8 @@ _WATCHED = """\
 exec 3<&0 </dev/null
 ( (trap '' HUP INT TERM; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & )
 exec 3<&-
-exec "$@"
 """
+_START = 'exec "$@"'
 
 
 class ShellOutput:
@@ -209,7 +209,7 @@ async def _run(
         process = await asyncio.create_subprocess_exec(
             "/bin/sh",
             "-c",
-            _WATCHED,
+            _WATCHED + entered.first + _START,
             "/bin/sh",
             *entered.words,
             cwd=folder,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -31,13 +32,12 @@ _PRIVATE = ("/tmp", "/var/tmp")
 _SIZE = 1 << 30  # bytes of each private folder
 _FILE_BLOCKS = 16 << 20  # 8 GiB in one file
 _PROCESSES = 512
-# Inside, where processes are counted anew. dash has another letter for them than bash.
-_LIMITS = f"""\
-ulimit -c 0; ulimit -f {_FILE_BLOCKS}; ulimit -d "$1"; shift
+# Processes are counted anew inside, so there they are limited, unless a group does that for root, too. dash
+# has another letter for them than bash.
+_LIMIT_PROCESSES = f"""\
 if (ulimit -u) >/dev/null 2>&1; then ulimit -u {_PROCESSES}; else ulimit -p {_PROCESSES}; fi
 exec "$@"
 """
-_JOIN = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"'
 _NAMESPACES = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"),
     *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
@@ -82,9 +82,18 @@ def _options(cage: Cage, protected: Protected, filter: int) -> list[str]:
     return [*words, "--remount-ro", "/", "--chdir", work]
 
 
-def limited(words: Sequence[str]) -> list[str]:
-    """The command within limits of processes, memory and files."""
-    return ["/bin/sh", "-c", _LIMITS, "/bin/sh", str(_memory() >> 10), *words]
+def limits(groups: Sequence[Path]) -> str:
+    """For the shell that starts a command: it joins these groups, and limits memory and files. Each program
+    more on the way would cost every command a millisecond."""
+    joins = "".join(f"echo $$ > {shlex.quote(str(one / 'cgroup.procs'))} || exit 125\n" for one in groups)
+    return f"{joins}ulimit -c 0; ulimit -f {_FILE_BLOCKS}; ulimit -d {_memory() >> 10}\n"
+
+
+def limited(words: Sequence[str], groups: Sequence[Path]) -> list[str]:
+    """The command, which can start so many processes and no more."""
+    if any((group / "pids.max").exists() for group in groups):
+        return [*words]
+    return ["/bin/sh", "-c", _LIMIT_PROCESSES, "/bin/sh", *words]
 
 
 def make_groups() -> list[Path]:
@@ -156,10 +165,6 @@ def remove_group(group: Path) -> None:
     _left.discard(group)
 
 
-def in_groups(groups: Sequence[Path], words: Sequence[str]) -> list[str]:
-    return ["/bin/sh", "-c", _JOIN, "/bin/sh", *(str(one / "cgroup.procs") for one in groups), "--", *words]
-
-
 @cache
 def _memory() -> int:
     """Bytes that a command can have: half of the machine's."""
@@ -190,7 +195,7 @@ def why_none() -> str:
         words, files = holder(Cage(Path(folder).resolve()), Protected())
         try:
             tried = subprocess.run(
-                [*words, *limited(["/bin/true"])],
+                [*words, *limited(["/bin/true"], ())],
                 pass_fds=files,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

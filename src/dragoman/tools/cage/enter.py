@@ -81,6 +81,7 @@ class Entered:
 
     words: list[str]
     env: dict[str, str]
+    first: str = ""  # what the shell that starts it does before
     files: list[int] = field(default_factory=list)  # that the program is given, and we close when it runs
     refused: list[Refusal] = field(default_factory=list)
     supervisor: Supervisor | None = None
@@ -116,8 +117,7 @@ async def enter(
     gate lets it stay. ToolFailed where there is no cage."""
     if cage.missing:
         raise ToolFailed(sentence("cage.missing", why=cage.missing))
-    before = await in_thread(partial(find_protected, cage.workspace, cage.bounds))
-    entered = await in_thread(partial(_prepared, words, env, cage, gate, before))
+    entered, before = await in_thread(partial(_prepared, words, env, cage, gate))
     try:
         try:
             yield entered
@@ -142,15 +142,17 @@ async def enter(
 
 
 def _prepared(
-    words: Sequence[str], env: Mapping[str, str], cage: Cage, gate: Gate, before: Protected
-) -> Entered:
+    words: Sequence[str], env: Mapping[str, str], cage: Cage, gate: Gate
+) -> tuple[Entered, Protected]:
+    before = find_protected(cage.workspace, cage.bounds)
     inside = {**_QUIET, **env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), _PRIVATE), **_git_variables()}
     if sys.platform == "darwin":
-        return Entered([*seatbelt.arguments(cage, before), *words], inside)
+        return Entered([*seatbelt.arguments(cage, before), *words], inside), before
     outer, files = bubblewrap.holder(cage, before)
-    entered = Entered([], inside, files)
+    groups = bubblewrap.make_groups()
+    entered = Entered([], inside, bubblewrap.limits(groups), files, groups=groups)
     try:
-        inner = bubblewrap.limited(words)
+        inner = bubblewrap.limited(words, groups)
         if cage.settings.watch or any(
             rule.permission == NET and rule.action == "allow" for rule in cage.rules
         ):
@@ -175,13 +177,11 @@ def _prepared(
             entered.supervisor = Supervisor(cage, gate, closed, entered.refused)
             entered.env |= proxy_variables()
         entered.words = [*outer, *inner]
-        if groups := bubblewrap.make_groups():
-            entered.groups, entered.words = groups, bubblewrap.in_groups(groups, entered.words)
     except BaseException:
         for file in entered.files:
             os.close(file)
         raise
-    return entered
+    return entered, before
 
 
 def _hold_new(cage: Cage, before: Protected) -> list[tuple[str, str | OSError]]:
