@@ -927,6 +927,7 @@ async def test_k1_a_caged_server_reaches_the_hosts_that_the_settings_name_and_no
         "import subprocess, sys\n"
         "from mcp.server.mcpserver import MCPServer\n"
         "server = MCPServer('s')\n"
+        "open('.envrc', 'w').close()\n"
         "@server.tool()\n"
         "def connect(targets: list[str]) -> str:\n"
         "    words = [sys.executable, 'connect.py', *targets]\n"
@@ -945,6 +946,8 @@ async def test_k1_a_caged_server_reaches_the_hosts_that_the_settings_name_and_no
     assert asked == []
     heard = ["127.0.0.1", "200", "hello", "127.0.0.1", "403", "localhost", "403"]
     assert texts[0].split() == heard
+    assert not (server / ".envrc").exists()  # what it made meanwhile is held when it ends
+    assert [*(server / ".dragoman-held").iterdir()]
 
 
 @needs_cage

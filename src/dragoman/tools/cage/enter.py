@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 
+import anyio
+
 from dragoman.background import in_thread
 from dragoman.errors import ToolFailed
 from dragoman.messages.questions import Rule
@@ -122,9 +124,12 @@ async def enter(
         try:
             yield entered
         finally:
-            await entered.ended()
+            with anyio.CancelScope(shield=True):  # a server's own scope is cancelled until it is left
+                await entered.ended()
     except BaseException:  # there is no result that could tell of it
-        for path, held in await in_thread(partial(_hold_new, cage, before)):
+        with anyio.CancelScope(shield=True):
+            new = await in_thread(partial(_hold_new, cage, before))
+        for path, held in new:
             _log.warning("%r, which programs execute later, was made by a command that ended: %s", path, held)
         raise
     for path, held in await in_thread(partial(_hold_new, cage, before)):
