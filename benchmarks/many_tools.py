@@ -1,8 +1,8 @@
 """`make bench-tools`: 20 servers with 500 tools, none of them started. What does the first request hold, and
 does `find_tools` find the right tool?
 
-The tools and requests are those of BFCL's live sets (`bfcl-eval`), as people wrote them, in many languages. The
-search was tuned on the sets that are not live.
+The tools and requests are those of BFCL's live sets (`bfcl-eval`), as people wrote them. The search was
+tuned on the sets that are not live.
 
     python benchmarks/many_tools.py WHEEL
 """

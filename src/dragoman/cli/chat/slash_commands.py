@@ -99,7 +99,9 @@ COMMANDS: dict[str, Command] = {
     "tools": Command(
         "/tools [GROUP on|off|always]", "the tools there are; switch one or a group", here.tools
     ),
-    "allow": Command("/allow RULE [hour|always]", "no question about: files.read, shell:git *", here.allow),
+    "allow": Command(
+        "/allow [RULE [hour|always]]", "no question about shell:git *; what the cage refused", here.allow
+    ),
     "deny": Command("/deny RULE [hour|always]", "what must not run here", here.deny),
     "grants": Command("/grants [revoke N]", "what you allowed and denied; take it back", here.grants),
     "queue": Command("/queue [drop N]", "what waits for its turn", turns.queue),
