@@ -14,6 +14,7 @@ from dragoman.messages.request import FIND_TOOLS
 from dragoman.tools.deferred import ToolBudget
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import calls_of, model_of, runtime_with
+from tests.server.site import served
 from tests.tools.test_deferred import Hub, named
 
 TOOLS = [named(f"tool_{n}", f"Paint the fence number {n}.") for n in range(60)]
@@ -126,3 +127,21 @@ async def test_a_tool_is_pinned_for_a_conversation(tmp_path: Path) -> None:
         assert offered(runtime, 0) == ["tool_3", FIND_TOOLS]
         with pytest.raises(BadRequest, match="always_tools"):
             await chat.change(always_tools="tool_3")  # type: ignore[arg-type]
+
+
+async def test_the_api_tells_what_is_loaded_and_why(tmp_path: Path) -> None:
+    async with served(tmp_path, [*SCRIPT, calls("tool_3"), says("Done.")], tools=[Hub(*TOOLS)]) as site:
+        id = await site.conversation()
+        await site.until(f"/api/turns/{await site.say('Water.', id)}/events", "turn.end")
+        await site.until(f"/api/turns/{await site.say('Paint.', id)}/events", "turn.end")
+        groups = (await site.get(f"/api/tools?conversation={id}"))["groups"]
+        (hub,) = [group["tools"] for group in groups if group["name"] == "hub"]
+        known = {tool["name"]: tool for tool in hub}
+        loaded = {name: tool["loaded"] for name, tool in known.items()}
+        assert (loaded["water_plants"], loaded["tool_3"], loaded["tool_5"]) == ("found", "called", "no")
+        assert known["tool_5"]["tokens"] > 5
+        assert known["tool_5"]["on"]
+        await site.ask("PATCH", f"/api/conversations/{id}", {"settings": {"always_tools": ["tool_5"]}})
+        groups = (await site.get(f"/api/tools?conversation={id}"))["groups"]
+        (now,) = [tool for group in groups for tool in group["tools"] if tool["name"] == "tool_5"]
+        assert now["loaded"] == "always"
