@@ -571,6 +571,7 @@ ENGLISH: dict[str, str] = {
     "send.no_option": "a send has no option {name!r}: {hint}",
     "send.no_plugin": "there is no plugin {unknown} to disable: there are {known}",
     "server.alike": "its tools would be named like those of {other}: take another name",
+    "server.goes_on": "This server is stopping. The turn continues when it is back: connect again",
     "server.group_name": "{name} is the name of a group of tools that comes with Dragoman: take another",
     "server.not_stored": "its secrets cannot be stored: {error}",
     "server.same_secret": "two secrets would be stored as {variable}: rename one",

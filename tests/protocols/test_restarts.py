@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman import tool
 from dragoman.messages.message import Text
 from dragoman.messages.questions import reject
 from dragoman.server.auth import key_hash
 from dragoman.server.protocols.ag_ui.run_input import RunAgentInput
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 from tests.runtimes import add, runtime_with
 from tests.server.site import Site, served
 
@@ -246,3 +249,75 @@ def approval(chunks: list[dict[str, Any]], **answer: Any) -> dict[str, Any]:
     state = answer.pop("state")
     given = {"id": asked["approvalId"], **answer}
     return {"type": "dynamic-tool", "toolCallId": asked["toolCallId"], "state": state, "approval": given}
+
+
+USER = {"id": "1", "role": "user"}
+STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "ai_sdk": (
+        "/api/ai-sdk/chat",
+        {"id": "a", "messages": [{**USER, "parts": [{"type": "text", "text": "Wait."}]}]},
+    ),
+    "ag_ui": (
+        "/api/ag-ui",
+        {
+            "threadId": "a",
+            "runId": "1",
+            "messages": [{**USER, "content": "Wait."}],
+            "tools": [],
+            "context": [],
+        },
+    ),
+    "chat": (
+        "/v1/chat/completions",
+        {"model": "scripted/model", "stream": True, "messages": [{"role": "user", "content": "Wait."}]},
+    ),
+    "responses": ("/v1/responses", {"model": "scripted/model", "stream": True, "input": "Wait."}),
+}
+
+
+def says_that_it_stops(protocol: str, last: dict[str, Any]) -> bool:
+    match protocol:
+        case "ai_sdk":
+            return last["type"] == "error" and "connect again" in last["errorText"]
+        case "ag_ui":
+            return (last["type"], last["code"]) == ("RUN_ERROR", "server_stops")
+        case "chat":
+            return bool(last["error"]["code"] == "server_stops")
+        case _:
+            return (last["type"], last["code"]) == ("error", "server_stops")
+
+
+@pytest.mark.parametrize("protocol", STREAMS)
+async def test_a_server_that_stops_says_so_in_the_words_of_each_protocol(
+    tmp_path: Path, protocol: str
+) -> None:
+    """F3: a plain end of the stream would look like the end of the answer."""
+    running, path, body = asyncio.Event(), *STREAMS[protocol]
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        running.set()
+        await asyncio.Event().wait()
+        return ""
+
+    async with served(tmp_path, [says("One moment. ") + calls("wait")], tools=[wait]) as site:
+        reading = asyncio.create_task(site.ask("POST", path, body))
+        await asyncio.wait_for(running.wait(), PATIENCE)
+        site.stop()
+        lines = (await asyncio.wait_for(reading, PATIENCE)).body.decode().splitlines()
+    (*_, last) = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
+    assert says_that_it_stops(protocol, json.loads(last)), last
+
+
+@pytest.mark.parametrize("path", ["/api/events", "/api/conversations/{}/events", "/api/turns/{}/events"])
+async def test_a_server_that_stops_says_so_on_its_own_streams(tmp_path: Path, path: str) -> None:
+    async with served(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=()) as site:
+        conversation = await site.conversation()
+        turn = await site.say("Add.", conversation)
+        await site.question()
+        address = path.format(turn if "turns" in path else conversation)
+        async with site.events(address) as events:
+            site.stop()
+            seen = [event async for event in events]
+    assert (seen[-1].type, seen[-1].data["code"]) == ("server.stops", "server.stops")

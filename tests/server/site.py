@@ -7,7 +7,7 @@ import io
 import json
 import socket
 import sqlite3
-from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -46,6 +46,7 @@ class Site:
     auth: Auth
     http: aiohttp.ClientSession
     key: str
+    stop: Callable[[], None] = lambda: None  # what a signal does first: everybody who reads may go
 
     async def ask(self, method: str, path: str, body: Any = None, **more: Any) -> Answer:
         headers = {"authorization": f"Bearer {self.key}", **more.pop("headers", {})}
@@ -188,8 +189,9 @@ async def serving(
         listening(app, limits=limits, proxies=named, listener=listener) as url,
         aiohttp.ClientSession() as http,
     ):
-        yield Site(url, runtime, auth, http, key="key of local")
-        app.state.context.publisher.close()
+        stop = app.state.context.publisher.close
+        yield Site(url, runtime, auth, http, key="key of local", stop=stop)
+        stop()
 
 
 @asynccontextmanager

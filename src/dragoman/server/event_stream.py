@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
@@ -18,6 +19,7 @@ from typing_extensions import TypeAliasType
 from dragoman.errors import DragomanError, NotFound
 from dragoman.messages.events import EVENT, CallAsked, Event, TurnEnd
 from dragoman.messages.questions import Question
+from dragoman.sentences import sentence
 from dragoman.server.connections import Peer, connection_of, session_in
 from dragoman.server.feeds import Feed, FeedReader, Pace, cursor, parse_cursor
 from dragoman.server.shapes import ConversationSummary, QueueView, TreeView
@@ -178,6 +180,11 @@ async def follow_turn(turn: TurnHandle, after: int) -> Chunks:
             yield f"{id}event: {event.type}\ndata: {EVENT.dump(event)}\n\n".encode("utf-8", "replace")
 
 
+STOPS = sentence("server.goes_on")
+FAREWELL = (
+    f"event: server.stops\ndata: {json.dumps({'code': 'server.stops', 'text': str(STOPS)})}\n\n".encode()
+)
+
 # ── sending it ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -230,8 +237,15 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self, chunks: Chunks, streams: OpenStreams, headers: Mapping[str, str] | None = None
+        self,
+        chunks: Chunks,
+        streams: OpenStreams,
+        headers: Mapping[str, str] | None = None,
+        *,
+        farewell: Callable[[], bytes] = lambda: FAREWELL,
     ) -> None:
+        """`farewell` is what a server that stops says last: an error that a client of its protocol tries
+        again after. A plain end would look like the end of the answer."""
         super().__init__(headers={**_HEADERS, **(headers or {})})
         del self.headers["content-length"]
         self._chunks = chunks
@@ -243,6 +257,7 @@ class EventStream(Response):
         self._connection: Peer | None = None
         self._closing = False
         self._ending = False  # its last message is on its way
+        self._farewell = farewell
         self.session: str | None = None  # the sign-in that it was opened with
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -269,6 +284,8 @@ class EventStream(Response):
         if self._closing and work.cancelled() and not self._ending:
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):
+                    if self._streams.closed:
+                        await self._write(self._farewell())
                     await self._send_end()
         if not work.cancelled() and (error := work.exception()) is not None:
             _report(error)

@@ -230,10 +230,10 @@ class Publisher:
 
     def close(self) -> None:
         """The server closes: everybody may go."""
+        self.streams.close()
         for feed in self._conversations.values():
             feed.close()
         self._lists.close()
-        self.streams.close()
 
     def _listen(self, log: TurnLog) -> None:
         """Before a turn runs here: whatever it publishes goes to the readers of its conversation."""

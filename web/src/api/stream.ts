@@ -116,7 +116,7 @@ export class LiveStream {
         awake();
         for (const frame of reader.feed(value)) {
           heard = true;
-          this.tell(frame.event, frame.data);
+          if (frame.event !== "server.stops") this.tell(frame.event, frame.data); // it is back in a moment
           if (frame.id !== null) this.cursor = frame.id;
         }
       }

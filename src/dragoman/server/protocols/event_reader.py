@@ -276,6 +276,10 @@ class TurnWriter(ABC):
         """Before anything else."""
 
     @abstractmethod
+    def stopping(self, why: str) -> dict[str, JsonValue]:
+        """The server stops, and the turn does not: an error, after which a client tries again."""
+
+    @abstractmethod
     def write(self, value: Value) -> Iterator[dict[str, JsonValue]]:
         """What there is to say about a value; often nothing."""
 

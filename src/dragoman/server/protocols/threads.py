@@ -22,7 +22,7 @@ from dragoman.messages.ids import derived_id, new_id
 from dragoman.messages.media import data_in, is_media_type, parse_data_url
 from dragoman.messages.message import File, Message, Part, Reasoning, Text
 from dragoman.server.context import Context
-from dragoman.server.event_stream import EventStream
+from dragoman.server.event_stream import STOPS, EventStream
 from dragoman.server.protocols.event_reader import TurnWriter
 from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.api.turn_handle import TurnHandle
@@ -231,7 +231,8 @@ def respond(
 ) -> EventStream:
     """What the client lacks of what is known, then the rest: until the turn ends, or waits for the client."""
     chunks = write(context, turn, _follow(context, turn, writer, lacking, known), end)
-    return EventStream(chunks, context.publisher.streams)
+    stopping = f"data: {json.dumps(writer.stopping(str(STOPS)))}\n\n".encode()
+    return EventStream(chunks, context.publisher.streams, farewell=lambda: stopping)
 
 
 async def _follow(

@@ -83,6 +83,9 @@ class AgentRun(TurnWriter):
     def begin(self) -> RunEvent:
         return {"type": "RUN_STARTED", **self._named, "protocolVersion": VERSION}
 
+    def stopping(self, why: str) -> RunEvent:
+        return {"type": "RUN_ERROR", "message": why, "code": "server_stops"}
+
     def show_thread(self) -> Iterator[RunEvent]:
         """What was said before, for a client that has nothing of it, and the state where there is one."""
         if self.history:

@@ -120,6 +120,9 @@ class UIMessageStream(TurnWriter):
         about: JsonValue = {"turn": self._turn, "conversation": self._conversation}
         return {"type": "start", "messageId": self._message, "messageMetadata": about}
 
+    def stopping(self, why: str) -> Chunk:
+        return {"type": "error", "errorText": why}
+
     @property
     def waits(self) -> bool:
         """Whether the turn waits, and the client can move it: it comes back with another request."""

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from dragoman.messages.endings import REFUSED
 from dragoman.messages.usage import Usage
 from dragoman.server.context import Context, TheContext
-from dragoman.server.event_stream import EventStream
+from dragoman.server.event_stream import STOPS, EventStream
 from dragoman.server.problems import without_paths
 from dragoman.server.protocols.event_reader import CallForClient, PartDelta
 from dragoman.server.protocols.openai.api_errors import (
@@ -345,9 +345,13 @@ async def create_completion(
     )
     if body.stream:
         chunks = cancelled_if_left(context, place, reader, _chunks(context, place, reader, completion))
-        return EventStream(chunks, context.publisher.streams, headers_of(place))
+        return EventStream(chunks, context.publisher.streams, headers_of(place), farewell=_farewell)
     await while_connected(request, _write(context, place, reader, completion), lambda: cancel(context, place))
     return _answer(completion, place)
+
+
+def _farewell() -> bytes:
+    return frame({"error": error_body(503, str(STOPS), code="server_stops")})
 
 
 async def _chunks(

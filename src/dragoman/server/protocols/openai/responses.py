@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Query
@@ -18,7 +19,7 @@ from starlette.responses import Response
 from dragoman.errors import NotFound
 from dragoman.messages.message import Message
 from dragoman.server.context import Context, TheContext
-from dragoman.server.event_stream import EventStream
+from dragoman.server.event_stream import STOPS, EventStream
 from dragoman.server.protocols.openai.api_errors import (
     NEVER_AGAIN,
     ApiRefusal,
@@ -277,7 +278,9 @@ async def create_response(context: TheContext, request: Request, body: ResponseB
         chunks = _events(context, place, reader, found)
         if not body.background:
             chunks = cancelled_if_left(context, place, reader, chunks)
-        return EventStream(chunks, context.publisher.streams, headers_of(place))
+        return EventStream(
+            chunks, context.publisher.streams, headers_of(place), farewell=partial(_farewell, found)
+        )
     await while_connected(request, _write(context, place, reader, found), lambda: cancel(context, place))
     return json_response(found.whole(), headers=headers_of(place))
 
@@ -318,7 +321,9 @@ async def read_response(
     found = await new_object(context, place)
     after = -1 if starting_after is None else starting_after
     chunks = _events(context, place, reader, found, after)
-    return EventStream(chunks, context.publisher.streams, headers_of(place))
+    return EventStream(
+        chunks, context.publisher.streams, headers_of(place), farewell=partial(_farewell, found)
+    )
 
 
 @router.post("/responses/{id}/cancel")
@@ -355,6 +360,11 @@ async def list_input_items(
     return {"object": "list", "data": data, "has_more": False, **ends}
 
 
+def _farewell(found: ResponseObject) -> bytes:
+    stops = {"code": "server_stops", "message": str(STOPS), "param": None}
+    return frame({"type": "error", "sequence_number": found.number, **stops}, "error")
+
+
 # ── writing it ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -369,7 +379,8 @@ async def _events(
             yield frame(event, event["type"])
     async for piece in pieces_of(context.runtime, place, reader):
         if isinstance(piece, ReplyOver) and piece.kind == STOPPED:
-            return  # it is not over: who comes back gets the rest
+            yield _farewell(found)  # it is not over: who comes back gets the rest
+            return
         for event in found.events(piece):
             if event["type"] in TERMINAL:
                 event["sequence_number"] = max(event["sequence_number"], after + 1)
