@@ -321,3 +321,33 @@ async def test_a_server_that_stops_says_so_on_its_own_streams(tmp_path: Path, pa
             site.stop()
             seen = [event async for event in events]
     assert (seen[-1].type, seen[-1].data["code"]) == ("server.stops", "server.stops")
+
+
+def said(text: str, id: str) -> dict[str, Any]:
+    return {"id": id, "role": "user", "parts": [{"type": "text", "text": text}]}
+
+
+@pytest.mark.parametrize(
+    ("second", "known"),
+    [
+        ({"messages": [said("And?", "2")]}, ["Hello", "First.", "And?", "Second."]),
+        ({"message": said("And?", "2")}, ["Hello", "First.", "And?", "Second."]),
+        ({"messages": [], "message": said("And?", "2")}, ["And?", "Second."]),
+        ({"messages": [said("And?", "1")], "messageId": "1"}, ["And?", "Second."]),
+    ],
+)
+async def test_a_message_alone_goes_on_with_the_chat_that_the_server_has(
+    tmp_path: Path, second: dict[str, Any], known: list[str]
+) -> None:
+    """F1: an application that sends the last message only; one that starts over, or edits, says so."""
+    async with served(tmp_path, [says("First."), says("Second.")]) as site:
+        await told(site, "/api/ai-sdk/chat", {"id": "a", "messages": [said("Hello", "1")]})
+        await told(site, "/api/ai-sdk/chat", {"id": "a", **second})
+        (conversation,) = await site.runtime.conversations()
+        chat = await site.runtime.conversation(conversation.id)
+        assert [message.text for message in await chat.messages()] == known
+
+
+async def test_a_chat_without_a_message_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path, []) as site:
+        assert (await site.ask("POST", "/api/ai-sdk/chat", {"id": "a", "messages": []})).status == 422

@@ -2330,7 +2330,9 @@ export interface components {
         /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
         UIChatBody: {
             id: string;
-            messages: components["schemas"]["UIMessage"][];
+            /** @default [] */
+            messages?: components["schemas"]["UIMessage"][];
+            message?: components["schemas"]["UIMessage"] | null;
             /**
              * @default submit-message
              * @enum {string}

@@ -96,10 +96,11 @@ async def say(
     options: TurnOptions,
     mark: str,
     key: SendKey | None = None,
+    continues: bool = False,
 ) -> TurnRow:
     """A message in the conversation of this name, and the turn that answers it: below the answer that stands
-    before it. Where nothing stands before it, it takes the place of the first one there was. By its `mark` a
-    client that sends it again is known."""
+    before it. Where nothing stands before it, it takes the place of the first one there was, or `continues`
+    the conversation. By its `mark` a client that sends it again is known."""
     metadata: dict[str, JsonValue] = {protocol: mark}
     conversation = await conversation_of(context, name, protocol)
     if conversation is None:
@@ -113,7 +114,7 @@ async def say(
                 await context.runtime.delete(conversation)  # nothing can be said in it
             raise
     await stop_what_was_left(context, conversation)
-    if not before and (old := await _first_message(context, conversation)) is not None:
+    if not before and not continues and (old := await _first_message(context, conversation)) is not None:
         turn = await context.runtime.commands.edit(old, content, options=options, metadata=metadata, key=key)
         context.publisher.changed(conversation)
         return await context.runtime.store.turn(turn)

@@ -194,6 +194,7 @@ async def _start(context: Context, body: UIChatBody, said: _SaidNow, key: SendKe
         options=options,
         mark=said.mark,
         key=key,
+        continues=body.continues,
     )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, model_validator
 
 from dragoman.messages.questions import Mode
 from dragoman.messages.request import ToolSpec
@@ -67,7 +67,8 @@ class UIChatBody(_Loose):
     """The fields of `DefaultChatTransport`, and what an application may add with its `body` option."""
 
     id: str
-    messages: Annotated[list[UIMessage], Field(min_length=1, max_length=10_000)]
+    messages: Annotated[list[UIMessage], Field(max_length=10_000)] = []
+    last: Annotated[UIMessage | None, Field(alias="message")] = None
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
     message: Annotated[str | None, Field(alias="messageId")] = None
     model: str | None = None
@@ -76,6 +77,23 @@ class UIChatBody(_Loose):
     system: str | None = None
     options: dict[str, JsonValue] = {}
     tools: Annotated[dict[str, ClientTool], Field(max_length=512)] = {}
+    _starts_over: bool = PrivateAttr(default=False)
+
+    @model_validator(mode="after")
+    def _with_last(self) -> Self:
+        if self.last is not None:
+            self._starts_over = "messages" in self.model_fields_set
+            self.messages = [*self.messages, self.last]
+        if not self.messages:
+            raise ValueError("there is no message")
+        return self
+
+    @property
+    def continues(self) -> bool:
+        """A message alone goes on with the chat that the server has. An edited one names what it replaces;
+        `messages: []` beside a `message` starts over."""
+        alone = len(self.messages) == 1 and self.trigger == "submit-message" and self.message is None
+        return alone and not self._starts_over
 
     @property
     def gone_on_with(self) -> UIMessage | None:
