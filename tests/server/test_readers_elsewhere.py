@@ -110,6 +110,71 @@ async def test_readers_who_come_in_the_middle_get_the_whole(tmp_path: Path, open
             assert whole(received, turn.id) == said
 
 
+async def read_until(site: Site, id: str, word: str) -> list[Received]:
+    received: list[Received] = []
+    async with site.events(f"/api/conversations/{id}/events") as events:
+        async for event in events:
+            received.append(event)
+            if event.type != "snapshot" and word in text_of(received):
+                break
+    return received
+
+
+def cursors(received: list[Received]) -> dict[tuple[str, int], str]:
+    """By turn and number."""
+    numbered = [event for event in received if event.data.get("seq")]
+    return {(event.data["turn"], event.data["seq"]): event.id for event in numbered}
+
+
+@pytest.mark.parametrize("runs", ["first", "second", "worker"])
+async def test_a_reader_who_moves_to_another_server_goes_on_there(
+    tmp_path: Path, opens: Opens, runs: str
+) -> None:
+    """N3: a cursor is the same on every server, whichever runs the turn. No snapshot is sent again: in the
+    middle of a turn, after its end, and for a turn that began in between."""
+    script = [says(WORDS, waits=0.01)] * 2
+    async with (
+        served(tmp_path, script if runs == "first" else [], store=opens()) as first,
+        served(tmp_path, script if runs == "second" else [], store=opens()) as second,
+        runtime_with(tmp_path, script if runs == "worker" else [], store=opens()) as worker,
+        asyncio.timeout(PATIENCE),
+    ):
+        runner = {"first": first.runtime, "second": second.runtime, "worker": worker}[runs]
+        id = await first.conversation()
+        conversation = await runner.conversation(id)
+        turn = await conversation.send("go")
+        beside = asyncio.create_task(read_to_the_end(first, id))
+        early, late = await asyncio.gather(*(read_until(first, id, word) for word in ("w80 ", "w90 ")))
+        rest = [await read_to_the_end(second, id, one[-1].id) for one in (late, early)]
+        for before, after in zip((late, early), rest, strict=True):
+            assert whole(before + after, turn.id) == WORDS
+        known = cursors(await beside)
+        for received in rest:
+            assert cursors(received).items() <= known.items()
+
+        await conversation.send("and on")
+        last = rest[0][-1].id
+        for received in await asyncio.gather(*(read_to_the_end(site, id, last) for site in (first, second))):
+            assert [event.type for event in received][:2] == ["message.added", "turn.start"]
+            assert text_of(received) == WORDS
+
+
+async def test_a_reader_who_missed_a_turn_that_nobody_told_gets_a_snapshot(
+    tmp_path: Path, opens: Opens
+) -> None:
+    """N3: its cursor says what it has not heard, also where the server knows the cursor."""
+    async with served(tmp_path, [], store=opens()) as site, asyncio.timeout(PATIENCE):
+        id = await site.conversation()
+        path = f"/api/conversations/{id}/events"
+        (empty,) = await site.until(path, "snapshot")
+        async with runtime_with(tmp_path, [says("Done. ")], store=opens()) as other:
+            turn = await (await other.conversation(id)).send("go")
+            await turn.result()
+        (whole,) = await site.until(path, "snapshot", empty.id)
+        assert replied(whole, turn.id) == "Done. "
+        assert whole.id != empty.id
+
+
 async def test_readers_who_come_all_the_time_get_the_whole(tmp_path: Path, opens: Opens) -> None:
     """N3, E2: also between what is stored and what is told: calls, steps and the end."""
     async with served(tmp_path, [], store=opens()) as site, asyncio.timeout(PATIENCE):

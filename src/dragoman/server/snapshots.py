@@ -40,6 +40,7 @@ from dragoman.server.shapes import (
 )
 from dragoman.store.codecs import MESSAGE
 from dragoman.store.store import Busy, Queued, TurnRow
+from dragoman.turn.live.event_log import number_before
 from dragoman.turn.live.loading import needs_of
 from dragoman.turn.live.log import TurnLog
 
@@ -349,10 +350,17 @@ class Trees:
                 turn = self._follow(row.id, conversation)
                 if turn is not None:
                     followed[row.id] = turn
-                    if turn.epoch < row.epoch and not await self._runtime.store.is_abandoned(row.id):
+                    if turn.epoch < row.epoch and await self._is_told(row):
                         waited = True
                         await turn.heard(row.epoch)
         return waited
+
+    async def _is_told(self, row: TurnRow) -> bool:
+        """Somebody runs it, or whoever ran it has left its events."""
+        store = self._runtime.store
+        if not await store.is_abandoned(row.id):
+            return True
+        return bool(await store.events({row.id: number_before(row.epoch)}, 1))
 
     def _lay_over_followed(
         self,
