@@ -223,7 +223,7 @@ class Publisher:
                     EVENT.load(one.body) for one in await store.events({turn: 0}) if one.seq > 0
                 ]
                 if told and isinstance(told[-1], e.TurnEnd):
-                    again[turn] = [(event, *await self._named_by(event)) for event in told]
+                    again[turn] = [(event, *await self._named_by(turn, event)) for event in told]
         feed = self._conversations[id] = ConversationFeed(id, {*ended} - again.keys())
         for turn, events in again.items():
             for event, said, question in events:
@@ -438,8 +438,8 @@ class Publisher:
         if not event.seq and followed.shown:
             return True  # what it asks is in the snapshot
         if event.seq and (epoch := owner_of(event.seq)) != followed.epoch:
-            followed.begin(epoch, [] if epoch == 1 else await self._runtime.bus.begun_by(turn, epoch))
-        said, question = await self._named_by(event)
+            followed.begin(epoch, await self._begun_by(turn, epoch))
+        said, question = await self._named_by(turn, event)
         feed = self._conversations.get(conversation)
         if feed is None or self._followed.get(turn) is not followed:
             return False
@@ -457,17 +457,25 @@ class Publisher:
             await self._publish_snapshot(conversation)  # it is interrupted
         return True
 
-    async def _named_by(self, event: Event) -> tuple[Message | None, Question | None]:
+    async def _begun_by(self, turn: str, epoch: int) -> list[Message] | None:
+        return [] if epoch == 1 else await self._runtime.bus.begun_by(turn, epoch)
+
+    async def _named_by(self, turn: str, event: Event) -> tuple[list[Message], Question | None]:
+        """What an event goes with: the messages that there were at a start, or a question."""
         store = self._runtime.store
-        said = await store.message(event.message) if isinstance(event, e.TurnStart) else None
-        return said, await store.question(event.question) if isinstance(event, e.CallAsked) else None
+        if isinstance(event, e.TurnStart):
+            begun = await self._begun_by(turn, owner_of(event.seq)) or []
+            return _first(await store.message(event.message), begun), None
+        return [], await store.question(event.question) if isinstance(event, e.CallAsked) else None
 
     async def _tell_end(self, followed: FollowedTurn) -> None:
         """Whoever ran it did not live to tell that it is over, nor perhaps what it did at last."""
         end = await self._runtime.turn(followed.id).end()
+        stored, _ = await self._runtime.store.messages(followed.conversation)
+        said = [message for message in stored if message.turn == followed.id]
         if end is not None and (feed := self._conversations.get(followed.conversation)) is not None:
             followed.apply(end)
-            _publish(feed, followed.id, end)
+            _publish(feed, followed.id, end, said)
         await self._publish_snapshot(followed.conversation)
 
     async def _publish_snapshot(self, id: str) -> None:
@@ -486,13 +494,15 @@ def _publish(
     feed: ConversationFeed,
     turn: str,
     event: Event,
-    said: Message | None = None,
+    said: Iterable[Message] = (),
     question: Question | None = None,
 ) -> None:
-    """As JSON that names its turn; before its start what the person wrote, and a question comes whole."""
-    if said is not None:
-        feed.advance(turn, event.seq - 1)
-        _publish(feed, turn, e.MessageAdded(said))
+    """As JSON that names its turn. A question comes whole. Before a start come the messages that there were:
+    the person's, and those of an owner that may have died before it told of them."""
+    for message in said:
+        if isinstance(event, e.TurnStart):
+            feed.advance(turn, event.seq - 1)
+        _publish(feed, turn, e.MessageAdded(message))
     data, head = EVENT.dump(event), f'{{"turn":"{turn}",'
     if isinstance(event, e.CallAsked):
         whole = QUESTION.dump(question) if question is not None else "null"
@@ -506,11 +516,16 @@ def _publish(
     feed.publish(event.type, data, piece=isinstance(event, _PIECES))
 
 
-def _named_here(log: TurnLog, event: Event) -> tuple[Message | None, Question | None]:
-    """What an event names: the person's message, or a question."""
-    starts = isinstance(event, e.TurnStart)
-    said = next((one for one in log.path if one.id == log.turn.message), None) if starts else None
-    return said, log.questions.get(event.question) if isinstance(event, e.CallAsked) else None
+def _named_here(log: TurnLog, event: Event) -> tuple[list[Message], Question | None]:
+    """The same of a turn that runs here."""
+    if isinstance(event, e.TurnStart):
+        person = next((one for one in log.path if one.id == log.turn.message), None)
+        return _first(person, log.begun) if person is not None else [], None
+    return [], log.questions.get(event.question) if isinstance(event, e.CallAsked) else None
+
+
+def _first(person: Message, begun: Iterable[Message]) -> list[Message]:
+    return [person, *(message for message in begun if message.id != person.id)]
 
 
 def _changes_list(event: Event) -> bool:
