@@ -4,6 +4,7 @@ and nothing comes twice (N3, E2)."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -261,3 +262,33 @@ async def test_who_reads_the_conversation_is_told_of_an_end_that_nobody_told(tmp
     end, snapshot = received[-2:]
     assert (end.type, end.data["state"], end.data["text"]) == ("turn.end", "completed", WORDS)
     assert (snapshot.data["turns"], snapshot.data["messages"][-1]["finish"]) == ([], "stop")
+
+
+async def test_servers_whose_clocks_are_an_hour_apart_agree(tmp_path: Path, opens: Opens) -> None:
+    """N2, N3: a message follows what it answers, whichever clock is right; what one server asks is answered
+    at the other, what is queued at one begins after what runs at the other, and a key begins one turn."""
+    script = [calls("add", a=1, b=2), says("Three. "), says("Then. ")]
+    early, late = (lambda: time.time() - 3600), time.time
+    async with (
+        served(tmp_path, script, store=opens(), clock=late, tools=[add], allow=()) as first,
+        served(tmp_path, [says("Early. ")], store=opens(), clock=early) as second,
+        asyncio.timeout(PATIENCE),
+    ):
+        id = await first.conversation()
+        path = f"/api/conversations/{id}/turns"
+        turn = await first.say("add", id)
+        question = await second.question()
+        queued = await second.post(path, {"text": "then", "queue": True})
+        await second.post(f"/api/questions/{question['id']}/answer", {"verdict": "allow"})
+        await first.until(f"/api/turns/{turn}/events", "turn.end")
+        await first.until(f"/api/turns/{queued['turn']}/events", "turn.end")
+        key = {"idempotency-key": "once"}
+        sent = [await site.post(path, {"text": "early"}, headers=key) for site in (second, first)]
+        assert sent[0]["turn"] == sent[1]["turn"]
+        await first.until(f"/api/turns/{sent[0]['turn']}/events", "turn.end")
+        trees = [await site.get(f"/api/conversations/{id}/tree") for site in (first, second)]
+        assert trees[0] == trees[1]
+        said = ["".join(part.get("text", "") for part in one["parts"]) for one in trees[0]["messages"]]
+        assert said == ["add", "", "Three. ", "then", said[4], "early", "Early. "]
+        assert trees[0]["conversation"]["leaf"] == trees[0]["messages"][-1]["id"]
+        assert trees[0]["conversation"]["updated"] > time.time() - 60
