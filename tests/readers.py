@@ -77,6 +77,8 @@ class Reader:
             case "step.start":
                 self._replies[turn] = data["message"]
                 self._texts[data["message"]] = ""
+            case "text.delta" if turn not in self._replies:
+                self.wrong.append(f"{turn}: text {number} belongs to no message")
             case "text.delta":
                 self._texts[self._replies[turn]] += data["text"]
             case "message.added":

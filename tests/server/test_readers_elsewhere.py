@@ -264,6 +264,36 @@ async def test_who_reads_the_conversation_is_told_of_an_end_that_nobody_told(tmp
     assert (snapshot.data["turns"], snapshot.data["messages"][-1]["finish"]) == ([], "stop")
 
 
+async def test_what_is_queued_at_one_server_is_shown_at_another(tmp_path: Path, opens: Opens) -> None:
+    """N3: without a turn that begins or ends; also what is changed and called off."""
+    async with (
+        served(tmp_path, [calls("add", a=1, b=2)], store=opens(), tools=[add], allow=()) as first,
+        served(tmp_path, [], store=opens()) as second,
+        asyncio.timeout(PATIENCE),
+    ):
+        id = await first.conversation()
+        await first.say("go", id)
+        await first.question()
+        async with second.events(f"/api/conversations/{id}/events") as events:
+            assert (await anext(events)).data["queued"] == []
+            queued = await first.say("then", id, queue=True)
+            assert await _queued(events, ["then"])
+            await first.ask("PATCH", f"/api/turns/{queued}", {"text": "and then"})
+            assert await _queued(events, ["and then"])
+            await first.post(f"/api/turns/{queued}/cancel")
+            assert await _queued(events, [])
+
+
+async def _queued(events: AsyncIterator[Received], wanted: list[str]) -> bool:
+    """Whether readers are shown that this is queued."""
+    async for event in events:
+        if event.type == "queue.changed":
+            texts = [one["message"]["parts"][0]["text"] for one in event.data["queued"]]
+            if texts == wanted:
+                return True
+    return False
+
+
 async def test_servers_whose_clocks_are_an_hour_apart_agree(tmp_path: Path, opens: Opens) -> None:
     """N2, N3: a message follows what it answers, whichever clock is right; what one server asks is answered
     at the other, what is queued at one begins after what runs at the other, and a key begins one turn."""

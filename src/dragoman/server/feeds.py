@@ -214,6 +214,10 @@ class ConversationFeed(Feed):
     def has_begun(self, turn: str) -> bool:
         return turn in self._began
 
+    def last_of(self, turn: str) -> int:
+        """The number of the last event that was told of a turn that has not ended."""
+        return self._at.get(turn, 0)
+
     def has(self, turn: str, number: int) -> bool:
         """Whether its readers know this event: the turn was heard before."""
         return turn in self._began and number <= self._at.get(turn, number)

@@ -168,6 +168,7 @@ class Publisher:
         self._opening = asyncio.Lock()
         self._lists = Lists(runtime)
         self._revisions: dict[str, int] = {}
+        self._queue_marks: dict[str, str | None] = {}
         self._moved: set[str] = set()  # where a turn ended here since others were last looked at
         self._queues: set[str] = set()  # conversations of which readers may know that something is queued
         self._changed_queues: set[str] = set()
@@ -262,6 +263,9 @@ class Publisher:
             return
         self._queues.add(conversation)
         self._changed_queues.add(conversation)
+        self._publish_queues_soon()
+
+    def _publish_queues_soon(self) -> None:
         if self._publishing_queues is None or self._publishing_queues.done():
             self._publishing_queues = self._background.run("publishing queues", self._publish_queues)
 
@@ -311,6 +315,9 @@ class Publisher:
                 queue = await queue_of(self._runtime, id, await self._runtime.store.live_turns(id))
             except (NotFound, Unreadable):
                 continue
+            except StoreUnavailable:
+                self._changed_queues.add(id)
+                return  # it is tried again with the next look at what others do
             finally:
                 self._queue_being_read = None
             if not queue.queued and not queue.steering:
@@ -352,13 +359,21 @@ class Publisher:
         self._moved.clear()
         for id in drop_unread(self._conversations):
             self._follow_no_longer(id)
-        for id in self._revisions.keys() - self._conversations.keys():  # dropped or deleted
-            del self._revisions[id]
+        for known in (self._revisions, self._queue_marks):
+            for id in known.keys() - self._conversations.keys():  # dropped or deleted
+                del known[id]
         self._queues &= self._conversations.keys()
+        if self._changed_queues:
+            self._publish_queues_soon()
         read = [id for id, feed in self._conversations.items() if feed.readers]
         if not read:
             return
         store, bus = self._runtime.store, self._runtime.bus
+        queues = await store.queue_marks(read)
+        for id in read:
+            if self._queue_marks.get(id) != queues.get(id):
+                self._queue_marks[id] = queues.get(id)
+                self.queue_changed(id)  # perhaps by another process
         revisions = await store.revisions(read)  # first: what begins here meanwhile is seen below
         busy = set()
         for row in await store.live_turns_among(read):
@@ -391,8 +406,10 @@ class Publisher:
 
     def _begin_elsewhere(self, turn: str, conversation: str, *, shown: bool = False) -> None:
         """Another process runs it, or will. It is followed as long as its conversation is read here."""
-        if conversation in self._conversations and turn not in self._followed:
-            self._followed[turn] = followed = FollowedTurn(turn, conversation, shown=shown)
+        feed = self._conversations.get(conversation)
+        if feed is not None and turn not in self._followed:
+            followed = FollowedTurn(turn, conversation, shown=shown, known=feed.last_of(turn))
+            self._followed[turn] = followed
             self._background.run(f"following turn {turn}", partial(self._follow_other, followed))
 
     def _follow_shown(self, turn: str, conversation: str) -> FollowedTurn | None:
@@ -409,7 +426,7 @@ class Publisher:
         await asyncio.sleep(_GLANCE)
         if (feed := self._conversations.get(conversation)) is None or feed.has_begun(turn):
             return  # it has begun, or nobody reads it any more
-        with suppress(NotFound):
+        with suppress(NotFound, StoreUnavailable):
             if await state_of(self._runtime, await self._runtime.store.turn(turn)) == QUEUED:
                 await self._publish_snapshot(conversation)
 
@@ -427,6 +444,11 @@ class Publisher:
                 await self._tell_end(followed)
         except NotFound:
             pass  # deleted meanwhile
+        except StoreUnavailable:
+            await asyncio.sleep(_GLANCE)
+            if self._followed.get(turn) is followed:
+                del self._followed[turn]
+                self._begin_elsewhere(turn, followed.conversation, shown=True)
         finally:
             followed.move()
             if self._followed.get(turn) is followed:

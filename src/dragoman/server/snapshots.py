@@ -114,7 +114,8 @@ async def queue_of(runtime: Runtime, conversation: str, live: Sequence[TurnRow])
 
 
 async def queued_turns(runtime: Runtime, queued: Sequence[Queued]) -> list[QueuedTurn]:
-    may_begin = {*await runtime.store.queue()} if queued else set()
+    places = {one.conversation for one in queued}
+    may_begin = {turn for place in places for turn in await runtime.store.queue(place)}
     return [
         QueuedTurn(one.turn, one.message, needs_of(one) if one.turn in may_begin else None) for one in queued
     ]
@@ -130,10 +131,11 @@ class FollowedTurn:
     here. A snapshot shows what was heard, and the events that come next are those that follow.
     """
 
-    def __init__(self, turn: str, conversation: str, *, shown: bool) -> None:
+    def __init__(self, turn: str, conversation: str, *, shown: bool, known: int) -> None:
         self.id = turn
         self.conversation = conversation
         self.shown = shown  # in a snapshot, before anything was heard of it
+        self._known = known  # the number up to which readers were told before
         self.epoch = 0  # of the owner that was heard last
         self.ended = False
         self.message = ""  # the person's
@@ -151,8 +153,16 @@ class FollowedTurn:
         self.questions.clear()
         self.move()
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether readers know more of it: it was followed before, and is read again."""
+        return self._known > 0 and not self.ended
+
     def apply(self, event: Event, question: Question | None = None) -> None:
         self._newest = event
+        if event.seq >= self._known > 0:
+            self._known = 0
+            self.move()
         self._fold.apply(event)
         match event:
             case TurnStart():
@@ -176,10 +186,10 @@ class FollowedTurn:
         self._moved = asyncio.Event()
 
     async def heard(self, epoch: int) -> None:
-        """Wait until this owner was heard, or one after it."""
+        """Wait until this owner was heard, or one after it, as far as readers know it."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
-                while self.epoch < epoch and not self.ended:
+                while (self.epoch < epoch and not self.ended) or self.is_behind:
                     await self._moved.wait()
 
     def lay_over(self, texts: dict[str, str]) -> bool:
@@ -350,7 +360,7 @@ class Trees:
                 turn = self._follow(row.id, conversation)
                 if turn is not None:
                     followed[row.id] = turn
-                    if turn.epoch < row.epoch and await self._is_told(row):
+                    if turn.is_behind or (turn.epoch < row.epoch and await self._is_told(row)):
                         waited = True
                         await turn.heard(row.epoch)
         return waited
