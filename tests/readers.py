@@ -83,6 +83,7 @@ class Reader:
                 self._texts[self._replies[turn]] += data["text"]
             case "message.added":
                 self._texts[data["message"]["id"]] = _text(data["message"])
+                self._calls |= _calls([data["message"]])
             case "call.end":
                 self._calls[data["call"]] = data["state"]
             case "turn.end":
@@ -90,8 +91,7 @@ class Reader:
 
     def _begin(self, tree: dict[str, Any]) -> None:
         self._texts = {message["id"]: _text(message) for message in tree["messages"]}
-        parts = [part for message in tree["messages"] for part in message["parts"]]
-        self._calls = {part["id"]: part["state"] for part in parts if part["type"] == "call"}
+        self._calls = _calls(tree["messages"])
         replies = [message for message in tree["messages"] if message["role"] == "assistant"]
         self._replies = {message["turn"]: message["id"] for message in replies}
         self._numbers = {}
@@ -118,6 +118,11 @@ class Reader:
                     if self._calls.get(call.id) != call.state:
                         wrong.append(f"{call.id} was told as {self._calls.get(call.id)}, not {call.state}")
         return wrong
+
+
+def _calls(messages: Sequence[dict[str, Any]]) -> dict[str, str]:
+    parts = [part for message in messages for part in message["parts"]]
+    return {part["id"]: part["state"] for part in parts if part["type"] == "call"}
 
 
 def _text(message: dict[str, Any]) -> str:

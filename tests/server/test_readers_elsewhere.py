@@ -93,9 +93,9 @@ async def test_readers_who_come_in_the_middle_get_the_whole(tmp_path: Path, open
             back: list[Received] = []
             async for event in events:
                 first.append(event)
-                if later is None and "w60 " in text_of(first):
+                if later is None and len(first) > 3:
                     later = asyncio.create_task(read_to_the_end(site, id))
-                if not back and "w90 " in text_of(first):
+                if not back and len(first) > 6:
                     back = first[:]
                 if event.type == "turn.end":
                     break

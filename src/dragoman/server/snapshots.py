@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from dragoman.conversation.tree import Conversation
+from dragoman.errors import StoreUnavailable
 from dragoman.messages.codec import Codec, replace_fast
 from dragoman.messages.events import (
     CallAnswered,
@@ -324,17 +325,21 @@ class Trees:
                 }
                 queue = await queue_of(self._runtime, id, rows)
                 asked = await store.questions(conversation=id)
+                left_by = {row.id: row.epoch for row in rows if await store.is_abandoned(row.id)}
                 late = await self._hear(id, elsewhere)
                 await _published(logs)
                 texts, questions = dict(stored.texts), {question.id: question for question in asked}
                 for log in logs:
                     self._lay_over(log, texts, turns, questions)
-                newest = {row.id: row.epoch for row in rows} | {log.id: log.epoch + 1 for log in logs}
+                newest = left_by | {log.id: log.epoch + 1 for log in logs}
                 for turn in elsewhere.values():
-                    if turn.epoch and turn.epoch >= newest.get(turn.id, 0):  # else it was heard of later
+                    if turn.epoch and turn.epoch >= newest.get(turn.id, 0):  # else nobody tells the rest
                         late |= not self._lay_over_followed(turn, texts, turns, questions)
             if not late or not left:
                 break
+        for row in rows:
+            if row.id not in newest and row.id in elsewhere and elsewhere[row.id].is_behind:
+                raise StoreUnavailable(f"events of {row.id}", "try again in a moment", retryable=True)
         begun = {log.id for log in logs}
         queued = [one for one in queue.queued if one.id not in begun]
         around = _Around(
@@ -360,7 +365,7 @@ class Trees:
                 turn = self._follow(row.id, conversation)
                 if turn is not None:
                     followed[row.id] = turn
-                    if turn.is_behind or (turn.epoch < row.epoch and await self._is_told(row)):
+                    if (turn.is_behind or turn.epoch < row.epoch) and await self._is_told(row):
                         waited = True
                         await turn.heard(row.epoch)
         return waited
