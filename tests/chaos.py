@@ -31,8 +31,10 @@ from tests.fleet import READY, Fleet, Program
 from tests.loopback import loopback
 from tests.people import GONE, Person, Refused, act, attacked_fleet
 from tests.postgres import Server, served
+from tests.readers import Reader
 
-PATIENCE = 600.0  # seconds for everything to end after the attacks are over
+PATIENCE = 600.0  # seconds for everything to end
+SETTLED = 20.0  # seconds for everything to end after the attacks are over
 
 
 @dataclass
@@ -62,6 +64,7 @@ class Chaos:
     workers: list[Program] = field(default_factory=list)
     promised: dict[str, str] = field(default_factory=dict)
     streams: dict[tuple[str, int], list[tuple[int, str]]] = field(default_factory=dict)
+    readers: list[Reader] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     attacks: Counter[str] = field(default_factory=Counter)
     peace: asyncio.Event = field(default_factory=asyncio.Event)  # no more attacks
@@ -120,6 +123,11 @@ class Chaos:
                     assert stream.status != 204, f"{turn} is said to be heard to its end after {last}"
                     await self._read(stream, heard)
             await asyncio.sleep(0.2)
+
+    def reader(self, conversation: str, *, moves: bool) -> Reader:
+        """Of its stream, at any web node."""
+        self.readers.append(Reader(self, conversation, moves))
+        return self.readers[-1]
 
     async def _read(self, stream: aiohttp.ClientResponse, heard: list[tuple[int, str]]) -> None:
         number, kind = 0, ""
@@ -204,12 +212,16 @@ class Chaos:
             wrong += [f"question {one.id} is open" for one in await store.questions()]
             for turn, text in self.promised.items():
                 row = await store.turn(turn)
+                if row.state not in ("completed", "cancelled"):
+                    wrong.append(f"{turn}, {text!r}, ended in the state {row.state}")
                 messages, _ = await store.messages(row.conversation)
                 for call in (call for message in messages if message.turn == turn for call in message.calls):
                     if not call.state.settled or call.result is None:
                         wrong.append(f"call {call.id} of {text!r} is {call.state}, without a result")
                     elif call.state == "completed":
                         done.add(str(call.arguments["key"]))
+            for reader in self.readers:
+                wrong += reader.differences((await store.messages(reader.conversation))[0])
         finally:
             await store.close()
         wrong += [f"{key} is said to be done, and is not" for key in done - effects.keys()]
@@ -258,21 +270,25 @@ async def run(
                 if not talking.done():
                     await chaos.restart_database()
                     say(f"the database crashed and is back ({crash + 1} of {crashes})")
-            while not talking.done():
-                await asyncio.wait([talking], timeout=10)
+            while len(chaos.promised) < turns and not talking.done() and time.monotonic() < began + PATIENCE:
+                await asyncio.wait([talking], timeout=2)
                 over = time.monotonic() - began
                 say(f"{over:4.0f} s: {len(chaos.promised)} of {turns} turns begun; {dict(chaos.attacks)}")
                 if attacking.done():
                     attacking.result()
-                if len(chaos.promised) >= turns:
-                    chaos.peace.set()  # and now let everything come to its end
-                if over > PATIENCE:
-                    talking.cancel()
-            chaos.peace.set()
+            chaos.peace.set()  # and now let everything come to its end
+            await attacking
+            calm = time.monotonic()
+            await asyncio.wait([talking], timeout=SETTLED * 3)
+            settled = time.monotonic() - calm
+            if not talking.done():
+                talking.cancel()
             with suppress(asyncio.CancelledError):
                 await talking
-            await attacking
-            return await chaos.check()
+            starts = sum((reader.starts for reader in chaos.readers), Counter())
+            say(f"settled after {settled:.1f} s; readers began by {dict(starts)}")
+            late = [f"it took {settled:.1f} s to settle"] if settled > SETTLED else []
+            return late + await chaos.check()
         finally:
             await chaos.stop()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from tests.loopback import Body
 
 if TYPE_CHECKING:
     from tests.chaos import Chaos
+    from tests.readers import Reader
 
 TOOLS = '''
 import os
@@ -84,17 +85,24 @@ class Person:
     number: int
     turns: int
     conversation: str = ""
+    reader: Reader = field(init=False)  # from the first turn to the last
 
     async def talk(self) -> None:
-        self.conversation = (await self.chaos.ask("POST", "/api/conversations", {}))["id"]
+        await self.begin()
         for count in range(self.turns):
             kind = self.chaos.random.choice(KINDS)
             await self.say(kind, f"{kind} {self.number}-{count}")
+
+    async def begin(self) -> None:
+        self.conversation = (await self.chaos.ask("POST", "/api/conversations", {}))["id"]
+        self.reader = self.chaos.reader(self.conversation, moves=True)
 
     async def say(self, kind: str, text: str) -> None:
         turn = await self._send(text)
         self.chaos.promised[turn] = text
         followers = [asyncio.create_task(self.chaos.follow(turn, web)) for web in self.chaos.webs]
+        followers.append(asyncio.create_task(self.reader.read(lambda: turn in self.reader.ended)))
+        followers.append(asyncio.create_task(self._come_in_the_middle(turn)))
         if kind == "steered":
             with suppress(Refused):
                 await self.chaos.ask("POST", f"/api/turns/{turn}/steer", {"text": f"plain steering {turn}"})
@@ -106,6 +114,11 @@ class Person:
             await self.answer()
             await asyncio.sleep(0.2)
         await asyncio.gather(*followers)
+
+    async def _come_in_the_middle(self, turn: str) -> None:
+        await asyncio.sleep(2 * self.chaos.random.random())
+        reader = self.chaos.reader(self.conversation, moves=False)
+        await reader.read(lambda: turn in reader.ended)
 
     async def _send(self, text: str) -> str:
         """Once, although nobody knows whether a request that broke off was heard."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 from pydantic import TypeAdapter
@@ -33,11 +34,41 @@ def test_every_command_of_the_fleet_is_one_of_ours() -> None:
     """N2: with flags that it has."""
     services: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
     commands = [service["command"] for service in services.values() if "command" in service]
+    pods = [pod["template"]["spec"] for pod in (one["spec"] for one in manifests()) if "template" in pod]
+    assert commands == [
+        pod["containers"][0]["command"] for pod in pods
+    ]  # compose and Kubernetes run the same
     assert [command[:2] for command in commands] == [["dragoman", "serve"], ["dragoman", "worker"]]
     for _, name, *words in commands:
         shown = invoke(name, "--help", terminal_width=200, color=False).output
         for flag in (word for word in words if word.startswith("--")):
             assert flag in shown
+
+
+def manifests() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((ROOT / "deploy" / "kubernetes.yaml").read_text("utf-8")))
+
+
+def test_the_manifests_fit_the_schema_of_kubernetes_and_each_other() -> None:
+    """N2: every field is known there; names, labels and ports that one manifest refers to are in another."""
+    named = {(one["kind"], one["metadata"]["name"]) for one in manifests()}
+    pods = []
+    for manifest in manifests():
+        kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
+        if manifest["kind"] == "Deployment":
+            pods.append(pod := manifest["spec"]["template"])
+            assert manifest["spec"]["selector"]["matchLabels"] == pod["metadata"]["labels"]
+            (container,) = pod["spec"]["containers"]
+            volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+            assert {mount["name"] for mount in container["volumeMounts"]} == volumes.keys()
+            claim = volumes["work"]["persistentVolumeClaim"]["claimName"]
+            assert ("PersistentVolumeClaim", claim) in named
+    (service,) = [one["spec"] for one in manifests() if one["kind"] == "Service"]
+    (web,) = [pod["spec"] for pod in pods if pod["metadata"]["labels"] == service["selector"]]
+    (port,) = web["containers"][0]["ports"]
+    assert port["name"] == service["ports"][0]["targetPort"]
+    command = web["containers"][0]["command"]
+    assert command[command.index("--port") + 1] == str(port["containerPort"])
 
 
 def test_the_image_has_what_the_fleet_needs_and_nothing_private() -> None:

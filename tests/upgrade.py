@@ -84,7 +84,7 @@ class Thinker(Person):
     upgraded: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def talk(self) -> None:
-        self.conversation = (await self.chaos.ask("POST", "/api/conversations", {}))["id"]
+        await self.begin()
         await self.say(self.kind, f"{self.kind} {self.number}-thinks")
 
     async def answer(self) -> None:
@@ -191,7 +191,7 @@ async def run(
 async def _talk_on(chaos: Chaos, number: int, over: asyncio.Event) -> None:
     """One turn after the other, until the upgrade is done."""
     person = Person(chaos, number, 1)
-    person.conversation = (await chaos.ask("POST", "/api/conversations", {}))["id"]
+    await person.begin()
     count = 0
     while not over.is_set():
         kind = chaos.random.choice(KINDS)

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
+from dragoman.errors import StoreUnavailable
+
 _log = logging.getLogger("dragoman.background")
 _LONGEST = 5.0  # seconds between two tries of a loop that fails again and again
 
@@ -57,8 +59,8 @@ class Background:
     async def _once(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
-        except Exception:
-            _log.exception("%s failed", name)
+        except Exception as error:
+            _log.error("%s failed: %s", name, error, exc_info=not isinstance(error, StoreUnavailable))
 
     async def _for_ever(self, name: str, work: Callable[[], Awaitable[None]], every: float) -> None:
         failures = 0
@@ -73,7 +75,8 @@ class Background:
             except Exception as error:
                 failures += 1
                 if (text := f"{type(error).__name__}: {error}") != last:  # the same failure is told once
-                    _log.exception("%s failed, and is tried again", name)
+                    trace = not isinstance(error, StoreUnavailable)
+                    _log.error("%s failed, and is tried again: %s", name, error, exc_info=trace)
                     last = text
 
 

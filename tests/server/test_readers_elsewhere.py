@@ -4,6 +4,7 @@ and nothing comes twice (N3, E2)."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -92,9 +93,9 @@ async def test_readers_who_come_in_the_middle_get_the_whole(tmp_path: Path, open
             back: list[Received] = []
             async for event in events:
                 first.append(event)
-                if later is None and "w60 " in text_of(first):
+                if later is None and len(first) > 3:
                     later = asyncio.create_task(read_to_the_end(site, id))
-                if not back and "w90 " in text_of(first):
+                if not back and len(first) > 6:
                     back = first[:]
                 if event.type == "turn.end":
                     break
@@ -108,6 +109,71 @@ async def test_readers_who_come_in_the_middle_get_the_whole(tmp_path: Path, open
             (shown,) = snapshot.data["turns"]
             assert (shown["id"], shown["state"]) == (turn.id, "streaming")
             assert whole(received, turn.id) == said
+
+
+async def read_until(site: Site, id: str, word: str) -> list[Received]:
+    received: list[Received] = []
+    async with site.events(f"/api/conversations/{id}/events") as events:
+        async for event in events:
+            received.append(event)
+            if event.type != "snapshot" and word in text_of(received):
+                break
+    return received
+
+
+def cursors(received: list[Received]) -> dict[tuple[str, int], str]:
+    """By turn and number."""
+    numbered = [event for event in received if event.data.get("seq")]
+    return {(event.data["turn"], event.data["seq"]): event.id for event in numbered}
+
+
+@pytest.mark.parametrize("runs", ["first", "second", "worker"])
+async def test_a_reader_who_moves_to_another_server_goes_on_there(
+    tmp_path: Path, opens: Opens, runs: str
+) -> None:
+    """N3: a cursor is the same on every server, whichever runs the turn. No snapshot is sent again: in the
+    middle of a turn, after its end, and for a turn that began in between."""
+    script = [says(WORDS, waits=0.01)] * 2
+    async with (
+        served(tmp_path, script if runs == "first" else [], store=opens()) as first,
+        served(tmp_path, script if runs == "second" else [], store=opens()) as second,
+        runtime_with(tmp_path, script if runs == "worker" else [], store=opens()) as worker,
+        asyncio.timeout(PATIENCE),
+    ):
+        runner = {"first": first.runtime, "second": second.runtime, "worker": worker}[runs]
+        id = await first.conversation()
+        conversation = await runner.conversation(id)
+        turn = await conversation.send("go")
+        beside = asyncio.create_task(read_to_the_end(first, id))
+        early, late = await asyncio.gather(*(read_until(first, id, word) for word in ("w80 ", "w90 ")))
+        rest = [await read_to_the_end(second, id, one[-1].id) for one in (late, early)]
+        for before, after in zip((late, early), rest, strict=True):
+            assert whole(before + after, turn.id) == WORDS
+        known = cursors(await beside)
+        for received in rest:
+            assert cursors(received).items() <= known.items()
+
+        await conversation.send("and on")
+        last = rest[0][-1].id
+        for received in await asyncio.gather(*(read_to_the_end(site, id, last) for site in (first, second))):
+            assert [event.type for event in received][:2] == ["message.added", "turn.start"]
+            assert text_of(received) == WORDS
+
+
+async def test_a_reader_who_missed_a_turn_that_nobody_told_gets_a_snapshot(
+    tmp_path: Path, opens: Opens
+) -> None:
+    """N3: its cursor says what it has not heard, also where the server knows the cursor."""
+    async with served(tmp_path, [], store=opens()) as site, asyncio.timeout(PATIENCE):
+        id = await site.conversation()
+        path = f"/api/conversations/{id}/events"
+        (empty,) = await site.until(path, "snapshot")
+        async with runtime_with(tmp_path, [says("Done. ")], store=opens()) as other:
+            turn = await (await other.conversation(id)).send("go")
+            await turn.result()
+        (whole,) = await site.until(path, "snapshot", empty.id)
+        assert replied(whole, turn.id) == "Done. "
+        assert whole.id != empty.id
 
 
 async def test_readers_who_come_all_the_time_get_the_whole(tmp_path: Path, opens: Opens) -> None:
@@ -196,3 +262,63 @@ async def test_who_reads_the_conversation_is_told_of_an_end_that_nobody_told(tmp
     end, snapshot = received[-2:]
     assert (end.type, end.data["state"], end.data["text"]) == ("turn.end", "completed", WORDS)
     assert (snapshot.data["turns"], snapshot.data["messages"][-1]["finish"]) == ([], "stop")
+
+
+async def test_what_is_queued_at_one_server_is_shown_at_another(tmp_path: Path, opens: Opens) -> None:
+    """N3: without a turn that begins or ends; also what is changed and called off."""
+    async with (
+        served(tmp_path, [calls("add", a=1, b=2)], store=opens(), tools=[add], allow=()) as first,
+        served(tmp_path, [], store=opens()) as second,
+        asyncio.timeout(PATIENCE),
+    ):
+        id = await first.conversation()
+        await first.say("go", id)
+        await first.question()
+        async with second.events(f"/api/conversations/{id}/events") as events:
+            assert (await anext(events)).data["queued"] == []
+            queued = await first.say("then", id, queue=True)
+            assert await _queued(events, ["then"])
+            await first.ask("PATCH", f"/api/turns/{queued}", {"text": "and then"})
+            assert await _queued(events, ["and then"])
+            await first.post(f"/api/turns/{queued}/cancel")
+            assert await _queued(events, [])
+
+
+async def _queued(events: AsyncIterator[Received], wanted: list[str]) -> bool:
+    """Whether readers are shown that this is queued."""
+    async for event in events:
+        if event.type == "queue.changed":
+            texts = [one["message"]["parts"][0]["text"] for one in event.data["queued"]]
+            if texts == wanted:
+                return True
+    return False
+
+
+async def test_servers_whose_clocks_are_an_hour_apart_agree(tmp_path: Path, opens: Opens) -> None:
+    """N2, N3: a message follows what it answers, whichever clock is right; what one server asks is answered
+    at the other, what is queued at one begins after what runs at the other, and a key begins one turn."""
+    script = [calls("add", a=1, b=2), says("Three. "), says("Then. ")]
+    early, late = (lambda: time.time() - 3600), time.time
+    async with (
+        served(tmp_path, script, store=opens(), clock=late, tools=[add], allow=()) as first,
+        served(tmp_path, [says("Early. ")], store=opens(), clock=early) as second,
+        asyncio.timeout(PATIENCE),
+    ):
+        id = await first.conversation()
+        path = f"/api/conversations/{id}/turns"
+        turn = await first.say("add", id)
+        question = await second.question()
+        queued = await second.post(path, {"text": "then", "queue": True})
+        await second.post(f"/api/questions/{question['id']}/answer", {"verdict": "allow"})
+        await first.until(f"/api/turns/{turn}/events", "turn.end")
+        await first.until(f"/api/turns/{queued['turn']}/events", "turn.end")
+        key = {"idempotency-key": "once"}
+        sent = [await site.post(path, {"text": "early"}, headers=key) for site in (second, first)]
+        assert sent[0]["turn"] == sent[1]["turn"]
+        await first.until(f"/api/turns/{sent[0]['turn']}/events", "turn.end")
+        trees = [await site.get(f"/api/conversations/{id}/tree") for site in (first, second)]
+        assert trees[0] == trees[1]
+        said = ["".join(part.get("text", "") for part in one["parts"]) for one in trees[0]["messages"]]
+        assert said == ["add", "", "Three. ", "then", said[4], "early", "Early. "]
+        assert trees[0]["conversation"]["leaf"] == trees[0]["messages"][-1]["id"]
+        assert trees[0]["conversation"]["updated"] > time.time() - 60

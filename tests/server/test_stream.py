@@ -383,10 +383,14 @@ def test_a_feed_forgets_what_is_beyond_its_bound_and_says_so() -> None:
 def test_a_cursor_is_good_only_for_its_own_feeds() -> None:
     """E2"""
     one, other = Feed(), Feed()
-    text = cursor([(one, 3), (other, 5)])
-    assert parse_cursor(text, [one, other]) == {one.name: 3, other.name: 5}
+    for feed in (one, other, other):
+        feed.publish("text.delta", "x")
+    text = cursor([(one, 1), (other, 2)])
+    places = parse_cursor(text, [one, other])
+    assert (one.find(places[one.name]), other.find(places[other.name])) == (1, 2)
     assert parse_cursor(text, [Feed()]) == {}
     assert parse_cursor("::,x:,:-1,\x00", [one]) == {}
+    assert [one.find(f"{one.name}:{place}") for place in ("", "-1", "2", "\x00")] == [None] * 4
 
 
 async def test_a_reader_sees_a_turn_of_another_process_while_it_runs(tmp_path: Path) -> None:

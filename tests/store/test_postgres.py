@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -246,6 +247,37 @@ async def test_who_may_not_migrate_names_the_command_that_does(tmp_path: Path, p
     async with Runtime(StoreServer(url, migrates=False), model=ScriptedModel([says("hi")])) as runtime:
         assert (await (await runtime.send("hello")).result()).text == "hi"
     assert "nothing to do" in (await program("store", "migrate", url, folder=tmp_path)).out
+
+
+async def test_a_dump_is_restored_without_an_error(tmp_path: Path, postgres: Server) -> None:
+    """N1: by the commands of many-nodes.md, into an empty database; then it is used as before."""
+    tools = programs()
+    assert tools is not None
+    schema, file = schema_of(tmp_path), tmp_path / "chat.dump"
+    source = postgres.url(schema).partition("&schema")[0]
+    target = source.replace("/postgres?", f"/{schema}?")
+
+    def run(*words: str) -> None:
+        done = subprocess.run([tools / words[0], *words[1:]], check=False, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    async with Runtime(
+        PostgresStore(postgres.url(schema)), model=ScriptedModel([says("marmalade")])
+    ) as first:
+        conversation = await first.conversation()
+        await (await conversation.send("breakfast")).result()
+    run("createdb", f"--host={postgres.folder}", "--username=dragoman", schema)
+    try:
+        names = (f"--schema={schema}", "--extension=pg_trgm")
+        run("pg_dump", "--format=custom", *names, f"--file={file}", source)
+        run("pg_restore", "--exit-on-error", f"--dbname={target}", str(file))
+        restored = PostgresStore(f"{target}&schema={schema}")
+        async with Runtime(restored, model=ScriptedModel([says("honey")])) as second:
+            again = await second.conversation(conversation.id)
+            assert (await (await again.send("more")).result()).text == "honey"
+            assert [one.conversation for one in await second.store.search("marmalade")] == [again.id]
+    finally:
+        run("dropdb", "--force", f"--host={postgres.folder}", "--username=dragoman", schema)
 
 
 async def test_of_several_nodes_one_deletes_what_is_old(tmp_path: Path, postgres: Server) -> None:

@@ -280,8 +280,8 @@ class LooksFirst(SqliteStore):
         super().__init__(path)
         self.found = asyncio.Event()
 
-    async def queue(self) -> list[str]:
-        if ready := await super().queue():
+    async def queue(self, conversation: str | None = None) -> list[str]:
+        if ready := await super().queue(conversation):
             self.found.set()
         return ready
 

@@ -43,7 +43,7 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
 }
 
 
-LastEventId = Annotated[str | None, Header(max_length=500)]
+LastEventId = Annotated[str | None, Header(max_length=2000)]
 
 
 def stream_of(event: object) -> dict[int | str, dict[str, object]]:

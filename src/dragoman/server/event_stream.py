@@ -27,6 +27,7 @@ from dragoman.turn.api.turn_handle import TurnHandle
 
 ALIVE = 15.0  # seconds of silence after which a comment says that we are still here
 STUCK = 60.0  # seconds a client may take to read what it was sent
+_BEHIND = 2.0  # seconds in which what was told elsewhere is told here
 _LOOK = 1.0  # seconds between looks at the open streams
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _WELCOME = b": welcome\n\n"
@@ -120,12 +121,14 @@ async def follow(subjects: Sequence[Subject], pace: Pace, after: str = "") -> Ch
     for feed in feeds:
         feed.add_reader(reader)
     try:
-        places = parse_cursor(after, feeds)
+        named = parse_cursor(after, feeds)
+        places: dict[str, int] = {}
         now = {feed.name: feed.last for feed in feeds}
         yield _WELCOME  # whoever has heard this misses nothing
         for subject in subjects:
             feed = subject.feed
-            if feed.name in places and feed.since(places[feed.name]) is not None:
+            if feed.name in named and (found := await _found(feed, named[feed.name], reader)) is not None:
+                places[feed.name] = found
                 continue  # it goes on where it was
             places[feed.name] = now[feed.name]
             if subject.snapshot is not None:
@@ -147,6 +150,19 @@ async def follow(subjects: Sequence[Subject], pace: Pace, after: str = "") -> Ch
         pace.remove_reader()
         for feed in feeds:
             feed.remove_reader(reader)
+
+
+async def _found(feed: Feed, place: str, reader: FeedReader) -> int | None:
+    """The number of a place. What was heard elsewhere may be heard here in a moment."""
+    try:
+        async with asyncio.timeout(_BEHIND):
+            while (found := feed.find(place)) is None and feed.is_behind(place):
+                await reader.wait()
+            return found
+    except TimeoutError:
+        return None
+    finally:
+        reader.wake()  # what it was woken for is still to be read
 
 
 def _at(feeds: Sequence[Feed], places: dict[str, int]) -> str:

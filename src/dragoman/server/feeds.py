@@ -14,7 +14,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from operator import xor
+from zlib import crc32
 
 from dragoman.messages.ids import new_id
 
@@ -123,14 +126,15 @@ CAPACITY = 2_000_000  # bytes of frames
 class Feed:
     """What there is to tell about one subject: a conversation, or a person's list of them."""
 
-    def __init__(self) -> None:
-        self.name = new_id("f")[2:10]
+    def __init__(self, name: str = "") -> None:
+        self.name = name or new_id("f")[2:10]
         self.readers: set[FeedReader] = set()
         self.unread_since = time.monotonic()
         self.closed = False
         self._frames: deque[bytes] = deque()  # each begins with its place: `NAME:NUMBER`
         self._size = 0
         self._dropped = 0
+        self._before = self._place(0)  # all of them
 
     @property
     def last(self) -> int:
@@ -139,13 +143,15 @@ class Feed:
 
     def publish(self, type: str, data: str, *, piece: bool = False) -> None:
         """`piece`: one of many that follow each other, which may wait for the next where the loop is late."""
-        number = self._dropped + len(self._frames) + 1
-        frame = f"{self.name}:{number}\nevent: {type}\ndata: {data}\n\n".encode("utf-8", "replace")
+        place = self._place(self._dropped + len(self._frames) + 1)
+        frame = f"{place}\nevent: {type}\ndata: {data}\n\n".encode("utf-8", "replace")
         self._frames.append(frame)
         self._size += len(frame)
         while self._size > CAPACITY and len(self._frames) > 1:
-            self._size -= len(self._frames.popleft())
+            dropped = self._frames.popleft()
+            self._size -= len(dropped)
             self._dropped += 1
+            self._before = _place_of(dropped)
         for reader in self.readers:
             reader.wake(piece=piece)
 
@@ -156,6 +162,23 @@ class Feed:
         if not 0 <= behind <= len(frames):
             return None
         return [frames[place] for place in range(-behind, 0)]
+
+    def find(self, place: str) -> int | None:
+        """The number of the first frame after which a reader is at this place."""
+        if place == self._before:
+            return self._dropped
+        head = f"{place}\n".encode()
+        found = (at for at, frame in enumerate(self._frames, self._dropped + 1) if frame.startswith(head))
+        return next(found, None)
+
+    def place_at(self, number: int) -> str:
+        """Where a reader is who has had the frame of this number."""
+        at = number - self._dropped
+        return _place_of(self._frames[at - 1]) if 0 < at <= len(self._frames) else self._before
+
+    def is_behind(self, place: str) -> bool:
+        """Whether somebody can be at this place who has heard elsewhere what is yet to be heard here."""
+        return False
 
     def close(self) -> None:
         """There will be no more: readers come to an end when they have had everything."""
@@ -170,18 +193,86 @@ class Feed:
         self.readers.discard(reader)
         self.unread_since = time.monotonic()
 
+    def _place(self, number: int) -> str:
+        return f"{self.name}:{number}"
+
+
+class ConversationFeed(Feed):
+    """Its places are the same in every process: they name the turns that began, and how far each is that has
+    not ended. Nothing but turns changes what a conversation says."""
+
+    def __init__(self, conversation: str, ended: Iterable[str]) -> None:
+        self._began = {*ended}
+        self._digest = reduce(xor, map(_short, self._began), 0)
+        self._at: dict[str, int] = {}  # turns that have not ended: the last number
+        super().__init__(f"{_short(conversation):08x}")
+
+    @property
+    def ended(self) -> set[str]:
+        return self._began - self._at.keys()
+
+    def has_begun(self, turn: str) -> bool:
+        return turn in self._began
+
+    def last_of(self, turn: str) -> int:
+        """The number of the last event that was told of a turn that has not ended."""
+        return self._at.get(turn, 0)
+
+    def has(self, turn: str, number: int) -> bool:
+        """Whether its readers know this event: the turn was heard before."""
+        return turn in self._began and number <= self._at.get(turn, number)
+
+    def advance(self, turn: str, number: int) -> None:
+        """The next frame tells this event."""
+        self.know([turn])
+        self._at[turn] = number
+
+    def end(self, turn: str) -> None:
+        """The next frame tells the end of this turn."""
+        self.know([turn])
+        self._at.pop(turn, None)
+
+    def know(self, turns: Iterable[str]) -> None:
+        """The next frame tells of these turns, too."""
+        for turn in {*turns} - self._began:
+            self._began.add(turn)
+            self._digest ^= _short(turn)
+
+    def is_behind(self, place: str) -> bool:
+        heard = dict(one.partition("-")[::2] for one in place.split(".")[1:])
+        ended = {f"{_short(turn):08x}" for turn in self.ended}
+        at = {f"{_short(turn):08x}": number for turn, number in self._at.items()}
+        return any(
+            number.isdecimal() and int(number[:18]) > at.get(turn, 0)
+            for turn, number in heard.items()
+            if turn not in ended
+        )
+
+    def _place(self, number: int) -> str:
+        at = "".join(f".{_short(turn):08x}-{last}" for turn, last in sorted(self._at.items()))
+        return f"{self.name}:{self._digest:08x}{at}"
+
+
+def _short(id: str) -> int:
+    return crc32(id.encode())
+
+
+def is_named(turn: str, cursor: str) -> bool:
+    """Whether a turn had begun, and not ended, for a reader who is at this place of its conversation."""
+    return f".{_short(turn):08x}-" in cursor
+
+
+def _place_of(frame: bytes) -> str:
+    return frame[: frame.index(b"\n")].decode()
+
 
 def cursor(places: Sequence[tuple[Feed, int]]) -> str:
     """Where a reader of these feeds is, as a text it can give back."""
-    return ",".join(f"{feed.name}:{place}" for feed, place in places)
+    return ",".join(feed.place_at(number) for feed, number in places)
 
 
-def parse_cursor(text: str, feeds: Sequence[Feed]) -> dict[str, int]:
+def parse_cursor(text: str, feeds: Sequence[Feed]) -> dict[str, str]:
     """The places it names in these feeds. Of those it does not name, none."""
     known = {feed.name for feed in feeds}
-    places = {}
-    for piece in text.split(","):
-        name, _, number = piece.strip().partition(":")
-        if name in known and number.isdecimal() and len(number) < 16:
-            places[name] = int(number)
-    return places
+    pieces = [piece.strip() for piece in text.split(",")]
+    return {name: piece for piece in pieces if (name := piece.partition(":")[0]) in known}

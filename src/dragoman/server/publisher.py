@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from dragoman.errors import NotFound, StoreUnavailable, Unreadable
 from dragoman.messages import events as e
@@ -16,7 +16,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.server.event_stream import LIST_RESET, OpenStreams, Subject
-from dragoman.server.feeds import Feed, Pace
+from dragoman.server.feeds import ConversationFeed, Feed, Pace, is_named
 from dragoman.server.snapshots import (
     QUEUE,
     QUEUED,
@@ -29,8 +29,11 @@ from dragoman.server.snapshots import (
     summaries,
 )
 from dragoman.store.codecs import QUESTION
+from dragoman.store.store import TurnRow
 from dragoman.turn.live.event_log import SET_ASIDE, owner_of
 from dragoman.turn.live.log import TurnLog
+
+FeedT = TypeVar("FeedT", bound=Feed)
 
 _UNREAD = 120.0  # seconds after which a feed that nobody reads is dropped
 _DELETED = 1000  # deleted conversations
@@ -137,7 +140,7 @@ def publish_typed(feed: Feed, type: str, data: str) -> None:
     feed.publish(type, f'{{"type":"{type}",{data[1:]}')
 
 
-def drop_unread(feeds: dict[str, Feed]) -> list[str]:
+def drop_unread(feeds: dict[str, FeedT]) -> list[str]:
     """Those that nobody has read for a while; whose they were."""
     long_ago = time.monotonic() - _UNREAD
     unread = [name for name, feed in feeds.items() if not feed.readers and feed.unread_since < long_ago]
@@ -146,7 +149,7 @@ def drop_unread(feeds: dict[str, Feed]) -> list[str]:
     return unread
 
 
-_REMEMBERED = 1000  # turns
+_LATEST = 3  # turns whose events may be left, for who has not heard them to their end
 _GLANCE = 1.0  # seconds between looks at conversations in which another process may be at work
 _PAUSE = 0.1  # seconds between two such looks, whatever is written
 _PIECES = (e.TextDelta, e.ReasoningDelta, e.CallInputDelta, e.CallProgress)
@@ -161,9 +164,11 @@ class Publisher:
         self.trees = Trees(runtime, self._follow_shown)
         self.streams = OpenStreams()
         self.pace = Pace()
-        self._conversations: dict[str, Feed] = {}
+        self._conversations: dict[str, ConversationFeed] = {}
+        self._opening = asyncio.Lock()
         self._lists = Lists(runtime)
         self._revisions: dict[str, int] = {}
+        self._queue_marks: dict[str, str | None] = {}
         self._moved: set[str] = set()  # where a turn ended here since others were last looked at
         self._queues: set[str] = set()  # conversations of which readers may know that something is queued
         self._changed_queues: set[str] = set()
@@ -173,7 +178,6 @@ class Publisher:
         self._publishing_queues: asyncio.Task[None] | None = None
         self._watches = False
         self._followed: dict[str, FollowedTurn] = {}  # of other processes
-        self._published: OrderedDict[str, int] = OrderedDict()  # turns that are not over: the last number
         self._stirred = asyncio.Event()  # another process has written something
         runtime.bus.watchers.append(self._listen)
         runtime.bus.elsewhere.append(self._begin_elsewhere)
@@ -184,9 +188,12 @@ class Publisher:
 
     # ── what can be read ──────────────────────────────────────────────────────────────────────────
 
-    def conversation(self, id: str) -> Subject:
-        """Begins with a snapshot of the whole tree."""
-        feed = self._conversations.setdefault(id, Feed())
+    async def conversation(self, id: str, after: str = "") -> Subject:
+        """Begins with a snapshot of the whole tree, or at a place that is told here, or was elsewhere."""
+        async with self._opening:
+            feed = self._conversations.get(id)
+            if feed is None or not feed.readers:  # else what others do is seen
+                feed = await self._open(id, after)
         feed.unread_since = time.monotonic()  # whoever asked for it is about to read it
         self._begin_watch()
 
@@ -196,6 +203,37 @@ class Publisher:
             return tree, feed.last
 
         return Subject(feed, snapshot)
+
+    async def _open(self, id: str, after: str) -> ConversationFeed:
+        """The feed that is left, if nothing has happened since it was read. Else one that tells what runs
+        from its beginning, and again what ended while a reader moved here."""
+        store, bus = self._runtime.store, self._runtime.bus
+        rows = await store.turns(id)
+        ended = [row.id for row in rows if not row.live]
+        if (left := self._conversations.get(id)) is not None:
+            moving = {live.log.id for live in bus.turns(id)} | self._followed.keys()
+            if left.ended - moving == {*ended} - moving:
+                self._begin_all_elsewhere(rows)
+                return left
+            left.close()
+            self._follow_no_longer(id)
+        again = {}
+        for turn in ended if after else ():
+            if is_named(turn, after) or turn in ended[-_LATEST:]:
+                told = bus.rest(turn, 0) or [
+                    EVENT.load(one.body) for one in await store.events({turn: 0}) if one.seq > 0
+                ]
+                if told and isinstance(told[-1], e.TurnEnd):
+                    again[turn] = [(event, *await self._named_by(turn, event)) for event in told]
+        feed = self._conversations[id] = ConversationFeed(id, {*ended} - again.keys())
+        for turn, events in again.items():
+            for event, said, question in events:
+                _publish(feed, turn, event, said, question)
+        for live in bus.turns(id):
+            for event in live.log.events.since(0):
+                _publish(feed, live.log.id, event, *_named_here(live.log, event))
+        self._begin_all_elsewhere(rows)
+        return feed
 
     async def list_of(self, person: str) -> Subject:
         feed = await self._lists.feed_of(person)
@@ -225,6 +263,9 @@ class Publisher:
             return
         self._queues.add(conversation)
         self._changed_queues.add(conversation)
+        self._publish_queues_soon()
+
+    def _publish_queues_soon(self) -> None:
         if self._publishing_queues is None or self._publishing_queues.done():
             self._publishing_queues = self._background.run("publishing queues", self._publish_queues)
 
@@ -241,23 +282,17 @@ class Publisher:
 
     def _listener(self, log: TurnLog) -> Callable[[Event], None]:
         conversation, head = log.conversation.id, f'{{"turn":"{log.id}",'
-        feeds, published, dump = self._conversations, self._published, EVENT.dump
+        feeds, dump = self._conversations, EVENT.dump
 
         def hear(event: Event) -> None:
             feed = feeds.get(conversation)
             if isinstance(event, _PIECES):
-                published[log.id] = event.seq
                 if feed is not None:
+                    feed.advance(log.id, event.seq)
                     feed.publish(event.type, head + dump(event)[1:], piece=True)
                 return
             if feed is not None:
-                if isinstance(event, e.TurnStart):
-                    for message in log.path:
-                        if message.id == log.turn.message:
-                            _publish_message(feed, log.id, message)
-                question = log.questions.get(event.question) if isinstance(event, e.CallAsked) else None
-                _publish(feed, log.id, event, question)
-            self._note_published(log.id, event)
+                _publish(feed, log.id, event, *_named_here(log, event))
             if isinstance(event, e.TurnEnd):
                 self._note_end(conversation)
             if conversation in self._queues and isinstance(event, e.TurnStart | e.MessageAdded):
@@ -272,12 +307,6 @@ class Publisher:
         self._revisions.pop(conversation, None)
         self._moved.add(conversation)
 
-    def _note_published(self, turn: str, event: Event) -> None:
-        """Whoever follows it from here on, when it runs elsewhere, begins after that."""
-        self._published[turn] = event.seq
-        if isinstance(event, e.TurnEnd) or len(self._published) > _REMEMBERED:
-            self._published.pop(turn if isinstance(event, e.TurnEnd) else next(iter(self._published)), None)
-
     async def _publish_queues(self) -> None:
         """One after the other, so that what was read first is published first."""
         while self._changed_queues:
@@ -286,6 +315,9 @@ class Publisher:
                 queue = await queue_of(self._runtime, id, await self._runtime.store.live_turns(id))
             except (NotFound, Unreadable):
                 continue
+            except StoreUnavailable:
+                self._changed_queues.add(id)
+                return  # it is tried again with the next look at what others do
             finally:
                 self._queue_being_read = None
             if not queue.queued and not queue.steering:
@@ -325,14 +357,23 @@ class Publisher:
         """Conversations that somebody reads here: turns that another process runs in them are followed, and
         whatever else changes is published as a snapshot."""
         self._moved.clear()
-        drop_unread(self._conversations)
-        for id in self._revisions.keys() - self._conversations.keys():  # dropped or deleted
-            del self._revisions[id]
+        for id in drop_unread(self._conversations):
+            self._follow_no_longer(id)
+        for known in (self._revisions, self._queue_marks):
+            for id in known.keys() - self._conversations.keys():  # dropped or deleted
+                del known[id]
         self._queues &= self._conversations.keys()
+        if self._changed_queues:
+            self._publish_queues_soon()
         read = [id for id, feed in self._conversations.items() if feed.readers]
         if not read:
             return
         store, bus = self._runtime.store, self._runtime.bus
+        queues = await store.queue_marks(read)
+        for id in read:
+            if self._queue_marks.get(id) != queues.get(id):
+                self._queue_marks[id] = queues.get(id)
+                self.queue_changed(id)  # perhaps by another process
         revisions = await store.revisions(read)  # first: what begins here meanwhile is seen below
         busy = set()
         for row in await store.live_turns_among(read):
@@ -353,10 +394,22 @@ class Publisher:
                 if before not in (None, revision):
                     await self._publish_snapshot(id)
 
+    def _begin_all_elsewhere(self, rows: Iterable[TurnRow]) -> None:
+        for row in rows:
+            if row.live and self._runtime.bus.here(row.id) is None:
+                self._begin_elsewhere(row.id, row.conversation, shown=True)
+
+    def _follow_no_longer(self, conversation: str) -> None:
+        """Who reads it again is told of its turns from their beginning."""
+        for turn in [one.id for one in self._followed.values() if one.conversation == conversation]:
+            del self._followed[turn]
+
     def _begin_elsewhere(self, turn: str, conversation: str, *, shown: bool = False) -> None:
         """Another process runs it, or will. It is followed as long as its conversation is read here."""
-        if conversation in self._conversations and turn not in self._followed:
-            self._followed[turn] = followed = FollowedTurn(turn, conversation, shown=shown)
+        feed = self._conversations.get(conversation)
+        if feed is not None and turn not in self._followed:
+            followed = FollowedTurn(turn, conversation, shown=shown, known=feed.last_of(turn))
+            self._followed[turn] = followed
             self._background.run(f"following turn {turn}", partial(self._follow_other, followed))
 
     def _follow_shown(self, turn: str, conversation: str) -> FollowedTurn | None:
@@ -371,9 +424,9 @@ class Publisher:
 
     async def _show_waiting(self, turn: str, conversation: str) -> None:
         await asyncio.sleep(_GLANCE)
-        if turn in self._published or conversation not in self._conversations:
+        if (feed := self._conversations.get(conversation)) is None or feed.has_begun(turn):
             return  # it has begun, or nobody reads it any more
-        with suppress(NotFound):
+        with suppress(NotFound, StoreUnavailable):
             if await state_of(self._runtime, await self._runtime.store.turn(turn)) == QUEUED:
                 await self._publish_snapshot(conversation)
 
@@ -391,6 +444,11 @@ class Publisher:
                 await self._tell_end(followed)
         except NotFound:
             pass  # deleted meanwhile
+        except StoreUnavailable:
+            await asyncio.sleep(_GLANCE)
+            if self._followed.get(turn) is followed:
+                del self._followed[turn]
+                self._begin_elsewhere(turn, followed.conversation, shown=True)
         finally:
             followed.move()
             if self._followed.get(turn) is followed:
@@ -398,22 +456,19 @@ class Publisher:
 
     async def _hear_other(self, followed: FollowedTurn, event: Event) -> bool:
         """What is awaited is awaited first: that it was heard here, and what readers are told, is one."""
-        turn, conversation, store = followed.id, followed.conversation, self._runtime.store
+        turn, conversation = followed.id, followed.conversation
         if not event.seq and followed.shown:
             return True  # what it asks is in the snapshot
         if event.seq and (epoch := owner_of(event.seq)) != followed.epoch:
-            followed.begin(epoch, [] if epoch == 1 else await self._runtime.bus.begun_by(turn, epoch))
-        said = await store.message(event.message) if isinstance(event, e.TurnStart) else None
-        question = await store.question(event.question) if isinstance(event, e.CallAsked) else None
-        if (feed := self._conversations.get(conversation)) is None:
+            followed.begin(epoch, await self._begun_by(turn, epoch))
+        said, question = await self._named_by(turn, event)
+        feed = self._conversations.get(conversation)
+        if feed is None or self._followed.get(turn) is not followed:
             return False
         followed.apply(event, question)
-        if event.seq and event.seq <= self._published.get(turn, 0):
+        if event.seq and feed.has(turn, event.seq):
             return True  # they know: it ran here then, or was followed before
-        if said is not None:
-            _publish_message(feed, turn, said)
-        _publish(feed, turn, event, question)
-        self._note_published(turn, event)
+        _publish(feed, turn, event, said, question)
         if isinstance(event, e.TurnEnd):
             self._note_end(conversation)
         if conversation in self._queues and isinstance(event, e.TurnStart | e.MessageAdded):
@@ -424,39 +479,75 @@ class Publisher:
             await self._publish_snapshot(conversation)  # it is interrupted
         return True
 
+    async def _begun_by(self, turn: str, epoch: int) -> list[Message] | None:
+        return [] if epoch == 1 else await self._runtime.bus.begun_by(turn, epoch)
+
+    async def _named_by(self, turn: str, event: Event) -> tuple[list[Message], Question | None]:
+        """What an event goes with: the messages that there were at a start, or a question."""
+        store = self._runtime.store
+        if isinstance(event, e.TurnStart):
+            begun = await self._begun_by(turn, owner_of(event.seq)) or []
+            return _first(await store.message(event.message), begun), None
+        return [], await store.question(event.question) if isinstance(event, e.CallAsked) else None
+
     async def _tell_end(self, followed: FollowedTurn) -> None:
         """Whoever ran it did not live to tell that it is over, nor perhaps what it did at last."""
         end = await self._runtime.turn(followed.id).end()
+        stored, _ = await self._runtime.store.messages(followed.conversation)
+        said = [message for message in stored if message.turn == followed.id]
         if end is not None and (feed := self._conversations.get(followed.conversation)) is not None:
             followed.apply(end)
-            _publish(feed, followed.id, end)
-            self._published.pop(followed.id, None)
+            _publish(feed, followed.id, end, said)
         await self._publish_snapshot(followed.conversation)
 
     async def _publish_snapshot(self, id: str) -> None:
         try:
+            ended = [row.id for row in await self._runtime.store.turns(id) if not row.live]
             tree = await self._read_tree(id)
         except (NotFound, Unreadable, StoreUnavailable):
             return  # deleted meanwhile, or out of reach: who opens it again learns that
         if (feed := self._conversations.get(id)) is not None:
+            feed.know(ended)
             feed.publish("snapshot", tree.text())
         self.changed(id)
 
 
-def _publish(feed: Feed, turn: str, event: Event, question: Question | None = None) -> None:
-    """As JSON that names its turn; a question comes whole."""
+def _publish(
+    feed: ConversationFeed,
+    turn: str,
+    event: Event,
+    said: Iterable[Message] = (),
+    question: Question | None = None,
+) -> None:
+    """As JSON that names its turn. A question comes whole. Before a start come the messages that there were:
+    the person's, and those of an owner that may have died before it told of them."""
+    for message in said:
+        if isinstance(event, e.TurnStart):
+            feed.advance(turn, event.seq - 1)
+        _publish(feed, turn, e.MessageAdded(message))
     data, head = EVENT.dump(event), f'{{"turn":"{turn}",'
     if isinstance(event, e.CallAsked):
         whole = QUESTION.dump(question) if question is not None else "null"
         data = f'{head}{data[1:-1]},"whole":{whole}}}'
     elif not isinstance(event, e.TurnStart):  # which names its turn itself
         data = head + data[1:]
+    if isinstance(event, e.TurnEnd):
+        feed.end(turn)
+    elif event.seq:
+        feed.advance(turn, event.seq)
     feed.publish(event.type, data, piece=isinstance(event, _PIECES))
 
 
-def _publish_message(feed: Feed, turn: str, message: Message) -> None:
-    """What the person wrote, before the turn that answers it."""
-    _publish(feed, turn, e.MessageAdded(message))
+def _named_here(log: TurnLog, event: Event) -> tuple[list[Message], Question | None]:
+    """The same of a turn that runs here."""
+    if isinstance(event, e.TurnStart):
+        person = next((one for one in log.path if one.id == log.turn.message), None)
+        return _first(person, log.begun) if person is not None else [], None
+    return [], log.questions.get(event.question) if isinstance(event, e.CallAsked) else None
+
+
+def _first(person: Message, begun: Iterable[Message]) -> list[Message]:
+    return [person, *(message for message in begun if message.id != person.id)]
 
 
 def _changes_list(event: Event) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from dragoman.conversation.tree import Conversation
+from dragoman.errors import StoreUnavailable
 from dragoman.messages.codec import Codec, replace_fast
 from dragoman.messages.events import (
     CallAnswered,
@@ -40,6 +41,7 @@ from dragoman.server.shapes import (
 )
 from dragoman.store.codecs import MESSAGE
 from dragoman.store.store import Busy, Queued, TurnRow
+from dragoman.turn.live.event_log import number_before
 from dragoman.turn.live.loading import needs_of
 from dragoman.turn.live.log import TurnLog
 
@@ -113,7 +115,8 @@ async def queue_of(runtime: Runtime, conversation: str, live: Sequence[TurnRow])
 
 
 async def queued_turns(runtime: Runtime, queued: Sequence[Queued]) -> list[QueuedTurn]:
-    may_begin = {*await runtime.store.queue()} if queued else set()
+    places = {one.conversation for one in queued}
+    may_begin = {turn for place in places for turn in await runtime.store.queue(place)}
     return [
         QueuedTurn(one.turn, one.message, needs_of(one) if one.turn in may_begin else None) for one in queued
     ]
@@ -129,10 +132,11 @@ class FollowedTurn:
     here. A snapshot shows what was heard, and the events that come next are those that follow.
     """
 
-    def __init__(self, turn: str, conversation: str, *, shown: bool) -> None:
+    def __init__(self, turn: str, conversation: str, *, shown: bool, known: int) -> None:
         self.id = turn
         self.conversation = conversation
         self.shown = shown  # in a snapshot, before anything was heard of it
+        self._known = known  # the number up to which readers were told before
         self.epoch = 0  # of the owner that was heard last
         self.ended = False
         self.message = ""  # the person's
@@ -150,8 +154,16 @@ class FollowedTurn:
         self.questions.clear()
         self.move()
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether readers know more of it: it was followed before, and is read again."""
+        return self._known > 0 and not self.ended
+
     def apply(self, event: Event, question: Question | None = None) -> None:
         self._newest = event
+        if event.seq >= self._known > 0:
+            self._known = 0
+            self.move()
         self._fold.apply(event)
         match event:
             case TurnStart():
@@ -175,10 +187,10 @@ class FollowedTurn:
         self._moved = asyncio.Event()
 
     async def heard(self, epoch: int) -> None:
-        """Wait until this owner was heard, or one after it."""
+        """Wait until this owner was heard, or one after it, as far as readers know it."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
-                while self.epoch < epoch and not self.ended:
+                while (self.epoch < epoch and not self.ended) or self.is_behind:
                     await self._moved.wait()
 
     def lay_over(self, texts: dict[str, str]) -> bool:
@@ -313,17 +325,21 @@ class Trees:
                 }
                 queue = await queue_of(self._runtime, id, rows)
                 asked = await store.questions(conversation=id)
+                left_by = {row.id: row.epoch for row in rows if await store.is_abandoned(row.id)}
                 late = await self._hear(id, elsewhere)
                 await _published(logs)
                 texts, questions = dict(stored.texts), {question.id: question for question in asked}
                 for log in logs:
                     self._lay_over(log, texts, turns, questions)
-                newest = {row.id: row.epoch for row in rows} | {log.id: log.epoch + 1 for log in logs}
+                newest = left_by | {log.id: log.epoch + 1 for log in logs}
                 for turn in elsewhere.values():
-                    if turn.epoch and turn.epoch >= newest.get(turn.id, 0):  # else it was heard of later
+                    if turn.epoch and turn.epoch >= newest.get(turn.id, 0):  # else nobody tells the rest
                         late |= not self._lay_over_followed(turn, texts, turns, questions)
             if not late or not left:
                 break
+        for row in rows:
+            if row.id not in newest and row.id in elsewhere and elsewhere[row.id].is_behind:
+                raise StoreUnavailable(f"events of {row.id}", "try again in a moment", retryable=True)
         begun = {log.id for log in logs}
         queued = [one for one in queue.queued if one.id not in begun]
         around = _Around(
@@ -349,10 +365,17 @@ class Trees:
                 turn = self._follow(row.id, conversation)
                 if turn is not None:
                     followed[row.id] = turn
-                    if turn.epoch < row.epoch and not await self._runtime.store.is_abandoned(row.id):
+                    if (turn.is_behind or turn.epoch < row.epoch) and await self._is_told(row):
                         waited = True
                         await turn.heard(row.epoch)
         return waited
+
+    async def _is_told(self, row: TurnRow) -> bool:
+        """Somebody runs it, or whoever ran it has left its events."""
+        store = self._runtime.store
+        if not await store.is_abandoned(row.id):
+            return True
+        return bool(await store.events({row.id: number_before(row.epoch)}, 1))
 
     def _lay_over_followed(
         self,

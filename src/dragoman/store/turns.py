@@ -307,7 +307,10 @@ class QueueStore(Protocol):
     async def reorder_queue(self, conversation: str, turns: Sequence[str]) -> None:
         """These of the conversation's queue come first, in this order. What has begun is passed over."""
 
-    async def queue(self) -> list[str]:
+    async def queue_marks(self, conversations: Sequence[str]) -> dict[str, str]:
+        """For each that has something queued a text, which changes with what is queued."""
+
+    async def queue(self, conversation: str | None = None) -> list[str]:
         """Turns that may begin now: the one they waited for is over."""
 
 

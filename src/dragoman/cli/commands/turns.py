@@ -117,7 +117,7 @@ async def _list_queue(name: str | None, settings: Settings, *, as_json: bool) ->
     if name is not None or store_of(settings).is_there:
         async with open_store(settings) as runtime:
             where = (await find_conversation(runtime.store, name)).id if name is not None else None
-            may_begin = await runtime.store.queue()
+            may_begin = await runtime.store.queue(where)
             queued = await runtime.store.queued(conversation=where)
             found = [(one, needs_of(one) if one.turn in may_begin else _BEFORE) for one in queued]
     if as_json:

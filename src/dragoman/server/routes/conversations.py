@@ -247,7 +247,7 @@ def _parse_cursor(cursor: str) -> tuple[float, str] | None:
 
 
 live = api_router("live")
-After = Annotated[str, Query(max_length=500, description="the id of the last event that was seen")]
+After = Annotated[str, Query(max_length=2000, description="the id of the last event that was seen")]
 
 
 @live.get("/events", response_class=Response, responses=stream_of(LiveEvent))
@@ -261,7 +261,7 @@ async def events(
     subjects = [await context.publisher.list_of(context.person)]
     if conversation is not None:
         await context.conversation(conversation)
-        subjects.append(context.publisher.conversation(conversation))
+        subjects.append(await context.publisher.conversation(conversation, last_event_id or after))
     return _stream(context, subjects, last_event_id or after)
 
 
@@ -271,7 +271,8 @@ async def conversation_events(
 ) -> Response:
     """Everything that happens in one conversation, a snapshot first."""
     await context.conversation(id)
-    return _stream(context, [context.publisher.conversation(id)], last_event_id or after)
+    subject = await context.publisher.conversation(id, last_event_id or after)
+    return _stream(context, [subject], last_event_id or after)
 
 
 def _stream(context: Context, subjects: Sequence[Subject], after: str) -> Response:

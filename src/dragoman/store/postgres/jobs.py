@@ -60,7 +60,7 @@ class PostgresJobs:
             )
             self._app = procrastinate.App(connector=connector)
             await self._app.open_async()
-        for name in ("procrastinate", "psycopg"):
+        for name in ("procrastinate", "psycopg", "asyncpg.pool"):
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told here
 
     async def is_made(self) -> bool:

@@ -329,8 +329,13 @@ class SqlQueue(SqlTurns):
 
         await self._write(write)
 
-    async def queue(self) -> list[str]:
-        return [one.turn for one in self._readable(_queued_of, await self._all("queue"))]
+    async def queue_marks(self, conversations: Sequence[str]) -> dict[str, str]:
+        rows = await self._all("queue_marks", ids=json.dumps(list(conversations)))
+        return {row["conversation"]: f"{row['newest']} {row['size']}" for row in rows}
+
+    async def queue(self, conversation: str | None = None) -> list[str]:
+        rows = await self._all("queue", conversation=conversation)
+        return [one.turn for one in self._readable(_queued_of, rows)]
 
 
 def _queued_of(row: Row) -> Queued:

@@ -328,7 +328,8 @@ class TaskDriver:
                 self._background.run("starting queued turns", lambda: self._start_queued_in(here))
             return
         if error is not None and not isinstance(error, Fenced | TurnInterrupted):
-            _log.error("turn %s broke off; it is tried again", log.id, exc_info=error)
+            trace = None if isinstance(error, StoreUnavailable) else error
+            _log.error("turn %s broke off; it is tried again: %s", log.id, error, exc_info=trace)
         if not self._closing:
             self._broken_off[log.id] = log.epoch
             self._background.run(f"releasing turn {log.id}", self._release_all)

@@ -119,7 +119,7 @@ INSERT INTO queue (turn, after, conversation, body) VALUES (:turn, :after, :conv
 -- name: queue
 -- Turns that may begin: the one they wait for is over.
 SELECT q.turn, q.conversation, q.body, q.after FROM queue q JOIN turns t ON t.id = q.after
-WHERE t.live = 0 ORDER BY q.seq;
+WHERE t.live = 0 AND (:conversation IS NULL OR q.conversation = :conversation) ORDER BY q.seq;
 
 -- name: line_at
 -- The turn that is over at a message, while others still wait to begin after it.

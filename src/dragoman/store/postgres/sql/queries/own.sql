@@ -33,6 +33,10 @@ GROUP BY turn ORDER BY turn;
 SELECT id, revision FROM conversations
 WHERE id = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) AND deleted = 0;
 
+-- name: queue_marks
+SELECT conversation, max(seq) AS newest, sum(length(body)) AS size FROM queue
+WHERE conversation = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) GROUP BY conversation;
+
 -- name: live_turns_among
 SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
 WHERE live = 1 AND conversation = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) ORDER BY created;

@@ -37,6 +37,10 @@ GROUP BY turn ORDER BY turn;
 -- name: revisions
 SELECT id, revision FROM conversations WHERE id IN (SELECT value FROM json_each(:ids)) AND deleted = 0;
 
+-- name: queue_marks
+SELECT conversation, max(seq) AS newest, sum(length(body)) AS size FROM queue
+WHERE conversation IN (SELECT value FROM json_each(:ids)) GROUP BY conversation;
+
 -- name: list_changes
 SELECT seq, conversation, owner FROM list_changes WHERE seq > :after ORDER BY seq;
 
