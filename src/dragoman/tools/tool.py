@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeAlias, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, get_args, overload
 
 from pydantic import BaseModel, JsonValue
 from typing_extensions import TypeVar
@@ -27,6 +27,9 @@ from dragoman.tools.schema import Parameters, attribute, parameters_of, signatur
 from dragoman.tools.workspace import inside
 from dragoman.workspace.diff import FileDiff
 from dragoman.workspace.hunks import HunkChoices
+
+if TYPE_CHECKING:
+    from dragoman.tools.program import InnerCalls
 
 Replay: TypeAlias = Literal["never", "ask", "safe"]
 """What may be done with a call that had started when the process died: leave it be, ask, run it again."""
@@ -86,6 +89,7 @@ class ToolContext(Generic[Deps]):
     ask_model: Callable[[ModelType, Sequence[Part], dict[str, JsonValue]], Awaitable[Message]] = _no_model
     files: Callable[[], Sequence[File]] = lambda: ()  # of the conversation, the newest first
     seen_version: Callable[[str], str | None] = lambda path: None  # of a file this conversation knows
+    program: InnerCalls | None = None  # the calls that a program of this call makes
     workspace: Path | None = None
     cage: Cage | None = None  # what the permit says that its programs run in
     env: Sequence[str] = ()  # variables that its programs get, beside the usual ones

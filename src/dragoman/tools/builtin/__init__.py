@@ -72,6 +72,12 @@ def media_group() -> Group:
     return media_group()
 
 
+def programs(*, named: bool = False) -> Group:
+    from dragoman.tools.program import programs_group
+
+    return programs_group(named=named)
+
+
 BUILTIN: dict[str, Callable[[], Group]] = {
     "basics": basics_group,
     "files": files_group,
@@ -79,6 +85,7 @@ BUILTIN: dict[str, Callable[[], Group]] = {
     "web": web_group,
     "browser": browser_group,
     "media": media_group,
+    "programs": programs,
 }
 """Groups by the names that settings use."""
 
@@ -107,5 +114,9 @@ def grouped(
         else:
             raise ConfigError(f"{one!r} is no tool: give a function, a group, a source, or a group's name")
     own = [Group("tools", tuple(loose))] if loose else []
-    any_at_all = own or groups or sources
-    return [*own, *groups, *([Group("output", (read_output,), helps=True)] if any_at_all else [])], sources
+    if not (own or groups or sources):
+        return [], []
+    helpers = [Group("output", (read_output,), helps=True)]
+    if all(group.name != "programs" for group in groups) and (group := programs(named=True)).tools:
+        helpers.append(group)
+    return [*own, *groups, *helpers], sources

@@ -21,6 +21,7 @@ from dragoman.sentences import sentence, together
 from dragoman.store.codecs import RESULT
 from dragoman.store.store import Change, Store
 from dragoman.tools.execute import Outcome, execute, failed
+from dragoman.tools.program import NAME as PROGRAM
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
@@ -38,6 +39,7 @@ from dragoman.turn.live.log import log_call
 from dragoman.turn.live.signals import Received
 from dragoman.turn.send import gone_tool
 from dragoman.turn.steps.ask import question_about
+from dragoman.turn.steps.inner_calls import CallsOfProgram
 from dragoman.turn.steps.plan import (
     BY_PERSON,
     NO_CALL,
@@ -104,6 +106,8 @@ async def shorten(result: ToolResult, call: ToolCall, tool: Tool, store: Store) 
     shown = bounded(result.text, call.id, tool.max_lines, tool.max_bytes)
     if shown is result.text:
         return result
+    if call.made_in is not None and result.value is not None:  # its program gets the value
+        result = replace(result, metadata={**result.metadata, "whole": "json"})
     try:
         blob = await store.put_blob(result.text.encode())
     except StoreUnavailable as error:  # it has done its work, and is not to lose all of its result
@@ -358,7 +362,10 @@ class CallRun:
     async def _execute(self, ready: Ready, slot: Slot) -> Outcome:
         """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
         tool = ready.tool
-        context = CallContext(self._prepared, tool, self._id, self._grants, slot=slot)
+        program = None
+        if tool.name == PROGRAM:
+            program = CallsOfProgram(self._prepared, self._offer, self._id, slot, self._carry_inner)
+        context = CallContext(self._prepared, tool, self._id, self._grants, slot=slot, program=program)
         with within(self._log.trace, "call", self._id):
             task = asyncio.create_task(execute(tool, ready.call, ready.permit, context.for_tool()))
         self._lanes.detached.add(task)
@@ -371,6 +378,9 @@ class CallRun:
                 await asyncio.wait({task}, timeout=_GRACE)
             raise
         return failed(f"{tool.name} failed: it cancelled itself") if task.cancelled() else task.result()
+
+    async def _carry_inner(self, id: str, grants: Sequence[Rule], limit: str | None) -> None:
+        await CallRun(self._prepared, self._offer, self._lanes, id, grants=grants, limit=limit).carry()
 
     async def _keep_delivered(self, call: ToolCall) -> None:
         """Unless a person is to see it first."""
