@@ -224,9 +224,7 @@ async def test_g2_the_loop_guard_asks_within_a_program(tmp_path: Path) -> None:
 
 
 async def test_g2_p10_a_refused_call_that_comes_again_is_refused_by_itself(tmp_path: Path) -> None:
-    code = (
-        "for _ in '1234':\n    try:\n        await danger(n=1)\n    except PermissionError:\n        pass"
-    )
+    code = "for _ in '1234':\n    try:\n        await danger(n=1)\n    except PermissionError:\n        pass"
     house = House()
     async with house.runtime(tmp_path, code) as runtime:
         turn = await runtime.send("go")
