@@ -11,16 +11,15 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.message import Arguments, CallState, ToolCall
+from dragoman.messages.message import CallState, ToolCall
 from dragoman.messages.request import ToolSpec
 from dragoman.tools.signatures import function_names, signatures, stubs
-from dragoman.tools.tool import Tool, ToolContext, tool
+from dragoman.tools.tool import InnerCalls, OtherPath, Tool, ToolContext, WantedCall, tool
 from dragoman.tools.toolbox import Group
 
 if TYPE_CHECKING:
@@ -56,46 +55,6 @@ _OTHER_PATH = (
 _UNAVAILABLE = "Programs cannot run here: the call belongs to no turn."
 
 
-@dataclass(slots=True, frozen=True)
-class WantedCall:
-    """A call that a program wants to make; `number` counts what it asked for outside."""
-
-    number: int
-    tool: str
-    arguments: Arguments
-    line: int
-
-
-class InnerCalls(Protocol):
-    """What a running program has of its turn: calls like any other, which belong to its own."""
-
-    began: float  # when it was first started
-    tools: Mapping[str, Tool]
-
-    def recorded(self, wanted: WantedCall) -> bool:
-        """Whether it was made before. OtherPath where that was another call."""
-
-    def forgotten(self, asked: set[int]) -> bool:
-        """Whether it made calls before that are not among these."""
-
-    async def make(self, wanted: Sequence[WantedCall]) -> None:
-        """Record new ones, and set them going."""
-
-    async def next_result(self, numbers: Sequence[int]) -> tuple[int, ToolCall]:
-        """Wait for the first of these to end, by the order of their facts. ToolFailed where a person stopped
-        all calls."""
-
-    async def value_of(self, call: ToolCall) -> object:
-        """The whole result, whatever a model would be shown of it."""
-
-    async def end(self, *, cancelled: bool) -> None:
-        """The program is over: calls that it does not wait for are stopped, and settled if it was not."""
-
-
-class OtherPath(Exception):
-    """Run again, the program asks for something else than it did."""
-
-
 Stop: TypeAlias = (
     "monty.AsyncFunctionSnapshot | monty.AsyncNameLookupSnapshot | monty.AsyncFutureSnapshot"
     " | monty.MontyComplete"
@@ -116,11 +75,11 @@ def programs_group(*, named: bool = False) -> Group:
     workers = _Workers()
 
     async def run_program(code: str, context: ToolContext) -> Any:
+        """Run a Python program in which the other tools are functions."""
         if context.program is None:
             raise ToolFailed(_UNAVAILABLE)
-        return await Program(code, context.call, context.program, workers).run()
+        return await Program(code, context.program, workers).run()
 
-    run_program.__doc__ = _PROMPT.strip()
     made = tool(replay="safe", cancellable=True, writes="nothing", timeout=10 * 365 * 86_400.0)(run_program)
     return Group("programs", (made,), helps=True, named=named, close=workers.close)
 
@@ -171,10 +130,9 @@ class _Workers:
 class Program:
     """One program, from its text to what comes of it."""
 
-    def __init__(self, code: str, seed: str, calls: InnerCalls, workers: _Workers) -> None:
+    def __init__(self, code: str, calls: InnerCalls, workers: _Workers) -> None:
         self._code = code
         self._bytes = code.encode()
-        self._seed = seed
         self._calls = calls
         self._workers = workers
         self._names = function_names(calls.tools)  # of functions → of tools
@@ -224,7 +182,7 @@ class Program:
 
     def _options(self) -> dict[str, Any]:
         began = datetime.fromtimestamp(self._calls.began, UTC)
-        policy = {"datetime": began, "sleep": "zero", "random_start": {"seed": self._seed}}
+        policy = {"datetime": began, "sleep": "zero", "random_start": {"seed": self._code}}
         options = {"script_name": "program.py", "limits": _LIMITS, "os_policy": policy}
         if self._checked or self._calls.forgotten(set()):  # what has made calls was checked before
             return options

@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.errors import ConfigError
 from dragoman.tools.builtin.basics import read_output
+from dragoman.tools.program import programs_group
 from dragoman.tools.tool import Tool
 from dragoman.tools.tool import tool as make_tool
 from dragoman.tools.toolbox import Group, Source
@@ -72,12 +73,6 @@ def media_group() -> Group:
     return media_group()
 
 
-def programs(*, named: bool = False) -> Group:
-    from dragoman.tools.program import programs_group
-
-    return programs_group(named=named)
-
-
 BUILTIN: dict[str, Callable[[], Group]] = {
     "basics": basics_group,
     "files": files_group,
@@ -85,7 +80,7 @@ BUILTIN: dict[str, Callable[[], Group]] = {
     "web": web_group,
     "browser": browser_group,
     "media": media_group,
-    "programs": programs,
+    "programs": programs_group,
 }
 """Groups by the names that settings use."""
 
@@ -117,6 +112,6 @@ def grouped(
     if not (own or groups or sources):
         return [], []
     helpers = [Group("output", (read_output,), helps=True)]
-    if all(group.name != "programs" for group in groups) and (group := programs(named=True)).tools:
+    if all(group.name != "programs" for group in groups) and (group := programs_group(named=True)).tools:
         helpers.append(group)
     return [*own, *groups, *helpers], sources

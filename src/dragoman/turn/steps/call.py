@@ -336,7 +336,9 @@ class CallRun:
         if tool.fingerprint is not None:
             owner = self._log.conversation.owner
             await self._log.store.set_pin(owner, tool.permission, tool.fingerprint)
-        running = replace_fast(call, state=CallState.RUNNING, started=self._log.now())
+        now = self._log.now()
+        first = call.started if tool.name == PROGRAM else None  # its clock, which a rerun finds again
+        running = replace_fast(call, state=CallState.RUNNING, started=first or now)
         await self._log.record(
             *decided.facts,
             CallStarted(
@@ -344,6 +346,7 @@ class CallRun:
                 client=tool.client,
                 because=ready.permit.because,
                 review=self._prepared.review(tool, call.tool),
+                at=now,
             ),
             change=Change(calls=[running], signals=list(decided.signals)),
             sync=tool.replay != "safe",

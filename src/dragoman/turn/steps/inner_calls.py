@@ -15,8 +15,8 @@ from dragoman.messages.ids import derived_id
 from dragoman.messages.message import CallState, MadeIn, ToolCall, ToolResult, arguments_hash
 from dragoman.messages.questions import Rule
 from dragoman.store.store import Change
-from dragoman.tools.program import OtherPath, WantedCall, functions_of
-from dragoman.tools.tool import Tool
+from dragoman.tools.program import functions_of
+from dragoman.tools.tool import OtherPath, Tool, WantedCall
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.acting_agent import NAME as HAND_OFF
 from dragoman.turn.acting_agent import load_grants

@@ -24,8 +24,7 @@ from dragoman.messages.request import Request, RequestMessage
 from dragoman.store.store import Change
 from dragoman.tools.authorize import Ask, Authority, Refuse, authorize, authorize_beyond, may_be_shown
 from dragoman.tools.permissions import literal
-from dragoman.tools.program import InnerCalls
-from dragoman.tools.tool import Tool, ToolContext
+from dragoman.tools.tool import InnerCalls, Tool, ToolContext
 from dragoman.trace_context import within
 from dragoman.turn.acting_agent import authority_by_rules, load_authority
 from dragoman.turn.facts import ModelAsked, QuestionAnswered, QuestionWithdrawn, ToolAsked
