@@ -135,7 +135,7 @@ class Program:
         self._bytes = code.encode()
         self._calls = calls
         self._workers = workers
-        self._names = function_names(calls.tools)  # of functions → of tools
+        self._names = function_names([*calls.tools, *calls.gone])  # of functions → of tools
         self._printed: list[str] = []
         self._room = _MOST
         self._wanted: list[WantedCall] = []
@@ -235,10 +235,9 @@ class Program:
             return {"exc_type": "ValueError", "message": f"{name}(): the arguments exceed {_MOST} characters"}
         wanted = WantedCall(stop.call_id, self._names[name], json.loads(text), self._line)
         self._asked.add(wanted.number)
-        if not self._calls.recorded(wanted):
-            if len(self._asked) > MAX_CALLS:
-                raise ToolFailed(self._failure(f"The program made more than {MAX_CALLS} calls."))
-            self._wanted.append(wanted)
+        if not self._calls.recorded(wanted) and len(self._asked) > MAX_CALLS:
+            raise ToolFailed(self._failure(f"The program made more than {MAX_CALLS} calls."))
+        self._wanted.append(wanted)
         return None
 
     async def _answer(self, call: ToolCall) -> Any:

@@ -79,6 +79,7 @@ class InnerCalls(Protocol):
 
     began: float  # when it was first started
     tools: Mapping[str, Tool]
+    gone: Sequence[str]  # tools that it has called, and that are not offered any more
 
     def recorded(self, wanted: WantedCall) -> bool:
         """Whether it was made before. OtherPath where that was another call."""
@@ -87,7 +88,7 @@ class InnerCalls(Protocol):
         """Whether it made calls before that are not among these."""
 
     async def make(self, wanted: Sequence[WantedCall]) -> None:
-        """Record new ones, and set them going."""
+        """Record those that are new, and set going whatever has no result."""
 
     async def next_result(self, numbers: Sequence[int]) -> tuple[int, ToolCall]:
         """Wait for the first of these to end, by the order of their facts. ToolFailed where a person stopped

@@ -47,6 +47,8 @@ class CallsOfProgram:
         self._newest = max(self._numbers.values(), default=-1)
         self.began = self._log.turn.calls[program].began
         self.tools: Mapping[str, Tool] = functions_of(offer.tools, HAND_OFF)
+        called = dict.fromkeys(call.tool for call in self._log.inner_calls(program))
+        self.gone = [name for name in called if name not in self.tools]
 
     def _id(self, number: int) -> str:
         return derived_id("call", self._program, number)
@@ -76,6 +78,7 @@ class CallsOfProgram:
                 made_in=MadeIn(self._program, one.line, one.number),
             )
             for one in wanted
+            if not self.recorded(one)
         ]
         if made:
             facts = tuple(InnerCall(one.id, one.tool, one.hash) for one in made)
@@ -87,8 +90,8 @@ class CallsOfProgram:
                 assert one.made_in is not None
                 self._numbers[one.id] = one.made_in.number
                 log.publish(InnerCallMade(one.id, one.tool, one.arguments, one.made_in))
-        open = [id for id in log.turn.unsettled if id in self._numbers and id not in self._carried]
-        if open:
+        asked = [self._id(one.number) for one in wanted]
+        if open := [id for id in asked if id not in self._carried and not log.turn.calls[id].state.settled]:
             await self._set_going(open)
 
     async def _set_going(self, ids: Sequence[str]) -> None:
