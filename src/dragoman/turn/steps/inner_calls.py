@@ -43,6 +43,8 @@ class CallsOfProgram:
         self._slot = slot
         self._carry = carry
         self._carried: dict[str, asyncio.Task[None]] = {}
+        self._moved = asyncio.Event()  # one of them is over
+        self._ids: dict[int, str] = {}
         self._numbers = {self._id(one): one for one in self._recorded_numbers()}
         self._newest = max(self._numbers.values(), default=-1)
         self.began = self._log.turn.calls[program].began
@@ -51,7 +53,9 @@ class CallsOfProgram:
         self.gone = [name for name in called if name not in self.tools]
 
     def _id(self, number: int) -> str:
-        return derived_id("call", self._program, number)
+        id = self._ids.get(number) or derived_id("call", self._program, number)
+        self._ids[number] = id
+        return id
 
     def _recorded_numbers(self) -> list[int]:
         made = (call.made_in for call in self._log.inner_calls(self._program))
@@ -102,21 +106,26 @@ class CallsOfProgram:
         grants = await load_grants(self._prepared.services, self._log.conversation.id, folder)
         for id in ids:
             work = self._carry(id, grants, planned.skipped.get(id))
-            self._carried[id] = asyncio.create_task(work, name=f"{id} of {self._program}")
+            self._carried[id] = task = asyncio.create_task(work, name=f"{id} of {self._program}")
+            task.add_done_callback(lambda _: self._moved.set())
 
     async def next_result(self, numbers: Sequence[int]) -> tuple[int, ToolCall]:
-        calls, ids = self._log.turn.calls, [self._id(number) for number in numbers]
-        if not any(calls[id].state.settled for id in ids):
-            tasks = [self._carried[id] for id in ids]
+        ids = [self._ids[number] for number in numbers]
+        if (first := self._first_settled(ids)) is None:
             async with self._slot.freed():  # others run meanwhile
-                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-            calls = self._log.turn.calls
+                while (first := self._first_settled(ids)) is None:
+                    await self._moved.wait()
+                    self._moved.clear()
+                    for task in [task for task in self._carried.values() if task.done()]:
+                        task.result()
         if self._is_stopped():
             raise ToolFailed(STOPPED)
-        _, first = min((calls[id].settled, id) for id in ids if calls[id].state.settled)
         return self._numbers[first], self._log.call(first)
+
+    def _first_settled(self, ids: Sequence[str]) -> str | None:
+        calls = self._log.turn.calls
+        settled = [(place, id) for id in ids if (place := calls[id].settled)]
+        return min(settled)[1] if settled else None
 
     def _is_stopped(self) -> bool:
         """A person stopped all calls, or said no where a no ends the turn."""
