@@ -11,6 +11,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -84,18 +85,20 @@ def programs_group(*, named: bool = False) -> Group:
     return Group("programs", (made,), helps=True, named=named, close=workers.close)
 
 
+def description_with(specs: Sequence[ToolSpec], functions: Mapping[str, Tool]) -> str:
+    """What a model reads of the tool: how to write a program, and the functions that are in it."""
+    return _PROMPT + signatures([spec for spec in specs if spec.name in functions], functions)
+
+
 def condensed(
     specs: Sequence[ToolSpec], functions: Mapping[str, Tool], keep: str | None
 ) -> tuple[ToolSpec, ...]:
     """The tools of a request in which programs are on: functions by their signatures alone (`keep` names one
     that the model must call)."""
     program = next(spec for spec in specs if spec.name == NAME)
-    told = [spec for spec in specs if spec.name in functions]
-    description = _PROMPT + signatures(told, functions)
-    rest = [
-        spec for spec in specs if spec.name == keep or (spec.name not in functions and spec is not program)
-    ]
-    return (ToolSpec(NAME, description, program.parameters), *rest)
+    told = replace(program, description=description_with(specs, functions))
+    rest = (spec for spec in specs if spec is not program)
+    return (told, *(spec for spec in rest if spec.name == keep or spec.name not in functions))
 
 
 def functions_of(tools: Mapping[str, Tool], *apart: str) -> dict[str, Tool]:
