@@ -133,6 +133,16 @@ class ToolResult(Spoken):
     said: SaidFields = field(default=None, compare=False)
 
 
+def result_instead(before: ToolResult | None, text: str) -> ToolResult:
+    """What a person wrote: JSON where the result before it was, for a program that waits for a value."""
+    if before is not None and before.value is not None:
+        try:
+            return ToolResult(text, json.loads(text))
+        except ValueError:
+            pass
+    return ToolResult(text)
+
+
 @dataclass(slots=True, frozen=True)
 class MadeIn:
     """The place in a program where it makes a call: of which call, in which line, as its how manieth."""

@@ -249,7 +249,7 @@ class EventReader:
                 yield Asked(question, event, self.program_of(event.call))
             case e.CallAnswered(question=question):
                 self.asked.pop(question, None)
-                yield event
+                yield e.CallAnswered(self.program_of(event.call), question, event.verdict, event.seq)
             case e.CallStart(call=call, tool=tool, arguments=arguments, client=client):
                 yield CallShown(call, tool, arguments, runs=True)
                 if client:

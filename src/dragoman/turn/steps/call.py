@@ -15,7 +15,7 @@ from dragoman.errors import AlreadyAnswered, NotFound, StoreUnavailable
 from dragoman.messages import events as e
 from dragoman.messages.asked import call_asked, call_end
 from dragoman.messages.codec import replace_fast
-from dragoman.messages.message import CallState, ToolCall, ToolResult, canonical
+from dragoman.messages.message import CallState, ToolCall, ToolResult, canonical, result_instead
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
 from dragoman.sentences import sentence, together
 from dragoman.store.codecs import RESULT
@@ -438,7 +438,7 @@ class CallRun:
         result = replace(held, metadata=metadata)
         if isinstance(received.value.value, str):
             note = sentence("result.edited")
-            result = ToolResult(received.value.value, title=held.title, note=note)
+            result = replace(result_instead(held, received.value.value), title=held.title, note=note)
         result = await shorten(result, call, self._tool_of(call), self._log.store)
         state = CallState.FAILED if held.metadata.get("failed") else CallState.COMPLETED
         return await self._settle(call, state, result, decided=decided)

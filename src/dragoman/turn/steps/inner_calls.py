@@ -50,7 +50,7 @@ class CallsOfProgram:
         self.began = self._log.turn.calls[program].began
         self.tools: Mapping[str, Tool] = functions_of(offer.tools, HAND_OFF)
         called = dict.fromkeys(call.tool for call in self._log.inner_calls(program))
-        self.gone = [name for name in called if name not in self.tools]
+        self.gone: Sequence[str] = [name for name in called if name not in self.tools]
 
     def _id(self, number: int) -> str:
         id = self._ids.get(number) or derived_id("call", self._program, number)

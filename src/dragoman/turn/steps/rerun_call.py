@@ -22,6 +22,7 @@ from dragoman.messages.message import (
     ToolCall,
     ToolResult,
     arguments_hash,
+    result_instead,
 )
 from dragoman.sentences import sentence
 from dragoman.store.store import Change, Store
@@ -159,7 +160,7 @@ def _copied(
 def _changed(part: ToolCall, change: CallChange, now: float) -> ToolCall:
     if change.result is not None:
         same = part.result is not None and part.result.text == change.result  # with what it brought along
-        result = part.result if same else ToolResult(change.result)
+        result = part.result if same else result_instead(part.result, change.result)
         return replace(part, state=CallState.COMPLETED, result=result, ended=now)
     original = part.asked_for
     arguments = part.arguments if change.arguments is None else change.arguments

@@ -167,7 +167,9 @@ class AgentRun(TurnWriter):
         if question.id in self.reader.asked:
             self.reader.asked[question.id] = question
         elif question.open:
-            yield _custom("question", _interrupt(question.id, question))
+            yield _custom(
+                "question", _interrupt(question.id, question, self.reader.program_of(question.call))
+            )
 
     def pause(self) -> Iterator[RunEvent]:
         yield from self.close()
