@@ -68,8 +68,14 @@ ENGLISH: dict[str, str] = {
         "The workspace contains your home folder, or a folder of the system, so a cage would hide "
         "nothing. Work in a folder of the project."
     ),
+    "cage.impossible": "The command did not run. {why}",
     "cage.link": "The protected path {path} is a link, which no cage can hold. May the command run?",
     "cage.missing": "The command did not run, because the settings call for a cage and there is none. {why}",
+    "cage.not_one": "{asked} names more than one path or host. Ask for one.",
+    "cage.not_there": (
+        "{path} does not exist, so the cage cannot open it. Create its folder outside the cage first, or ask "
+        "for cage.outside."
+    ),
     "cage.not_installed": (
         "Bubblewrap is not installed. Install it with `apt install bubblewrap`, `dnf install bubblewrap` "
         "or `pacman -S bubblewrap`."
@@ -84,8 +90,16 @@ ENGLISH: dict[str, str] = {
         "not kept: {what} (the home folder inside is private and empty). To keep it, ask for {rule}"
     ),
     "cage.refused_net": "refused network: {what}. To allow it, ask for {rule}",
+    "cage.refused_stays": (
+        "could not hold back {what}. The file is in its place, and programs execute or obey it later. Look "
+        "at it, or delete it"
+    ),
     "cage.refused_write": "refused write: {what}. To allow it, ask for {rule}",
     "cage.too_many": "The cage cannot tell what is protected here: {why}. May the command run?",
+    "cage.too_wide": (
+        "{path} contains your home folder, or files of the kernel, so the cage does not open it. Ask for a "
+        "folder in it, or for cage.outside."
+    ),
     "cage.untried": (
         "The cage of this system has not been tested by Dragoman's developers. May the command run?"
     ),

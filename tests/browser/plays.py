@@ -142,6 +142,7 @@ PLAYS: dict[str, list[Line]] = {
     "pair": [calls("note", text="one") + calls("note", text="two"), says("Then without.")],
     "plan": [calls("memo", title="work/plan"), says("Planned.")],
     "report": [calls("memo", title="work/report"), says("Reported.")],
+    "touch": [calls("shell", command="touch tools/new"), says("Touched.")],
     "diary": [calls("memo", title="home/diary"), says("Dear diary.")],
     "settings": [calls("write_file", path="dragoman.toml", text=""), says("As it was.")],
     "draft": [calls("write_file", path="draft.txt", text="first\nsecond\n"), says("It is written.")],

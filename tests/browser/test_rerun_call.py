@@ -12,11 +12,13 @@ from playwright.async_api import Browser, Locator, expect
 from pydantic import Field
 
 from dragoman import tool
-from dragoman.tools.builtin import files_group
+from dragoman.tools.builtin import files_group, shell_group
+from dragoman.tools.cage.policy import CageSettings
 from dragoman.wire.scripted import calls, says
 from tests.browser.stage import MARKS, Person, Server, at_the_page
 from tests.browser.test_reading import faults
 from tests.server.site import served
+from tests.tools.cage.test_escapes import needs_cage
 
 pytestmark = MARKS
 
@@ -177,3 +179,32 @@ async def test_what_it_did_to_the_files_is_taken_back_first(
             await person.sees("Once more.")
             await expect(person.call).to_contain_text("done" if back else "read it first")
     assert (work / "a.txt").read_text() == ("other\n" if back else "first\n")
+
+
+@needs_cage
+async def test_what_the_cage_refused_is_allowed_from_the_result(browser: Browser, tmp_path: Path) -> None:
+    """K3: the result names it; one click asks for just that, and the question says for how long."""
+    (tmp_path / "work/.vscode").mkdir(parents=True)
+    line = "echo x > .vscode/tasks.json && echo done"
+    rules: dict[str, Any] = {"tools": [shell_group()], "workspace": tmp_path / "work", "allow": []}
+    script = [calls("shell", command=line), says("Refused."), says("Written."), calls("shell", command=line)]
+    cage = CageSettings(unasked=True)
+    async with served(tmp_path, [*script, says("Again.")], cage=cage, **rules) as site:
+        server = Server(tmp_path, port=0, link=f"{site.url}/?token={site.auth.token}")
+        async with at_the_page(browser, server) as person:
+            await person.say("Write the tasks")
+            await person.sees("Refused.")
+            await person.call.get_by_role("button").first.click()
+            await expect(person.by("refused")).to_contain_text("refused write: .vscode/tasks.json")
+            await expect(person.by("run-outside")).to_be_visible()
+            await person.by("allow-refused").click()
+            await expect(person.question).to_contain_text(
+                "The command asks to write .vscode/*.", timeout=60_000
+            )
+            await person.by("allow-conversation").click()
+            await person.sees("Written.")
+            assert (tmp_path / "work/.vscode/tasks.json").read_text() == "x\n"
+            await person.say("And again")
+            await person.sees("Again.")
+            await expect(person.by("question")).to_have_count(0)
+            assert not await faults(person)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoman.messages.message import File
-from dragoman.wire.scripted import says
-from tests.runtimes import model_of
+from dragoman.server.auth import key_hash
+from dragoman.wire.scripted import calls, says
+from tests.runtimes import add, model_of
 from tests.server.site import served
 
 FOREIGN = [
@@ -106,3 +108,42 @@ async def test_a_file_of_this_server_has_a_type_as_any_other(
         assert answer.status == (200 if stored else 422), answer.body
         sent = [part for request in model_of(site.runtime).requests for part in request.messages[0].parts]
         assert [part.media_type for part in sent if isinstance(part, File)] == ([stored] if stored else [])
+
+
+@pytest.mark.parametrize("protocol", [ai_sdk, ag_ui])
+async def test_a_file_of_another_person_is_not_found(tmp_path: Path, protocol: Any) -> None:
+    """F3: its address alone gives nobody a file."""
+    async with served(tmp_path, [says("I see.")]) as site:
+        raw = {"content-type": "application/octet-stream"}
+        file = await site.post("/api/files?name=a.png&type=image/png", b"0123456789", headers=raw)
+        await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
+        ada = replace(site, key="key of ada")
+        answer = await ada.ask("POST", *protocol(f"/api/files/{file['blob']}"))
+        assert answer.status == 404, answer.body
+        assert model_of(site.runtime).requests == []
+
+
+async def test_a_question_of_another_person_is_not_answered_in_a_chat(tmp_path: Path) -> None:
+    """F3 × P4: a chat can bring any id as an approval."""
+    script = [calls("add", a=1, b=2), calls("add", a=3, b=4), says("Done."), says("Done.")]
+    async with served(tmp_path, script, tools=[add], allow=()) as site:
+        await site.say("Add.")
+        theirs = await site.question()
+        await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
+        ada = replace(site, key="key of ada")
+        turn = await ada.say("Add.")
+        mine = await ada.question()
+        message = (await site.runtime.turn(turn).snapshot()).messages[-1]
+        approval = {"id": theirs["id"], "approved": True}
+        part = {
+            "type": "dynamic-tool",
+            "toolName": "add",
+            "toolCallId": mine["call"],
+            "state": "approval-responded",
+            "input": {},
+            "approval": approval,
+        }
+        own = {**part, "approval": {"id": mine["id"], "approved": True}}
+        chat = {"id": "a", "messages": [{"id": message.id, "role": "assistant", "parts": [part, own]}]}
+        assert (await ada.ask("POST", "/api/ai-sdk/chat", chat)).status == 200
+        assert [question["id"] for question in (await site.get("/api/questions"))["items"]] == [theirs["id"]]

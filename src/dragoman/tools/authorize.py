@@ -12,7 +12,7 @@ from typing import TypeAlias, get_args
 
 from dragoman.messages.questions import Action, Answer, Cause, Mode, Rule
 from dragoman.sentences import sentence, together
-from dragoman.tools.cage.policy import NET, OUTSIDE, PERMISSIONS, Cage
+from dragoman.tools.cage.policy import NET, OUTSIDE, PERMISSIONS, READ, WRITE, Cage, path_patterns
 from dragoman.tools.permissions import Ruling, changes_files, changes_program, decide, matches
 from dragoman.tools.tool import Review, Tool
 
@@ -76,6 +76,7 @@ class Authority:
     )
     cage: Cage | None = None  # that programs run in here; None: there is to be none
     beyond: Sequence[Rule] = ()  # what the call asks of the cage
+    impossible: str = ""  # why something that it asks cannot be opened
 
 
 def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verdict:
@@ -99,8 +100,10 @@ def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verd
     asked = [
         (rule, decide_beyond(rule.permission, _patterns_beyond(rule), authority)) for rule in authority.beyond
     ]
+    if cage is not None and authority.impossible:
+        return Refuse(sentence("cage.impossible", why=authority.impossible))
     for rule, ruling in asked if cage is not None else ():
-        if ruling.action == "deny":
+        if ruling.action == "deny" or (cage is not None and not cage.opens(rule)):
             return Refuse(f"A rule forbids {rule.permission} on {rule.pattern}: the call did not run.")
     wanted = tuple(rule for rule, ruling in asked if ruling.action == "ask") if cage is not None else ()
     if outside:
@@ -179,8 +182,10 @@ def _means_cage(rule: Rule) -> bool:
 
 
 def _patterns_beyond(rule: Rule) -> tuple[str, ...]:
-    host, colon, _ = rule.pattern.rpartition(":")
-    return (rule.pattern, host) if rule.permission == NET and colon else (rule.pattern,)
+    if rule.permission == NET:
+        host, colon, _ = rule.pattern.rpartition(":")
+        return (rule.pattern, host) if colon else (rule.pattern,)
+    return path_patterns(rule.pattern) if rule.permission in (READ, WRITE) else (rule.pattern,)
 
 
 def _unasked(tool: Tool) -> Rule:

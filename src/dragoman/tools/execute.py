@@ -19,7 +19,7 @@ from dragoman.errors import ToolFailed
 from dragoman.messages.boundary import read_with_margin
 from dragoman.messages.codec import replace_fast
 from dragoman.messages.message import CallState, File, ToolCall, ToolResult
-from dragoman.tools.builtin.shell import ShellOutput, paused, run_program, told
+from dragoman.tools.builtin.shell import ShellOutput, run_program, told
 from dragoman.tools.cage.policy import Cage
 from dragoman.tools.schema import problems
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput
@@ -136,19 +136,18 @@ class LiveCall:
     async def _run_program(self, words: Sequence[str], timeout: float = 120.0) -> tuple[int, str]:
         """Words of a command, which no shell reads, in the workspace and in the cage of the permit."""
         context, output = self._context, ShellOutput()
-        try:
-            async with asyncio.timeout(timeout) as limit:
-                status, refused = await run_program(
-                    words,
-                    inside(context.workspace, "."),
-                    output,
-                    lambda text: None,
-                    cage=context.cage,
-                    gate=paused(limit, self._require_permission),
-                    env=context.env,
-                )
-        except TimeoutError:
-            raise ToolFailed(f"{words[0]} took longer than {timeout:g} s and was ended") from None
+        status, refused = await run_program(
+            words,
+            inside(context.workspace, "."),
+            output,
+            lambda text: None,
+            cage=context.cage,
+            gate=self._require_permission,
+            env=context.env,
+            timeout=timeout,
+        )
+        if status is None:
+            raise ToolFailed(f"{words[0]} took longer than {timeout:g} s and was ended{told(refused)}")
         return status, output.text() + told(refused)
 
     @contextmanager

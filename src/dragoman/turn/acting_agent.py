@@ -23,7 +23,7 @@ from dragoman.messages.message import Arguments, CallState, Message, ToolCall
 from dragoman.messages.questions import Grant, Mode, Rule
 from dragoman.tools.authorize import Authority, Reason
 from dragoman.tools.cage.enter import cage_in
-from dragoman.tools.cage.policy import Cage
+from dragoman.tools.cage.policy import Cage, settle_beyond
 from dragoman.tools.tool import Tool, tool
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted, options_in
@@ -274,11 +274,16 @@ async def load_authority(
     pinned = None
     if tool.fingerprint is not None:
         pinned = await services.store.pin(conversation.owner, tool.permission)
+    cage = await _load_cage(services, workspace, look=tool.caged)
     beyond = tool.beyond(arguments) if tool.beyond is not None and arguments is not None else ()
+    impossible = ""
+    if beyond and cage is not None:
+        beyond, impossible = await in_thread(partial(settle_beyond, cage, beyond))
     return replace(
         authority_by_rules(services, agent, workspace=workspace, tool=tool, givers=givers),
-        cage=await _load_cage(services, workspace, look=tool.caged),
+        cage=cage,
         beyond=beyond,
+        impossible=impossible,
         grants=await load_grants(services, conversation.id, folder) if grants is None else grants,
         mode=mode,
         pinned=pinned,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.person import CTRL_C, Person
+from tests.tools.cage.test_escapes import needs_cage
 
 pytestmark = pytest.mark.slow
 
@@ -94,4 +95,24 @@ def test_what_is_folded_is_opened_before_a_yes_counts(stage: Path) -> None:
     assert "not shown yet" not in somebody.sees("r release")
     somebody.answers("r")
     somebody.sees("That was much.")
+    assert somebody.leaves() == 0
+
+
+@needs_cage
+def test_what_the_cage_refused_is_allowed_by_one_command(stage: Path) -> None:
+    """K3: the card shows the shield and what was refused; `/allow` asks for just that."""
+    settings = stage / "dragoman.toml"
+    settings.write_text(settings.read_text().replace('"files", ', '"files", "shell", '))
+    somebody = Person("chat", folder=stage, DRAGOMAN_SHELL_CAGE="auto")
+    somebody.says("/allow")
+    somebody.sees("nothing has been said in this conversation yet")
+    somebody.says("touch")
+    somebody.sees("1 refused")
+    somebody.sees("⛨ refused write: tools/new. To allow it, ask for cage.write:tools/*")
+    somebody.sees("Touched.")
+    somebody.says("/allow")
+    somebody.sees("The command asks to write tools/*.")
+    somebody.answers("y")
+    somebody.sees("Touched.")
+    assert (stage / "tools/new").exists()
     assert somebody.leaves() == 0

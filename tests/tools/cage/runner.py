@@ -44,6 +44,7 @@ async def main() -> int:
     status, refused = await run_program(words, Path.cwd(), output, lambda text: None, cage=cage, gate=gate)
     sys.stdout.write(output.text())
     sys.stderr.write("".join(f"[cage] {one}\n" for one in refused))
+    assert status is not None
     return status if status >= 0 else 128 - status
 
 

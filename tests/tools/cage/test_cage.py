@@ -7,9 +7,11 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,17 +25,30 @@ from dragoman import Runtime, tool
 from dragoman.messages.questions import Answer, Question, Rule, allow_always, allow_once, nobody_to_ask
 from dragoman.tools.authorize import Ask, Authority, Refuse, Run, authorize
 from dragoman.tools.builtin import files_group, shell_group
+from dragoman.tools.builtin.formatters import Formatter, with_formatters
 from dragoman.tools.builtin.shell import shell
+from dragoman.tools.cage.bubblewrap import make_groups, remove_group
 from dragoman.tools.cage.checkup import try_cage
 from dragoman.tools.cage.enter import cage_in
-from dragoman.tools.cage.policy import Cage, CageSettings, Protected, hold_back, put_back
+from dragoman.tools.cage.policy import (
+    Cage,
+    CageSettings,
+    Protected,
+    beyond_of,
+    hold_back,
+    put_back,
+    settle_beyond,
+)
 from dragoman.tools.cage.seatbelt import profile
 from dragoman.tools.mcp.diagnostics import Diagnostics
+from dragoman.tools.mcp.servers import McpServer
+from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.mcp.stdio import open_program
 from dragoman.tools.tool import ToolContext
 from dragoman.wire.scripted import Script, calls, says
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.runtimes import runtime_with
+from tests.server.site import served
 from tests.tools.cage.test_escapes import needs_cage
 
 FREE = CageSettings(unasked=True)
@@ -155,12 +170,12 @@ def process(line: str, folder: Path) -> None:
 # ── in a turn ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def caged(folder: Path, script: Script, settings: CageSettings = FREE, **more: Any) -> Runtime:
-    work = folder / "work"
+def caged(place: Path, script: Script, settings: CageSettings = FREE, **more: Any) -> Runtime:
+    work = more.pop("folder", place / "work")
     work.mkdir(parents=True, exist_ok=True)
     groups = [files_group(), shell_group()]
     return runtime_with(
-        folder / "store", script, tools=groups, workspace=work, cage=settings, **{"allow": [], **more}
+        place / "store", script, tools=groups, workspace=work, cage=settings, **{"allow": [], **more}
     )
 
 
@@ -206,6 +221,209 @@ async def test_k3_what_was_refused_is_told_and_allowed_by_a_rule(place: Path) ->
     assert (outside / "f").read_text() == "x\nx\n"
 
 
+CHANGES = {
+    "chmod": ("chmod 777 {shown}/f", "{shown}/f", "cage.write:{shown}/*"),
+    "chown": ("chown 0:0 {shown}/f", "{shown}/f", "cage.write:{shown}/*"),
+    "rm": ("rm -f {shown}/f", "{shown}/f", "cage.write:{shown}/*"),
+    "rm a folder": ("rm -rf {shown}/d", "{shown}/d/f", "cage.write:{shown}/d/*"),
+    "mv": ("mv {shown}/f {shown}/g", "{shown}/f", "cage.write:{shown}/*"),
+    "mv out": ("echo 1 > x; mv x {shown}/new", "{shown}/new", "cage.write:{shown}/*"),
+    "touch": ("touch {shown}/f", "{shown}/f", "cage.write:{shown}/*"),
+    "ln": ("ln -s x {shown}/new", "{shown}/new", "cage.write:{shown}/*"),
+    "truncate": (
+        "python3 -c 'import os; os.truncate(\"{shown}/f\", 0)'",
+        "{shown}/f",
+        "cage.write:{shown}/*",
+    ),
+    "by descriptor": (
+        "python3 -c 'import os; os.fchmod(os.open(\"{shown}/f\", 0), 511)'",
+        "{shown}/f",
+        "cage.write:{shown}/*",
+    ),
+    "through a link": ("ln -s {shown} l; echo 1 > l/../shown/./new", "{shown}/new", "cage.write:{shown}/*"),
+    "deep": ("mkdir -p {shown}/a/b/c", "{shown}/a", "cage.write:{shown}/*"),
+    "hidden": ("echo 1 > {hidden}/new", "{hidden}/new", "cage.write:{hidden}/*"),
+    "protected": ("chmod 777 .git/config", ".git/config", "cage.write:.git/*"),
+    "protected folder": ("mv .git old", ".git", "cage.write:.git/*"),
+    "above protected": ("mv sub old", "sub", "cage.write:sub/.vscode/*"),
+    "nowhere": ("mkdir /dragoman-new", "/dragoman-new", "cage.outside"),
+}
+
+
+@needs_cage
+@pytest.mark.parametrize("name", CHANGES)
+async def test_k3_whatever_changes_a_file_outside_is_told(place: Path, name: str) -> None:
+    """Each way to change a file × shown, hidden, protected: told once, with what would allow just that."""
+    names = {"shown": place / "shown", "hidden": place / "hidden"}
+    for folder in names.values():
+        (folder / "d").mkdir(parents=True)
+        (folder / "f").write_text("1")
+        (folder / "d/f").write_text("1")
+    (place / "work/sub/.vscode").mkdir(parents=True)
+    process("git init -q", place / "work")
+    line, told_of, rule = (text.format(**names) for text in CHANGES[name])
+    rules = [f"cage.read:{names['shown']}/*"]
+    async with caged(place, [run(line), says("done")], allow=rules) as runtime:
+        texts, asked = await told(runtime)
+    assert asked == []
+    lines = [one for one in texts[0].splitlines() if one.startswith("[cage]")]
+    assert len(lines) == 1, texts[0]
+    assert f"refused write: {told_of}." in lines[0]
+    assert lines[0].endswith(f"ask for {rule}")
+    assert sorted(one.name for one in names["shown"].iterdir()) == ["d", "f"]
+
+
+@needs_cage
+async def test_k3_what_changes_nothing_outside_is_not_told(place: Path) -> None:
+    """Told × what only looks like a refusal: missing files, folders that are there, links copied as links."""
+    (place / "shown").mkdir()
+    (place / "shown/f").write_text("1")
+    line = (
+        f"mkdir -p {place}/shown /usr/bin; rm -f {place}/shown/none; ln -s {place}/shown/f l; cp -a l m; "
+        "touch -h l; chmod 700 .; echo 1 > /tmp/x; chmod 600 /tmp/x; rm /tmp/x; mkdir d; mv d e; rm -r e"
+    )
+    async with caged(place, [run(line), says("done")], allow=[f"cage.read:{place}/shown/*"]) as runtime:
+        texts, _ = await told(runtime)
+    assert texts == ["exit status 0\n"]
+
+
+def asked_about(work: Path, *words: str, bounds: Sequence[Rule] = ()) -> tuple[list[str], str]:
+    """What a call that asks for these words would open, as a person reads it; and why it cannot."""
+    rules, why = settle_beyond(Cage(work, FREE, tuple(bounds)), beyond_of(words, ["make"]))
+    return [f"{rule.permission}:{rule.pattern}" for rule in rules], why
+
+
+def test_k3_what_a_call_asks_for_is_asked_about_as_what_it_opens(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked for × links, `..`, wildcards, what does not exist yet, home, protected names."""
+    work, other, home = place / "work", place / "other", place / "home"
+    for folder in (work / "src", other / "sub", home / ".cargo"):
+        folder.mkdir(parents=True)
+    (other / "file").write_text("1")
+    (work / "link").symlink_to(other)
+    monkeypatch.setenv("HOME", str(home))
+    one = ([f"cage.write:{other}/*"], "")
+    for word in (
+        f"{other}",
+        f"{other}/*",
+        "link/*",
+        "../other/*",
+        "src/../../other",
+        f"{other}/new",
+        "link/new",
+    ):
+        assert asked_about(work, f"write:{word}") == one, word
+    assert asked_about(work, f"write:{other}/file") == ([f"cage.write:{other}/file"], "")
+    assert asked_about(work, "write:~/.cargo/*", f"write:{home}/.cargo") == (["cage.write:~/.cargo/*"], "")
+    assert asked_about(work, "write:src/*") == ([], "")  # it is open
+    bounds = [Rule("files.write", "srv/*", "ask")]
+    for word, opens in ((".git/config", ".git/*"), (".vscode/tasks.json", ".vscode/*"), ("srv/x", "srv/*")):
+        assert asked_about(work, f"write:{word}", bounds=bounds) == ([f"cage.write:{opens}"], "")
+    for word in ("write:*", "write:/opt/*/x", "read:~/.s?h", "net:*", "net:*.example.org"):
+        rules, why = asked_about(work, word)
+        assert (rules, "more than one" in why) == ([], True), word
+    for word in ("write:/*", "write:~/*", "write:../home/*", "write:/proc/*", "read:/dev/null"):
+        rules, why = asked_about(work, word)
+        assert (rules, "does not open it" in why) == ([], True), word
+    for word in ("write:~/new/*", "write:/dragoman-new/x", f"read:{other}/none"):
+        rules, why = asked_about(work, word)
+        assert (rules, "does not exist" in why) == ([], True), word
+    assert asked_about(work, "outside") == (["cage.outside:make"], "")
+
+
+@needs_cage
+async def test_k3_what_is_asked_about_is_what_opens(place: Path) -> None:
+    """Asked for × a link × a new file: asked about once, by its real name, and it is written. What cannot be
+    opened is refused before anybody is asked; so is what a rule denies below."""
+    other = place / "other"
+    (other / "closed").mkdir(parents=True)
+    (place / "work").mkdir()
+    (place / "work/link").symlink_to(other)
+    script = [
+        run("echo 1 > link/new", beyond=["write:link/new"]),
+        run("echo 1 > link/x", beyond=["write:*"]),
+        run("echo 1 > link/x", beyond=["net:*"]),
+        says("done"),
+    ]
+    async with caged(place, script) as runtime:
+        texts, asked = await told(runtime, allow_once())
+    assert [one.rules for one in asked] == [(Rule("cage.write", f"{other}/*", "allow"),)]
+    assert f"write {other}/*" in asked[0].text
+    assert texts[0] == "exit status 0\n"
+    assert all("more than one" in text for text in texts[1:])
+    assert (other / "new").exists()
+    denied = [f"cage.write:{other}/closed/*"]
+    script = [run("echo 1 > link/x", beyond=["write:link/*"]), says("done")]
+    async with caged(place, script, deny=denied) as runtime:
+        texts, asked = await told(runtime, allow_once())
+    assert asked == []
+    assert "A rule forbids cage.write" in texts[0]
+
+
+@needs_cage
+async def test_k3_a_link_that_moves_while_a_person_thinks_opens_nothing(place: Path) -> None:
+    for name in ("one", "two", "work"):
+        (place / name).mkdir()
+    link = place / "work/link"
+    link.symlink_to(place / "one")
+    async with caged(place, [run("echo 1 > link/x", beyond=["write:link/*"]), says("done")]) as runtime:
+        turn, asked = await runtime.send("go"), list[Rule]()
+        async for event in turn.events():
+            if event.type == "call.asked":
+                asked += (await runtime.store.question(event.question)).rules
+                (place / "other").symlink_to(place / "two")
+                (place / "other").replace(link)
+                await turn.answer(event.question, allow_once())
+        (call,) = [call for message in (await turn.result()).messages for call in message.calls]
+    assert asked == [Rule("cage.write", f"{place}/one/*", "allow")]
+    assert call.result is not None
+    assert "leads elsewhere now" in call.result.text
+    assert [*(place / "one").iterdir(), *(place / "two").iterdir()] == []
+
+
+@needs_cage
+@pytest.mark.parametrize("scope", ["once", "conversation", "always"])
+async def test_k3_what_a_result_says_was_refused_is_allowed_over_http(place: Path, scope: str) -> None:
+    """Refused × a new version of the call that asks for just that × how long it holds."""
+    (place / "outside").mkdir()
+    (place / "work").mkdir()
+    line = f"echo x >> {place}/outside/f"
+    script = [run(line), says("1"), says("2"), run(line), says("3")]
+    groups: dict[str, Any] = {
+        "tools": [shell_group()],
+        "workspace": place / "work",
+        "cage": FREE,
+        "allow": [],
+    }
+    async with served(place / "store", script, **groups) as site:
+        conversation = await site.conversation()
+
+        async def refused(turn: str) -> list[dict[str, str]]:
+            await site.until(f"/api/turns/{turn}/events", "turn.end")
+            messages = (await site.get(f"/api/conversations/{conversation}/tree"))["messages"]
+            calls = [part for one in messages for part in one["parts"] if part["type"] == "call"]
+            made.append(calls[-1])
+            said: list[dict[str, str]] = calls[-1]["result"]["metadata"]["cage"]["refused"]
+            return said
+
+        made: list[dict[str, Any]] = []
+        (first,) = await refused(await site.say("go", conversation))
+        assert first["asks"] == f"cage.write:{place}/outside/*"
+        assert f"refused write: {place}/outside/f" in first["text"]
+        arguments = {**made[0]["arguments"], "beyond": [first["asks"]]}
+        again = (await site.post(f"/api/calls/{made[0]['id']}/rerun", {"arguments": arguments}))["turn"]
+        question = await site.question()
+        assert [(one["permission"], one["pattern"]) for one in question["rules"]] == [
+            ("cage.write", f"{place}/outside/*")
+        ]
+        answer = {"verdict": "allow", "scope": scope}
+        await site.post(f"/api/questions/{question['id']}/answer", answer)
+        assert await refused(again) == []
+        assert len(await refused(await site.say("once more", conversation))) == (scope == "once")
+    assert (place / "outside/f").read_text() == ("x\n" if scope == "once" else "x\nx\n")
+
+
 @needs_cage
 async def test_k3_a_person_may_let_one_call_run_outside(place: Path) -> None:
     line = f"echo x >> {place}/f"
@@ -217,28 +435,81 @@ async def test_k3_a_person_may_let_one_call_run_outside(place: Path) -> None:
     assert (place / "f").read_text() == "x\n"
 
 
-@needs_cage
-async def test_k1_a_host_is_asked_about_while_the_command_waits(tmp_path: Path) -> None:
-    """Network × question: no second run is needed, and other hosts are still refused."""
+@asynccontextmanager
+async def greeter() -> AsyncIterator[int]:
+    """A host on loopback that says hello. → its port"""
 
     async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"hello")
         writer.close()
 
     server = await asyncio.start_server(greet, "127.0.0.1")
-    port = server.sockets[0].getsockname()[1]
-    line = (
-        'python3 -c \'import socket; s = socket.create_connection(("127.0.0.1", 3128)); '
-        f's.sendall(b"CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n"); '
-        "print([s.recv(99), s.recv(99)])'"
-    )
-    for answer, heard in ((allow_once(), "hello"), (nobody_to_ask(), "403")):
-        async with caged(tmp_path / heard, [run(line), says("done")]) as runtime:
-            texts, asked = await told(runtime, answer)
-        assert heard in texts[0]
-        assert [one.rules for one in asked] == [(Rule("cage.net", f"127.0.0.1:{port}", "allow"),)]
-        assert ("refused network: 127.0.0.1" in texts[0]) == (heard == "403")
-    server.close()
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+CONNECT = """
+import socket, sys
+for target in sys.argv[1:]:
+    s = socket.create_connection(("127.0.0.1", 3128))
+    s.sendall(f"CONNECT {target} HTTP/1.1\\r\\n\\r\\n".encode())
+    head, _, said = b"".join(iter(lambda: s.recv(99), b"")).decode().partition("\\r\\n\\r\\n")
+    print(target.partition(":")[0], head.split()[1], said, flush=True)
+"""
+
+
+@needs_cage
+async def test_k1_rules_say_which_hosts_are_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allowed × denied × a name that leads into a private network: nobody is asked where rules say it. Names
+    are looked up outside, by a resolver that knows loopback alone."""
+    resolved = []
+
+    async def resolver(host: str, port: int, **_: Any) -> list[Any]:
+        resolved.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolver)
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "connect.py").write_text(CONNECT)
+    async with greeter() as port:
+        hosts = ("packages.example.org", "denied.example.org", "other.example.org", "127.0.0.1")
+        line = f"{sys.executable} connect.py {' '.join(f'{one}:{port}' for one in hosts)}"
+        allow = ["cage.net:*.example.org"]
+        deny = ["cage.net:denied.example.org"]
+        script = [run(line), says("1")]
+        async with caged(tmp_path / "1", script, allow=allow, deny=deny, folder=work) as runtime:
+            texts, asked = await told(runtime)
+        assert [one.patterns for one in asked] == [(f"127.0.0.1:{port}",)]  # where the name leads
+        for host in hosts:
+            assert f"{host} 403" in texts[0]
+        resolved.clear()
+        allow += [f"cage.net:127.0.0.1:{port}"]
+        async with caged(tmp_path / "2", script, allow=allow, deny=deny, folder=work) as runtime:
+            texts, asked = await told(runtime)
+    assert asked == []
+    heard = [f"{one} 403" if one.startswith("denied") else f"{one} 200 hello" for one in hosts]
+    assert [line.strip() for line in texts[0].splitlines()[1:5]] == heard
+    assert "refused network: denied.example.org" in texts[0]
+    assert resolved == ["packages.example.org", "other.example.org"]
+
+
+@needs_cage
+async def test_k1_a_host_is_asked_about_while_the_command_waits(tmp_path: Path) -> None:
+    """Network × question: no second run is needed, and other hosts are still refused."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "connect.py").write_text(CONNECT)
+    async with greeter() as port:
+        line = f"{sys.executable} connect.py 127.0.0.1:{port}"
+        for answer, heard in ((allow_once(), "hello"), (nobody_to_ask(), "403")):
+            async with caged(tmp_path / heard, [run(line), says("done")], folder=work) as runtime:
+                texts, asked = await told(runtime, answer)
+            assert heard in texts[0]
+            assert [one.rules for one in asked] == [(Rule("cage.net", f"127.0.0.1:{port}", "allow"),)]
+            assert ("refused network: 127.0.0.1" in texts[0]) == (heard == "403")
 
 
 @needs_cage
@@ -253,6 +524,43 @@ async def test_p12_what_runs_later_is_held_until_a_person_allows_it(tmp_path: Pa
         texts, _ = await told(runtime, allow_once())
     assert texts == ["exit status 0\n"]
     assert (work / ".vscode/tasks.json").exists()
+
+
+@needs_cage
+async def test_p12_what_a_command_left_when_its_time_was_up_is_asked_about(tmp_path: Path) -> None:
+    """Held × timeout: as after any other end, and told in the result."""
+    line = "mkdir .vscode; sleep 60"
+    for answer in (allow_once(), nobody_to_ask()):
+        kept = answer.verdict == "allow"
+        async with caged(tmp_path / str(kept), [run(line, timeout=0.7), says("1")]) as runtime:
+            texts, asked = await told(runtime, answer)
+        assert "took longer than 0.7 s" in texts[0]
+        assert [one.rules for one in asked] == [(Rule("cage.write", ".vscode", "allow"),)]
+        assert (tmp_path / str(kept) / "work/.vscode").exists() == kept
+        assert ("held back .vscode" in texts[0]) != kept
+
+
+@needs_cage
+async def test_p12_what_could_not_be_held_is_told(tmp_path: Path) -> None:
+    """Held × a file in the place where it would be moved; put back × a file that came there meanwhile."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / ".dragoman-held").write_text("")
+    async with caged(tmp_path, [run("mkdir .vscode"), says("1")]) as runtime:
+        texts, asked = await told(runtime)
+    assert "could not hold back .vscode (Not a directory)" in texts[0]
+    assert asked == []
+    (work / ".dragoman-held").unlink()
+    (work / ".vscode").rmdir()
+    async with caged(tmp_path, [run("mkdir .vscode"), says("1")]) as runtime:
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if event.type == "call.asked":
+                (work / ".vscode").write_text("another")
+                await turn.answer(event.question, allow_once())
+        texts = [one.result.text for one in (await turn.result()).messages[-2].calls if one.result]
+    assert "held back .vscode (moved to .dragoman-held/" in texts[0]
+    assert (work / ".vscode").read_text() == "another"
 
 
 @needs_cage
@@ -366,6 +674,56 @@ async def test_k1_programs_of_ones_own_tools_are_caged(tmp_path: Path) -> None:
     assert texts[1] == "(0, 'hi\\n')"
 
 
+@needs_cage
+@pytest.mark.parametrize("watch", [True, False])
+async def test_k1_the_holder_of_a_cage_does_not_tell_what_lies_outside(tmp_path: Path, watch: bool) -> None:
+    """Its words are shown inside: none of them is a path of the host, or says what is closed."""
+    settings = replace(FREE, watch=watch)
+    (tmp_path / "work/.vscode").mkdir(parents=True)
+    async with caged(tmp_path, [run("tr '\\0' '\\n' < /proc/1/cmdline"), says("1")], settings) as runtime:
+        texts, _ = await told(runtime)
+    assert "bwrap" in texts[0]
+    assert not [one for one in ("--ro-bind", ".vscode", "--tmpfs", "--seccomp") if one in texts[0]]
+
+
+@needs_cage
+async def test_k1_the_folder_of_homebrew_is_shown(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "brew/Cellar").mkdir(parents=True)
+    (place / "brew/Cellar/tool").write_text("poured")
+    monkeypatch.setenv("HOMEBREW_PREFIX", str(place / "brew"))
+    script = [run(f"cat {place}/brew/Cellar/tool; ls {place}"), says("done")]
+    async with caged(place, script) as runtime:
+        texts, _ = await told(runtime)
+    assert texts == ["exit status 0\npouredbrew\nwork\n"]
+
+
+@needs_cage
+async def test_k1_a_formatter_outside_the_workspace_is_shown_in_its_cage(place: Path) -> None:
+    """Formatter × cage: the script that the settings name, and what it imports, and nothing else there."""
+    (place / "format").mkdir()
+    (place / "format/upper.py").write_text(
+        "import sys, helper, pathlib\n"
+        "file = pathlib.Path(sys.argv[1])\n"
+        f"seen = pathlib.Path({str(place / 'key')!r}).exists()\n"
+        "file.write_text(helper.change(file.read_text()) + str(seen))\n"
+    )
+    (place / "format/helper.py").write_text("change = str.upper\n")
+    (place / "key").write_text("secret")
+    command = (sys.executable, str(place / "format/upper.py"))
+    formatter = Formatter("upper", ("*.txt",), command)
+    work = place / "work"
+    work.mkdir()
+    async with runtime_with(
+        place / "store",
+        [calls("write_file", path="a.txt", text="a "), says("done")],
+        tools=[with_formatters(files_group(), [formatter])],
+        workspace=work,
+        cage=FREE,
+    ) as runtime:
+        texts, _ = await told(runtime)
+    assert (work / "a.txt").read_text() == "A False", texts
+
+
 # ── everyday work ─────────────────────────────────────────────────────────────────────────────────
 
 EVERYDAY = {
@@ -458,6 +816,40 @@ async def test_t6_a_command_that_is_cancelled_can_tidy_up(tmp_path: Path) -> Non
     assert (tmp_path / "work/tidied").exists()
 
 
+def groups_of(file: str) -> list[Path]:
+    """Of control groups of this process, after those that could not be removed yet were."""
+    for one in make_groups():
+        remove_group(one)
+    return [*Path("/sys/fs/cgroup").rglob(f"dragoman-{os.getpid()}-*/{file}")]
+
+
+@needs_cage
+async def test_k1_all_processes_of_a_call_share_one_limit(tmp_path: Path) -> None:
+    """Memory × many processes, also of root; and no group is left behind."""
+    made = make_groups()
+    for group in made:
+        remove_group(group)
+    if not made:
+        pytest.skip("no control groups can be made here")
+    line = "echo > began; while [ ! -e end ]; do sleep 0.05; done"
+    async with caged(tmp_path, [run(line), says("done")]) as runtime:
+        turn = await runtime.send("go")
+        await eventually((tmp_path / "work/began").exists)
+        held = [one.parent for one in groups_of("cgroup.procs") if len(one.read_text().split()) > 1]
+        limits = [one for group in held for one in group.iterdir() if one.name in LIMITS]
+        found = {LIMITS[one.name]: int(one.read_text()) for one in limits}
+        (tmp_path / "work/end").touch()
+        await turn.result()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    assert found
+    assert found.get("processes", 512) == 512
+    assert memory - 4096 <= found.get("memory", memory) <= memory
+    await eventually(lambda: not groups_of("cgroup.procs"))
+
+
+LIMITS = {"pids.max": "processes", "memory.max": "memory", "memory.limit_in_bytes": "memory"}
+
+
 # ── where there is none ───────────────────────────────────────────────────────────────────────────
 
 
@@ -522,6 +914,40 @@ async def test_k1_a_server_runs_in_a_cage_of_its_own_if_the_settings_say_so(plac
     assert not (place / "outside").exists()
     assert (server / "inside").exists()
     assert not (server / ".envrc").exists()
+
+
+@needs_cage
+@pytest.mark.slow
+async def test_k1_a_caged_server_reaches_the_hosts_that_the_settings_name_and_no_other(place: Path) -> None:
+    """As a program sees it: the settings, a runtime, a server that speaks over pipes, a host on loopback."""
+    server = place / "server"
+    server.mkdir()
+    (server / "connect.py").write_text(CONNECT)
+    (server / "s.py").write_text(
+        "import subprocess, sys\n"
+        "from mcp.server.mcpserver import MCPServer\n"
+        "server = MCPServer('s')\n"
+        "open('.envrc', 'w').close()\n"
+        "@server.tool()\n"
+        "def connect(targets: list[str]) -> str:\n"
+        "    words = [sys.executable, 'connect.py', *targets]\n"
+        "    return subprocess.run(words, capture_output=True, text=True).stdout\n"
+        "server.run()\n"
+    )
+    async with greeter() as port, greeter() as other:
+        targets: list[Any] = [f"127.0.0.1:{port}", f"127.0.0.1:{other}", f"localhost:{port}"]
+        settings = McpServer(
+            command=sys.executable, args=("s.py",), cwd=str(server), cage=True, hosts=(f"127.0.0.1:{port}",)
+        )
+        source = McpSource("s", settings, patience=PATIENCE)
+        script = [calls("s_connect", targets=targets), says("done")]
+        async with runtime_with(place / "store", script, tools=[source], allow=["mcp.*"]) as runtime:
+            texts, asked = await told(runtime)
+    assert asked == []
+    heard = ["127.0.0.1", "200", "hello", "127.0.0.1", "403", "localhost", "403"]
+    assert texts[0].split() == heard
+    assert not (server / ".envrc").exists()  # what it made meanwhile is held when it ends
+    assert [*(server / ".dragoman-held").iterdir()]
 
 
 @needs_cage

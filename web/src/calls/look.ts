@@ -37,10 +37,15 @@ export function diffOf(result: ToolResult | null | undefined): string {
   return typeof diff === "string" ? diff : "";
 }
 
+/** What the cage refused, in words, and what to ask for to allow just that. */
+export type Refusal = { text: string; asks: string };
+
 /** What the cage of a call refused; null where it ran in none. */
-export function refusedIn(result: ToolResult | null | undefined): string[] | null {
+export function refusedIn(result: ToolResult | null | undefined): Refusal[] | null {
   const cage = result?.metadata?.cage as { refused?: unknown } | undefined;
-  return cage ? (Array.isArray(cage.refused) ? cage.refused.map(String) : []) : null;
+  const told = Array.isArray(cage?.refused) ? (cage.refused as (string | Partial<Refusal>)[]) : [];
+  const refused = told.map((one) => (typeof one === "string" ? { text: one, asks: "" } : { text: String(one.text), asks: String(one.asks) }));
+  return cage ? refused : null;
 }
 
 /** What a result has to be looked at or listened to, and not read. */

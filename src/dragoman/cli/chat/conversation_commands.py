@@ -7,12 +7,13 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
+from pydantic import JsonValue
 from rich.text import Text
 
 from dragoman.cli.attachments import attach_file
 from dragoman.cli.chat.session import Session
 from dragoman.cli.model_choice import note_about
-from dragoman.cli.terminal.cards import describe_file
+from dragoman.cli.terminal.cards import describe_file, refusals_of
 from dragoman.cli.terminal.text import near_home, one_line, plain, write_file
 from dragoman.config.rule_checks import near_permissions
 from dragoman.errors import BadRequest, ToolFailed
@@ -20,11 +21,13 @@ from dragoman.messages.ids import new_id
 from dragoman.messages.questions import MODES, Action, Grant
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import parse_rule, rules_in_words
+from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.steps.request_layers import conversation_switches
 
 _MAIN = "none"  # back to the folder of the program
 _HOUR = 3600.0
 _SCOPES = ("always", "hour")
+_OUTSIDE = "outside"
 
 
 async def model(session: Session, name: str) -> None:
@@ -140,8 +143,18 @@ async def title(session: Session, text: str) -> None:
     session.notify((await session.here.info()).title or "untitled")
 
 
-async def allow(session: Session, argument: str) -> None:
-    await _give(session, argument, "allow")
+async def allow(session: Session, argument: str) -> TurnHandle | None:
+    """Without a rule: what the cage refused last, which is asked about as any call is."""
+    if argument not in ("", _OUTSIDE):
+        await _give(session, argument, "allow")
+        return None
+    for message in reversed(await session.here.messages()):
+        for call in reversed(message.calls):
+            if refused := refusals_of(call.result):
+                by_rule: list[JsonValue] = [asks for _, asks in refused if not asks.endswith(_OUTSIDE)]
+                beyond: list[JsonValue] = by_rule if by_rule and not argument else [_OUTSIDE]
+                return await session.here.rerun_call(call.id, arguments={**call.arguments, "beyond": beyond})
+    raise BadRequest("the cage refused nothing here: say /allow PERMISSION:PATTERN, such as shell:git *")
 
 
 async def deny(session: Session, argument: str) -> None:

@@ -97,7 +97,9 @@ COMMANDS: dict[str, Command] = {
     "agent": Command("/agent [NAME | none]", "which agent answers here; another one", here.agent),
     "mode": Command("/mode [WORD]", "who decides about calls: auto, ask, manual or off", here.mode),
     "tools": Command("/tools [GROUP on|off]", "the tools there are; switch a group or a tool", here.tools),
-    "allow": Command("/allow RULE [hour|always]", "no question about: files.read, shell:git *", here.allow),
+    "allow": Command(
+        "/allow [RULE [hour|always]]", "no question about shell:git *; what the cage refused", here.allow
+    ),
     "deny": Command("/deny RULE [hour|always]", "what must not run here", here.deny),
     "grants": Command("/grants [revoke N]", "what you allowed and denied; take it back", here.grants),
     "queue": Command("/queue [drop N]", "what waits for its turn", turns.queue),

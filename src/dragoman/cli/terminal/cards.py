@@ -139,6 +139,9 @@ def call_card(
     title.append(f" · {state}", colour)
     if seconds is not None:
         title.append(f" · {seconds:.1f} s", "dim")
+    refused = refusals_of(result)
+    if refused is not None:
+        title.append(f" · ⛨ {len(refused)} refused" if refused else " · ⛨", "yellow" if refused else "green")
     diff = result.metadata.get("diff") if result is not None and state is CallState.COMPLETED else None
     parts: list[RenderableType] = [Text(head(format_json(arguments), LINES))]
     if isinstance(diff, str) and diff:
@@ -148,7 +151,19 @@ def call_card(
         parts.append(Text(f"the model had asked for {one_line(format_json(original))}", "dim"))
     if result is not None:
         parts += [Rule(style="dim"), *_render_result(result, LINES)]
+    if refused:
+        parts += [Text(f"⛨ {visible(text)}", "yellow") for text, _ in refused]
+        parts.append(Text("/allow runs it again with this allowed, /allow outside without the cage", "dim"))
     return _panel(Group(*parts), title, colour)
+
+
+def refusals_of(result: ToolResult | None) -> list[tuple[str, str]] | None:
+    """What the cage of a call refused, and what to ask for to allow it. None where it ran in none."""
+    cage = result.metadata.get("cage") if result is not None else None
+    refused = cage.get("refused") if isinstance(cage, dict) else None
+    if not isinstance(refused, list):
+        return None
+    return [(str(one["text"]), str(one["asks"])) for one in refused if isinstance(one, dict)]
 
 
 def question_card(question: Question, agent: str | None = None, lines: int | None = ASKED_LINES) -> Panel:

@@ -9,6 +9,7 @@ from typing import Protocol, TextIO
 
 from pydantic import JsonValue
 
+from dragoman.cli.terminal.cards import refusals_of
 from dragoman.cli.terminal.text import format_json, one_line, plain, print_json
 from dragoman.messages import events as e
 from dragoman.messages.events import EVENT
@@ -79,6 +80,8 @@ class TextOutput:
                 if event.call not in self._started:  # it did not run: what it would have done is told now
                     self._aside(_call_line(event))
                 self._aside(f"→ {plain(event.tool)} {event.state}: {one_line(event.result.text, SHOWN)}")
+                for text, _ in refusals_of(event.result) or ():
+                    self._aside(f"⛨ {plain(text)}")
             case e.StepRetry():
                 attempt = f"attempt {event.attempt} of {event.attempts}"
                 self._aside(f"· {plain(event.reason)}: {attempt} in {event.seconds:.0f} s")

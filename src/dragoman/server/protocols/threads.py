@@ -35,7 +35,7 @@ _OURS = re.compile(r"/api/files/([0-9a-f]{64})")
 
 
 @dataclass(slots=True, frozen=True)
-class Said:
+class EarlierMessage:
     """A message of a history that a client brings. `id` is ours where the client had it from us."""
 
     role: Literal["user", "assistant"]
@@ -56,7 +56,9 @@ async def conversation_of(context: Context, name: str, protocol: str) -> str | N
     return None
 
 
-async def begin_conversation(context: Context, name: str, protocol: str, history: Sequence[Said]) -> str:
+async def begin_conversation(
+    context: Context, name: str, protocol: str, history: Sequence[EarlierMessage]
+) -> str:
     """A conversation under a name of the client's, with what it says was said before."""
     id = derived_id("conv", protocol, context.person, name)
     now = context.runtime.services.clock()
@@ -89,7 +91,7 @@ async def say(
     name: str,
     protocol: str,
     *,
-    before: Sequence[Said],
+    before: Sequence[EarlierMessage],
     content: Sequence[Part],
     options: TurnOptions,
     mark: str,
@@ -120,7 +122,7 @@ async def say(
 
 
 async def find_asked(
-    context: Context, conversation: str, before: Sequence[Said], content: Sequence[Part]
+    context: Context, conversation: str, before: Sequence[EarlierMessage], content: Sequence[Part]
 ) -> list[tuple[TurnRow, Message]]:
     """Of the last turns those that answer just this, behind the same answer, and what they answer."""
     parent = await _last_known(context, conversation, before)
@@ -170,7 +172,7 @@ async def _send(
     return await context.runtime.store.turn(turn)
 
 
-async def _last_known(context: Context, conversation: str, before: Sequence[Said]) -> str | None:
+async def _last_known(context: Context, conversation: str, before: Sequence[EarlierMessage]) -> str | None:
     """The last message of the latest answer that is ours, by the id of its turn or of one of its messages."""
     for said in reversed([said for said in before if said.role == "assistant"]):
         with suppress(NotFound):

@@ -20,7 +20,7 @@ from dragoman.errors import ConfigError, ToolFailed
 from dragoman.messages.questions import Rule
 from dragoman.tools.builtin.file_search import fits
 from dragoman.tools.builtin.read_write import MOST, WriteOutput, output_of_write, version_of
-from dragoman.tools.builtin.shell import ShellOutput, run_program
+from dragoman.tools.builtin.shell import ShellOutput, run_program, told
 from dragoman.tools.cage.policy import READ, Cage
 from dragoman.tools.permissions import literal
 from dragoman.tools.tool import Returned, Tool, ToolContext
@@ -140,22 +140,23 @@ class _Formatting:
             self.notes.append(f"{name} was not run on {path}: the others took too long")
             return data
         try:
-            async with asyncio.timeout(min(formatter.timeout, left)):
-                status, _ = await run_program(
-                    formatter.words(path),
-                    folder,
-                    output,
-                    lambda text: None,
-                    cage=_showing(self.context.cage, formatter),
-                    env=self.context.env,
-                )
-        except TimeoutError:
-            said = f": it had printed:\n{output.text()}" if output.length else ""
-            self.notes.append(f"{name} took too long on {path} and was ended; the file is as written{said}")
-            return await in_thread(partial(self._put_back, path, data))
+            status, refused = await run_program(
+                formatter.words(path),
+                folder,
+                output,
+                lambda text: None,
+                cage=_showing(self.context.cage, formatter),
+                env=self.context.env,
+                timeout=min(formatter.timeout, left),
+            )
         except BaseException:
             await _to_its_end(in_thread(partial(self._put_back, path, data)))
             raise
+        output.add(told([one for one in refused if one.kind != "lost"]))  # caches are not worth a note
+        if status is None:
+            said = f": it had printed:\n{output.text()}" if output.length else ""
+            self.notes.append(f"{name} took too long on {path} and was ended; the file is as written{said}")
+            return await in_thread(partial(self._put_back, path, data))
         if status < 0 or status in (126, 127):  # it was killed, or there is no such program
             why = f"ended by signal {-status}" if status < 0 else "it could not be started"
             self.notes.append(f"{name} failed on {path} ({why}); the file is as written\n{output.text()}")

@@ -122,8 +122,8 @@ _WATCHED = """\
 exec 3<&0 </dev/null
 ( (trap '' HUP INT TERM; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & )
 exec 3<&-
-exec "$@"
 """
+_START = 'exec "$@"'
 
 
 class ShellOutput:
@@ -162,28 +162,54 @@ async def run_program(
     cage: Cage | None = None,
     gate: Gate = refuse_all,
     env: Sequence[str] = (),
-) -> tuple[int, list[Refusal]]:
+    timeout: float | None = None,
+) -> tuple[int | None, list[Refusal]]:
     """Words of a command, of which no shell reads anything, run in a folder, in its cage. What it starts
-    ends with it, and with whoever waits for it. → its exit status, or less than 0 for the signal that ended
-    it; and what the cage refused"""
+    ends with it, with whoever waits for it, and when its time is up. → its exit status, less than 0 for the
+    signal that ended it, None for the time; and what the cage refused"""
     names = (*env, *(cage.settings.env if cage is not None else ()))
     known = environment(os.environ, names)
+    limit = asyncio.timeout(timeout)
     if cage is None:
-        return await _run(Entered([*program], known), folder, output, report), []
-    async with enter(program, known, cage, gate) as entered:
-        status = await _run(entered, folder, output, report, caged=True)
+        return await _run(Entered([*program], known), folder, output, report, limit), []
+    async with enter(program, known, cage, _paused(limit, gate)) as entered:
+        status = await _run(entered, folder, output, report, limit, caged=True)
     return status, entered.refused
 
 
+def _paused(limit: asyncio.Timeout, gate: Gate) -> Gate:
+    """The time that a person takes to answer is not the command's."""
+
+    async def ask(pattern: str, question: str, permission: str) -> None:
+        loop, when = asyncio.get_running_loop(), limit.when()
+        left = when - loop.time() if when is not None else None
+        with suppress(RuntimeError):  # it is over, and what it left is asked about
+            limit.reschedule(None)
+        try:
+            await gate(pattern, question, permission)
+        finally:
+            if left is not None:
+                with suppress(RuntimeError):
+                    limit.reschedule(loop.time() + left)
+
+    return ask
+
+
 async def _run(
-    entered: Entered, folder: Path, output: ShellOutput, report: Callable[[str], None], *, caged: bool = False
-) -> int:
+    entered: Entered,
+    folder: Path,
+    output: ShellOutput,
+    report: Callable[[str], None],
+    limit: asyncio.Timeout,
+    *,
+    caged: bool = False,
+) -> int | None:
     ours, its = os.pipe()  # our own: asyncio's would keep `wait` waiting for whoever else holds it
     try:
         process = await asyncio.create_subprocess_exec(
             "/bin/sh",
             "-c",
-            _WATCHED,
+            _WATCHED + entered.first + _START,
             "/bin/sh",
             *entered.words,
             cwd=folder,
@@ -202,7 +228,10 @@ async def _run(
     entered.started()
     reading = asyncio.create_task(_read(ours, output, report))
     try:
-        return await process.wait()
+        async with limit:
+            return await process.wait()
+    except TimeoutError:
+        return None
     finally:
         try:
             await _end(process, caged=caged)
@@ -328,34 +357,22 @@ async def shell(
     folder = inside(context.workspace, ".")
     output = ShellOutput()
     program = ["/bin/sh", "-c", command]
-    try:
-        async with asyncio.timeout(timeout) as limit:
-            gate = paused(limit, context.require_permission)
-            status, refused = await run_program(
-                program, folder, output, context.progress, cage=context.cage, gate=gate, env=context.env
-            )
-    except TimeoutError:
-        text = f"it took longer than {timeout:g} s and was ended; it had printed:\n{output.text()}"
-        raise ToolFailed(text) from None
+    status, refused = await run_program(
+        program,
+        folder,
+        output,
+        context.progress,
+        cage=context.cage,
+        gate=context.require_permission,
+        env=context.env,
+        timeout=timeout,
+    )
+    if status is None:
+        late = f"it took longer than {timeout:g} s and was ended; it had printed:\n{output.text()}"
+        raise ToolFailed(late + told(refused))
     ending = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
     text = f"{ending}\n{output.text()}{told(refused)}"
     metadata: dict[str, JsonValue] = {"exit_status": status}
     if context.cage is not None:
-        metadata["cage"] = {"refused": [str(one) for one in refused]}
+        metadata["cage"] = {"refused": [{"text": str(one), "asks": one.asks} for one in refused]}
     return ToolOutput(text, title=command[:80], metadata=metadata)
-
-
-def paused(limit: asyncio.Timeout, gate: Gate) -> Gate:
-    """The time that a person takes to answer is not the command's."""
-
-    async def ask(pattern: str, question: str, permission: str) -> None:
-        loop, when = asyncio.get_running_loop(), limit.when()
-        left = when - loop.time() if when is not None else None
-        limit.reschedule(None)
-        try:
-            await gate(pattern, question, permission)
-        finally:
-            if left is not None and not limit.expired():
-                limit.reschedule(loop.time() + left)
-
-    return ask

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from uuid import uuid4
@@ -21,7 +21,7 @@ from dragoman.tools.cage.seccomp import is_known, refusing
 # Folders that are shown, all read-only. A list of what is secret would miss the next program's secrets.
 _SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/snap"),
-    *("/run/current-system", "/home/linuxbrew/.linuxbrew", "/sys/devices/system/cpu"),
+    *("/run/current-system", "/sys/devices/system/cpu"),
 )
 _TOOLS = (  # below HOME: compilers and interpreters, without what signs in
     *(".pyenv", ".rbenv", ".nvm", ".volta", ".bun/bin", ".deno/bin", ".sdkman", ".asdf", ".rustup"),
@@ -32,9 +32,9 @@ _PRIVATE = ("/tmp", "/var/tmp")
 _SIZE = 1 << 30  # bytes of each private folder
 _FILE_BLOCKS = 16 << 20  # 8 GiB in one file
 _PROCESSES = 512
-# Inside, where processes are counted anew. dash has another letter for them than bash.
-_LIMITS = f"""\
-ulimit -c 0; ulimit -f {_FILE_BLOCKS}; ulimit -d "$1"; shift
+# Processes are counted anew inside, so there they are limited, unless a group does that for root, too. dash
+# has another letter for them than bash.
+_LIMIT_PROCESSES = f"""\
 if (ulimit -u) >/dev/null 2>&1; then ulimit -u {_PROCESSES}; else ulimit -p {_PROCESSES}; fi
 exec "$@"
 """
@@ -45,15 +45,21 @@ _NAMESPACES = (
 _PATIENCE = 10.0  # seconds for a try
 
 
-def arguments(cage: Cage, protected: Protected, filter: int) -> list[str]:
-    """bwrap and its options, before the words of the command."""
+def holder(cage: Cage, protected: Protected) -> tuple[list[str], list[int]]:
+    """bwrap, before the words of the command, and the files that it is given: its options, and the filter. In
+    its words, which are shown inside, the options would tell what lies outside."""
+    filter = _file(refusing())
+    options = _file("\0".join(_options(cage, protected, filter)).encode(errors="surrogateescape"))
+    return [_program() or "bwrap", "--args", str(options), "--"], [filter, options]
+
+
+def _options(cage: Cage, protected: Protected, filter: int) -> list[str]:
     home, work = Path.home(), str(cage.workspace)
-    words = [_program() or "bwrap", *_NAMESPACES, "--seccomp", str(filter)]
-    words += _system()
+    words = [*_NAMESPACES, "--seccomp", str(filter), *_system()]
     words += ["--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
     for path in dict.fromkeys((*_PRIVATE, str(home), os.path.realpath(home))):
         words += ["--size", str(_SIZE), "--tmpfs", path]
-    for shown in _shown(home, os.environ.get("PATH", "")):
+    for shown in _shown(home, os.environ.get("PATH", ""), os.environ.get("HOMEBREW_PREFIX", "")):
         words += ["--ro-bind", shown, shown]
     for opened in cage.opened(READ):
         words += ["--ro-bind", str(opened), str(opened)]
@@ -73,53 +79,96 @@ def arguments(cage: Cage, protected: Protected, filter: int) -> list[str]:
         words += ["--ro-bind", f"{work}/{path}", f"{work}/{path}"]
     for secret in find_hidden(cage.workspace, cage.bounds):
         words += _mask(secret)
-    return [*words, "--remount-ro", "/", "--chdir", work, "--"]
+    return [*words, "--remount-ro", "/", "--chdir", work]
 
 
-def limited(words: Sequence[str]) -> list[str]:
-    """The command within limits of processes, memory and files."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    return ["/bin/sh", "-c", _LIMITS, "/bin/sh", str(memory >> 10), *words]
+def limits(groups: Sequence[Path]) -> str:
+    """For the shell that starts a command: it joins these groups, and limits memory and files. Each program
+    more on the way would cost every command a millisecond."""
+    joins = "".join(f"echo $$ > {shlex.quote(str(one / 'cgroup.procs'))} || exit 125\n" for one in groups)
+    return f"{joins}ulimit -c 0; ulimit -f {_FILE_BLOCKS}; ulimit -d {_memory() >> 10}\n"
 
 
-def make_group() -> Path | None:
-    """A control group for one command of root, whom no other limit of processes binds. None where there is
-    none to be had, and where none is needed."""
-    if os.geteuid() != 0:
-        return None
-    for old in [*_groups]:
+def limited(words: Sequence[str], groups: Sequence[Path]) -> list[str]:
+    """The command, which can start so many processes and no more."""
+    if any((group / "pids.max").exists() for group in groups):
+        return [*words]
+    return ["/bin/sh", "-c", _LIMIT_PROCESSES, "/bin/sh", *words]
+
+
+def make_groups() -> list[Path]:
+    """Control groups for one command, which bind all its processes together, and root. None where none are to
+    be had."""
+    for old in [*_left]:
         remove_group(old)
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        _, controllers, own = line.split(":", 2)
-        top = Path("/sys/fs/cgroup", *(["pids"] if controllers else []))
-        above = top / own.strip("/") if (top / own.strip("/")).is_dir() else top
-        if controllers not in ("pids", ""):
-            continue
-        group = above / f"dragoman-{uuid4().hex}"
+    made = []
+    for above, limits in _group_places():
+        group = above / f"dragoman-{os.getpid()}-{uuid4().hex}"
         try:
             group.mkdir()
-            (group / "pids.max").write_text(str(_PROCESSES))
+            for name, limit in limits:
+                (group / name).write_text(limit)
         except OSError:
-            with suppress(OSError):
+            remove_group(group)
+        else:
+            made.append(group)
+    return made
+
+
+@cache
+def _group_places() -> tuple[tuple[Path, list[tuple[str, str]]], ...]:
+    """Where groups can be made, by trying, and what limits they have there. In version 2 a group with
+    processes in it gives no limits to those in it, so ours is beside it."""
+    wanted = {"pids.max": str(_PROCESSES)}
+    wanted |= dict.fromkeys(("memory.max", "memory.limit_in_bytes"), str(_memory())) | {
+        "memory.oom.group": "1"
+    }
+    found = []
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, own = line.split(":", 2)
+        top = Path("/sys/fs/cgroup", controllers)
+        for above in dict.fromkeys((top / own.strip("/"), (top / own.strip("/")).parent, top)):
+            group = above / f"dragoman-{os.getpid()}-{uuid4().hex}"
+            if not above.is_relative_to(top) or not (above / "cgroup.procs").exists():
+                continue
+            try:
+                group.mkdir()
+                limits = [(name, limit) for name, limit in wanted.items() if (group / name).exists()]
                 group.rmdir()
-            continue
-        return group
-    return None
+            except OSError:
+                continue
+            if limits:
+                found.append((above, limits))
+                _sweep(above)
+                break
+    return tuple(found)
 
 
-_groups: set[Path] = set()  # that could not be removed yet: one who dies holds its own a moment longer
+def _sweep(above: Path) -> None:
+    """Remove groups of programs that were killed."""
+    for group in above.glob("dragoman-*-*"):
+        if not Path("/proc", group.name.split("-")[1]).exists():
+            remove_group(group)
+
+
+_left: set[Path] = set()  # groups that could not be removed yet: one who dies holds its own a moment longer
 
 
 def remove_group(group: Path) -> None:
     try:
         group.rmdir()
-        _groups.discard(group)
+    except FileNotFoundError:
+        pass
     except OSError:
-        _groups.add(group)
+        _left.add(group)
+        return
+    _left.discard(group)
 
 
-def in_group(group: Path, words: Sequence[str]) -> list[str]:
-    return ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group / "cgroup.procs"), *words]
+@cache
+def _memory() -> int:
+    """Bytes that a command can have: half of the machine's."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def interpreter() -> str:
@@ -127,12 +176,12 @@ def interpreter() -> str:
     return os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
 
 
-def write_filter(program: bytes) -> int:
-    """A descriptor that bwrap reads a filter from."""
-    reading, writing = os.pipe()
-    os.write(writing, program)  # far less than a pipe holds
-    os.close(writing)
-    return reading
+def _file(data: bytes) -> int:
+    """A descriptor that bwrap reads this from."""
+    file = os.memfd_create("cage")
+    os.write(file, data)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
 @cache
@@ -143,11 +192,11 @@ def why_none() -> str:
     if _program() is None:
         return sentence("cage.not_installed")
     with tempfile.TemporaryDirectory(prefix="dragoman-cage-") as folder:
-        filter = write_filter(refusing())
+        words, files = holder(Cage(Path(folder).resolve()), Protected())
         try:
             tried = subprocess.run(
-                [*arguments(Cage(Path(folder).resolve()), Protected(), filter), *limited(["/bin/true"])],
-                pass_fds=[filter],
+                [*words, *limited(["/bin/true"], ())],
+                pass_fds=files,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=_PATIENCE,
@@ -156,7 +205,8 @@ def why_none() -> str:
         except (OSError, subprocess.TimeoutExpired) as error:
             return sentence("cage.fails", why=error)
         finally:
-            os.close(filter)
+            for file in files:
+                os.close(file)
     return (
         sentence("cage.fails", why=tried.stderr.decode(errors="replace").strip()[-300:])
         if tried.returncode
@@ -194,13 +244,14 @@ def _system() -> tuple[str, ...]:
 
 
 @cache
-def _shown(home: Path, search: str) -> tuple[str, ...]:
-    """Where programs are that PATH leads to, and what they need: also environments of Python."""
+def _shown(home: Path, search: str, brew: str) -> tuple[str, ...]:
+    """Where programs are that PATH leads to, and what they need: also environments of Python, and Homebrew's
+    folder, in which they are links."""
     found = [home / one for one in _TOOLS]
     for folder in map(Path, search.split(os.pathsep)):
         if folder.is_absolute() and folder.name in ("bin", "sbin", "shims") and os.access(folder, os.R_OK):
             found.append(folder.parent if (folder.parent / "pyvenv.cfg").is_file() else folder)
-    found += [Path(sys.prefix), Path(sys.base_prefix)]
+    found += [Path(sys.prefix), Path(sys.base_prefix), *([Path(brew)] if brew.startswith("/") else [])]
     shown = list(map(Path, _SYSTEM))
     for path in sorted(found):
         known = any(path.is_relative_to(one) for one in shown)

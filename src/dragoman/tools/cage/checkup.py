@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import tempfile
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,9 +69,7 @@ async def try_cage(settings: CageSettings) -> tuple[str, list[str]]:
         output = ShellOutput()
         port = str(listener.getsockname()[1])
         words = [interpreter(), "-c", _PROBE, str(home), port, str(_other_process())]
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE):
-                await run_program(words, work, output, lambda text: None, cage=cage)
+        await run_program(words, work, output, lambda text: None, cage=cage, timeout=_PATIENCE)
         lines = output.text().splitlines()
         if "ended" not in lines or not (work / "written").exists():
             return output.text().strip()[-300:] or "it ended before it began", []

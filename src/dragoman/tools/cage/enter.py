@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+
+import anyio
 
 from dragoman.background import in_thread
 from dragoman.errors import ToolFailed
@@ -31,10 +34,11 @@ from dragoman.tools.cage.policy import (
     hold_back,
     put_back,
 )
-from dragoman.tools.cage.seccomp import number, refusing, watching
+from dragoman.tools.cage.seccomp import number, watching
 from dragoman.tools.cage.supervise import Gate, Supervisor, proxy_variables
 from dragoman.tools.permissions import literal
 
+_log = logging.getLogger("dragoman.tools")
 _USUAL = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "TMP", "TEMP"}
 )
@@ -79,12 +83,13 @@ class Entered:
 
     words: list[str]
     env: dict[str, str]
+    first: str = ""  # what the shell that starts it does before
     files: list[int] = field(default_factory=list)  # that the program is given, and we close when it runs
     refused: list[Refusal] = field(default_factory=list)
     supervisor: Supervisor | None = None
     control: socket.socket | None = None
     attending: asyncio.Task[None] | None = None
-    group: Path | None = None
+    groups: list[Path] = field(default_factory=list)
 
     def started(self) -> None:
         while self.files:
@@ -102,8 +107,8 @@ class Entered:
             await self.supervisor.end()
         if self.control is not None:
             self.control.close()
-        if self.group is not None:
-            bubblewrap.remove_group(self.group)
+        for group in self.groups:
+            bubblewrap.remove_group(group)
 
 
 @asynccontextmanager
@@ -114,38 +119,45 @@ async def enter(
     gate lets it stay. ToolFailed where there is no cage."""
     if cage.missing:
         raise ToolFailed(sentence("cage.missing", why=cage.missing))
-    before = await in_thread(partial(find_protected, cage.workspace, cage.bounds))
-    entered = await in_thread(partial(_prepared, words, env, cage, gate, before))
+    entered, before = await in_thread(partial(_prepared, words, env, cage, gate))
     try:
         try:
             yield entered
         finally:
-            await entered.ended()
-    except BaseException:
-        await in_thread(partial(_hold_new, cage, before))
+            with anyio.CancelScope(shield=True):  # a server's own scope is cancelled until it is left
+                await entered.ended()
+    except BaseException:  # there is no result that could tell of it
+        with anyio.CancelScope(shield=True):
+            new = await in_thread(partial(_hold_new, cage, before))
+        for path, held in new:
+            _log.warning("%r, which programs execute later, was made by a command that ended: %s", path, held)
         raise
     for path, held in await in_thread(partial(_hold_new, cage, before)):
         shown = os.fsencode(path).decode(errors="backslashreplace")  # a name may be no text, which is stored
+        what, allowing = sentence("cage.held_as", path=shown, held=held), Rule(WRITE, literal(shown), "allow")
+        if isinstance(held, OSError):
+            entered.refused.append(Refusal("stays", f"{shown} ({held.strerror})", None))
+            continue
         try:
             await gate(shown, sentence("cage.ask_held", path=shown, held=held), WRITE)
-        except ToolFailed:
-            what = sentence("cage.held_as", path=shown, held=held)
-            entered.refused.append(Refusal("held", what, Rule(WRITE, literal(shown), "allow")))
-        else:
-            with suppress(OSError):
-                await in_thread(partial(put_back, cage.workspace, held, path))
+            await in_thread(partial(put_back, cage.workspace, held, path))
+        except (ToolFailed, OSError) as error:
+            why = f": {error.strerror}" if isinstance(error, OSError) else ""
+            entered.refused.append(Refusal("held", f"{what}{why}", allowing))
 
 
 def _prepared(
-    words: Sequence[str], env: Mapping[str, str], cage: Cage, gate: Gate, before: Protected
-) -> Entered:
+    words: Sequence[str], env: Mapping[str, str], cage: Cage, gate: Gate
+) -> tuple[Entered, Protected]:
+    before = find_protected(cage.workspace, cage.bounds)
     inside = {**_QUIET, **env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), _PRIVATE), **_git_variables()}
     if sys.platform == "darwin":
-        return Entered([*seatbelt.arguments(cage, before), *words], inside)
-    filter = bubblewrap.write_filter(refusing())
-    entered = Entered([], inside, [filter])
+        return Entered([*seatbelt.arguments(cage, before), *words], inside), before
+    outer, files = bubblewrap.holder(cage, before)
+    groups = bubblewrap.make_groups()
+    entered = Entered([], inside, bubblewrap.limits(groups), files, groups=groups)
     try:
-        outer, inner = bubblewrap.arguments(cage, before, filter), bubblewrap.limited(words)
+        inner = bubblewrap.limited(words, groups)
         if cage.settings.watch or any(
             rule.permission == NET and rule.action == "allow" for rule in cage.rules
         ):
@@ -170,23 +182,24 @@ def _prepared(
             entered.supervisor = Supervisor(cage, gate, closed, entered.refused)
             entered.env |= proxy_variables()
         entered.words = [*outer, *inner]
-        if (group := bubblewrap.make_group()) is not None:
-            entered.group, entered.words = group, bubblewrap.in_group(group, entered.words)
     except BaseException:
         for file in entered.files:
             os.close(file)
         raise
-    return entered
+    return entered, before
 
 
-def _hold_new(cage: Cage, before: Protected) -> list[tuple[str, str]]:
-    """First out of its place, then asked about: a person may take days to answer."""
-    held = []
+def _hold_new(cage: Cage, before: Protected) -> list[tuple[str, str | OSError]]:
+    """First out of its place, then asked about: a person may take days to answer. → what it was called, and
+    where it is now, or why it could not be moved"""
+    held: list[tuple[str, str | OSError]] = []
     new = find_protected(cage.workspace, cage.bounds, after=True).new_since(before)
     for path in sorted(new, key=lambda one: one != HELD):  # what the command made in its place comes first
         if not cage.may_write(path):
-            with suppress(OSError):
+            try:
                 held.append((path, hold_back(cage.workspace, path, before)))
+            except OSError as error:
+                held.append((path, error))
     return held
 
 

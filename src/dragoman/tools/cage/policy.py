@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from dragoman.messages.questions import Rule
 from dragoman.sentences import sentence
-from dragoman.tools.permissions import is_protected, matches
+from dragoman.tools.permissions import is_protected, literal, matches
 from dragoman.visible_text import visible
 from dragoman.workspace.ignore import MADE
 
@@ -37,6 +37,7 @@ class CageSettings:
     watch: bool = True
 
 
+_WILD = r"(?<!\[)[*?]|[*?](?!\])"  # `[*]` and `[?]` are the characters themselves
 _BY_DEFAULT = CageSettings()
 CAGE_OFF = CageSettings("off")
 
@@ -62,15 +63,25 @@ class Cage:
         found = []
         for place, rule in enumerate(self.rules):
             base = _base(rule.pattern) if rule.permission == permission and rule.action == "allow" else None
-            path = Path(base).expanduser() if base is not None else Path()
+            path = _expanded(base or "")
             if (
                 path.is_absolute()
                 and path.exists()
+                and ".." not in path.parts
+                and not _is_too_wide(path)
                 and _below(path, Path.home()) == Path(os.path.realpath(path))
                 and not self._is_closed(permission, path, place)
             ):
                 found.append(path)
         return found
+
+    def opens(self, rule: Rule) -> bool:
+        """Whether nothing that is denied keeps a rule of this cage from opening what it names."""
+        base = _base(rule.pattern) if rule.permission in (READ, WRITE) else None
+        if base is None:
+            return True
+        path = Path(os.path.normpath(self.workspace / _expanded(base)))
+        return not self._is_closed(rule.permission, path, self.rules.index(rule))
 
     def may_write(self, within: str) -> bool:
         """Whether rules open a protected path of the workspace."""
@@ -87,7 +98,7 @@ class Cage:
         for rule in self.rules[since:]:
             if rule.action != "allow" and matches(rule.permission, permission):
                 start, *rest = re.split(r"[*?\[]", rule.pattern, maxsplit=1)
-                denied = os.path.normpath(self.workspace / Path(start).expanduser()) if start else "/"
+                denied = os.path.normpath(self.workspace / _expanded(start)) if start else "/"
                 if Path(denied).is_relative_to(path) or path.is_relative_to(denied):
                     return True
                 if rest and not start.endswith("/") and str(path).startswith(denied):
@@ -99,12 +110,17 @@ class Cage:
 class Refusal:
     """Something that the cage did not let through, and the rule that would."""
 
-    kind: Literal["write", "lost", "net", "held"]
+    kind: Literal["write", "lost", "net", "held", "stays"]
     what: str
-    rule: Rule
+    rule: Rule | None  # None: no rule would, but outside the cage it is possible
+
+    @property
+    def asks(self) -> str:
+        """As a call names it in `beyond`."""
+        return f"{self.rule.permission}:{self.rule.pattern}" if self.rule is not None else "cage.outside"
 
     def __str__(self) -> str:
-        what, rule = visible(self.what), f"{self.rule.permission}:{self.rule.pattern}"
+        what, rule = visible(self.what), visible(self.asks)
         match self.kind:
             case "net":
                 return sentence("cage.refused_net", what=what, rule=rule)
@@ -112,6 +128,8 @@ class Refusal:
                 return sentence("cage.refused_write", what=what, rule=rule)
             case "lost":
                 return sentence("cage.refused_lost", what=what, rule=rule)
+            case "stays":
+                return sentence("cage.refused_stays", what=what)
             case "held":
                 return sentence("cage.refused_held", what=what, rule=rule)
 
@@ -128,15 +146,71 @@ def beyond_of(words: Iterable[str], line: Sequence[str]) -> list[Rule]:
     return rules
 
 
+def settle_beyond(cage: Cage, rules: Iterable[Rule]) -> tuple[list[Rule], str]:
+    """What a call asks for, as what that really opens; and why something cannot be opened at all."""
+    settled: list[Rule] = []
+    for rule in rules:
+        word = f"{rule.permission}:{rule.pattern}"
+        base = _base(rule.pattern)
+        if rule.permission != OUTSIDE and base is None:
+            return [], sentence("cage.not_one", asked=word)
+        if rule.permission in (READ, WRITE) and base is not None:
+            try:
+                opening = opening_of(cage, base, rule.permission)
+            except ValueError as error:
+                return [], str(error)
+            settled += [opening] if opening is not None and opening not in settled else []
+        else:
+            settled.append(rule)
+    return settled, ""
+
+
+def opening_of(cage: Cage, base: str, permission: str = WRITE) -> Rule | None:
+    """The rule that opens a path: where its links lead, and for what does not exist yet, the folder that it
+    would be made in. None where nothing closes it. ValueError where no rule can open it."""
+    path = Path(os.path.realpath(cage.workspace / _expanded(base)))
+    if path.is_relative_to(cage.workspace):
+        closed = _protected_above(path.relative_to(cage.workspace).as_posix(), cage.bounds)
+        return Rule(WRITE, f"{literal(closed)}/*", "allow") if closed and permission == WRITE else None
+    there = path
+    while not os.access(there, os.F_OK) and permission == WRITE:
+        there = there.parent
+    if not os.access(there, os.F_OK) or (there != path and _is_too_wide(there)):
+        raise ValueError(sentence("cage.not_there", path=visible(str(path))))
+    if _is_too_wide(there):
+        raise ValueError(sentence("cage.too_wide", path=visible(str(path))))
+    home = Path(os.path.realpath(Path.home()))
+    text = f"~/{there.relative_to(home)}" if there.is_relative_to(home) else str(there)
+    return Rule(permission, literal(text) + ("/*" if there.is_dir() else ""), "allow")
+
+
+def _is_too_wide(path: Path) -> bool:
+    """Whether it holds what nobody means who opens one folder: all of home, other processes, devices."""
+    kernels = any(path.is_relative_to(one) for one in ("/proc", "/sys", "/dev"))
+    home = Path(os.path.realpath(Path.home()))
+    return (kernels and not path.is_relative_to("/dev/shm")) or home.is_relative_to(path)
+
+
 def host_patterns(host: str, port: int) -> tuple[str, str]:
     """As rules on `cage.net` name it: one port of a host, or all."""
     return f"{host}:{port}", host
 
 
+def path_patterns(pattern: str) -> tuple[str, ...]:
+    """As rules on paths name it: with `~` or without, and a folder by its own name, too."""
+    full = literal(str(Path.home())) + pattern[1:] if pattern.startswith("~/") else pattern
+    return tuple(dict.fromkeys(name for one in (pattern, full) for name in (one, one.removesuffix("/*"))))
+
+
 def _base(pattern: str) -> str | None:
     """`~/.cargo/*` → `~/.cargo`. None where other wildcards are left: nothing can be mounted by a pattern."""
     base = pattern.removesuffix("/*").rstrip("/") or "/"
-    return None if re.search(r"[*?]", base) or ".." in base.split("/") else base
+    return None if re.search(_WILD, base) else re.sub(r"\[([*?])\]", r"\1", base)
+
+
+def _expanded(text: str) -> Path:
+    """With `~` as home. Another user's home is none of ours."""
+    return Path.home() / text[2:] if text == "~" or text.startswith("~/") else Path(text)
 
 
 def _below(path: Path, home: Path) -> Path:
@@ -280,8 +354,20 @@ def _paths(bounds: Sequence[Rule], permission: str, actions: tuple[str, ...]) ->
             base = rule.pattern.removesuffix("/*")
             prefix = base == rule.pattern and base.endswith("*") and base != "*"
             base = "" if base == "*" else base[:-1] if prefix else base
-            if not re.search(r"(?<!\[)[*?](?!\])", base):
+            if not re.search(_WILD, base):
                 yield re.sub(r"\[([*?])\]", r"\1", base), prefix
+
+
+def _protected_above(within: str, bounds: Sequence[Rule]) -> str | None:
+    """What is protected, by its name or by the settings, and is or holds this path; also before it exists."""
+    started = {path for path, _ in _paths(bounds, "files.write", ("ask", "deny"))}
+    steps = within.split("/")
+    for place, name in enumerate(steps):
+        path = "/".join(steps[: place + 1])
+        common = place > 0 and name.casefold() in _ONLY_AT_TOP
+        if path in started or (not common and is_protected(name)):
+            return path
+    return None
 
 
 def _named(workspace: Path, *, after: bool) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import struct
 from functools import cache
+from typing import TypeAlias
 
 # Number on x86-64, number on aarch64. None: the architecture has no such call.
 SYSCALLS: dict[str, tuple[int | None, int | None]] = {
@@ -89,6 +90,27 @@ SYSCALLS: dict[str, tuple[int | None, int | None]] = {
     "rmdir": (84, None),
     "unlink": (87, None),
     "rename": (82, None),
+    "link": (86, None),
+    "linkat": (265, 37),
+    "symlink": (88, None),
+    "symlinkat": (266, 36),
+    "truncate": (76, 45),
+    "chown": (92, None),
+    "lchown": (94, None),
+    "fchown": (93, 55),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
     "seccomp": (317, 277),
 }
 _LATER = 467  # the first number that was given out after this table: such a call does not exist inside
@@ -98,20 +120,51 @@ _MODES = {
     **{"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "mkdir": 1, "mkdirat": 2, "mknod": 1},
     **{"mknodat": 2, "creat": 1, "open": 2, "openat": 3},
 }
-# Where the paths of a call are among its arguments: pairs of a folder's descriptor and a path. None: the
-# folder it runs in.
-PATHS: dict[str, tuple[tuple[int | None, int], ...]] = {
-    "openat": ((0, 1),),
-    "mkdirat": ((0, 1),),
-    "unlinkat": ((0, 1),),
-    "renameat": ((0, 1), (2, 3)),
-    "renameat2": ((0, 1), (2, 3)),
-    "open": ((None, 0),),
-    "creat": ((None, 0),),
-    "mkdir": ((None, 0),),
-    "rmdir": ((None, 0),),
-    "unlink": ((None, 0),),
-    "rename": ((None, 0), (None, 1)),
+Place: TypeAlias = tuple[int | None, int | None, str, int | None]
+"""Of what a call changes: which arguments are the descriptor of a folder (None: the folder it runs in), the
+path (None: the descriptor itself is meant), and the flags; and in between what is done with it."""
+# `make`: a name that must be new. `name`: one that must be there. `change`: what a name leads to; `link`: the
+# name itself if it is a link. `into`: a name, new or not. `open`: to write, and made if its flags say so.
+PATHS: dict[str, tuple[Place, ...]] = {
+    "openat": ((0, 1, "open", 2),),
+    "mkdirat": ((0, 1, "make", None),),
+    "mknodat": ((0, 1, "make", None),),
+    "symlinkat": ((1, 2, "make", None),),
+    "linkat": ((2, 3, "make", None),),
+    "unlinkat": ((0, 1, "name", None),),
+    "renameat": ((0, 1, "name", None), (2, 3, "into", None)),
+    "renameat2": ((0, 1, "name", None), (2, 3, "into", None)),
+    "fchmod": ((0, None, "change", None),),
+    "fchmodat": ((0, 1, "change", None),),
+    "fchmodat2": ((0, 1, "change", 3),),
+    "fchown": ((0, None, "change", None),),
+    "fchownat": ((0, 1, "change", 4),),
+    "truncate": ((None, 0, "change", None),),
+    "utimensat": ((0, 1, "change", 3),),
+    "setxattr": ((None, 0, "change", None),),
+    "lsetxattr": ((None, 0, "link", None),),
+    "fsetxattr": ((0, None, "change", None),),
+    "setxattrat": ((0, 1, "change", 2),),
+    "removexattr": ((None, 0, "change", None),),
+    "lremovexattr": ((None, 0, "link", None),),
+    "fremovexattr": ((0, None, "change", None),),
+    "removexattrat": ((0, 1, "change", 2),),
+    # Older ones, of x86-64 alone.
+    "open": ((None, 0, "open", 1),),
+    "creat": ((None, 0, "into", None),),
+    "mkdir": ((None, 0, "make", None),),
+    "mknod": ((None, 0, "make", None),),
+    "symlink": ((None, 1, "make", None),),
+    "link": ((None, 1, "make", None),),
+    "rmdir": ((None, 0, "name", None),),
+    "unlink": ((None, 0, "name", None),),
+    "rename": ((None, 0, "name", None), (None, 1, "into", None)),
+    "chmod": ((None, 0, "change", None),),
+    "chown": ((None, 0, "change", None),),
+    "lchown": ((None, 0, "link", None),),
+    "utime": ((None, 0, "change", None),),
+    "utimes": ((None, 0, "change", None),),
+    "futimesat": ((0, 1, "change", None),),
 }
 REFUSED = tuple(name for name in SYSCALLS if name not in {*_CLOSELY, *_MODES, *PATHS, "seccomp"})
 
@@ -169,7 +222,7 @@ def refusing(machine: str | None = None) -> bytes:
 
 @cache
 def watching(machine: str | None = None) -> bytes:
-    """Tells a supervisor of what changes names of files, or opens files to write. It refuses nothing."""
+    """Tells a supervisor of all that changes files or their names. It refuses nothing."""
     program = _head(machine)
     for name in PATHS:
         if (known := number(name, machine)) is None:

@@ -9,6 +9,7 @@ import os
 import re
 import select
 import socket
+import stat
 import struct
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -21,8 +22,8 @@ from dragoman.background import in_thread
 from dragoman.errors import ToolFailed
 from dragoman.messages.questions import Rule
 from dragoman.sentences import sentence
-from dragoman.tools.cage.policy import NET, WRITE, Cage, Refusal, host_patterns
-from dragoman.tools.cage.seccomp import PATHS, number
+from dragoman.tools.cage.policy import NET, WRITE, Cage, Refusal, host_patterns, opening_of
+from dragoman.tools.cage.seccomp import PATHS, Place, number
 from dragoman.tools.cage.stage import PORT
 from dragoman.tools.permissions import literal
 from dragoman.wire.http_client.network import is_public
@@ -40,7 +41,9 @@ _TARGET = re.compile(rb"CONNECT ([A-Za-z0-9._-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):
 _NAMED = re.compile(rb"\S+ (?:https?://)?([^\s/@]{1,300})")
 _RECEIVE, _SEND, _SIZE = 0xC0502100, 0xC0182101, 80
 _CONTINUE = 1
-_AT_FOLDER = -100
+_AT_FOLDER, _NO_FOLLOW = -100, 0x100
+_CREATES = os.O_CREAT
+_IN_ROOT = 0x10
 
 
 def proxy_variables() -> dict[str, str]:
@@ -65,6 +68,7 @@ class Supervisor:
     _streams: set[asyncio.Task[None]] = field(default_factory=set)
     _calls: dict[int, str] = field(default_factory=dict)
     _opened: Sequence[Path] = ()
+    _root: int | None = None  # of the file system inside
 
     async def attend(self, control: socket.socket) -> None:
         """Wait for what the first program inside hands out, and serve it. Nothing comes where it failed."""
@@ -174,36 +178,74 @@ class Supervisor:
                     continue  # the one that waited is gone
                 ident, process, _, call, _, _, *given = struct.unpack("=QIIiIQ6Q", buffer.raw)
                 with suppress(OSError, ValueError, KeyError, OverflowError):
-                    for folder, place in PATHS[self._calls[call]]:
-                        at = given[folder] if folder is not None else None
-                        self._tell(_path(process, at, given[place]))
+                    for place in PATHS[self._calls[call]]:
+                        self._look(process, given, place)
                 libc.ioctl(notifications, _SEND, struct.pack("=QqiI", ident, 0, 0, _CONTINUE))
         finally:
             os.close(notifications)
+            if self._root is not None:
+                os.close(self._root)
 
-    def _tell(self, path: str) -> None:
+    def _look(self, process: int, given: Sequence[int], place: Place) -> None:
+        """Whether the mounts of the cage will refuse this, as they are seen from inside."""
+        folder, name, what, flags = place
+        at = given[folder] if folder is not None else None
+        asked = _path(process, at, given[name] if name is not None else 0)
+        follow = what in ("open", "change") and not (
+            what == "change" and flags is not None and given[flags] & _NO_FOLLOW
+        )
+        if self._root is None:
+            self._root = os.open(f"/proc/{process}/root", os.O_PATH | os.O_DIRECTORY)
+        found = _open_inside(self._root, asked, follow=follow)
+        there, rest = found is not None, ""
+        while found is None and asked != "/":
+            asked, _, step = asked.rpartition("/")
+            asked, rest = asked or "/", f"/{step}{rest}"
+            found = _open_inside(self._root, asked, follow=True)
+        assert found is not None
+        try:
+            path = str(Path(f"/proc/self/fd/{found}").readlink()).rstrip("/") + rest
+            closed = os.fstatvfs(found).f_flag & os.ST_RDONLY
+            if there and what == "name" and not closed and stat.S_ISDIR(os.fstat(found).st_mode):
+                closed = _is_mounted(self._root, path, found)
+        finally:
+            os.close(found)
+        makes = what in ("make", "into") or (what == "open" and flags is not None and given[flags] & _CREATES)
+        hidden = rest.count("/") > 1  # the folder that it would be in
+        if hidden or (what != "make" if there else makes):
+            self._tell(path, closed=bool(closed))
+
+    def _tell(self, path: str, *, closed: bool) -> None:
+        work, home = f"{self.cage.workspace}/", os.path.realpath(Path.home())
         if not MADE.isdisjoint(path.split("/")):
             return  # a cache, which whoever wanted to fill it does without
-        work, home = f"{self.cage.workspace}/", f"{Path.home()}/"
         if path.startswith(work):
             within = path.removeprefix(work)
-            if (closed := next((one for one in self.protected if _is_in(within, one)), None)) is not None:
-                self._refuse(Refusal("write", within, Rule(WRITE, f"{closed}/*", "allow")))
-        elif path.startswith(home) and not any(_is_in(path, str(one)) for one in self._opened):
-            steps = path.removeprefix(home).split("/")
+            known = next((one for one in self.protected if _is_in(within, one) or _is_in(one, within)), None)
+            if closed:
+                rule = Rule(WRITE, f"{literal(known)}/*", "allow") if known is not None else None
+                self._refuse(Refusal("write", within, rule))
+        elif closed and not _is_in(path, "/proc"):
+            self._refuse(Refusal("write", path, self._opening(str(Path(path).parent))))
+        elif _is_in(path, home) and not any(_is_in(path, os.path.realpath(one)) for one in self._opened):
+            steps = path.removeprefix(f"{home}/").split("/")
             top = "/".join(("~", *steps[: 2 if steps[0] in (".config", ".cache", ".local") else 1]))
-            self._refuse(Refusal("lost", top, Rule(WRITE, f"{top}/*", "allow")))
-        elif not any(_is_in(path, str(one)) for one in (*_OPEN, *self._opened)) and not Path(path).is_dir():
-            self._refuse(Refusal("write", path, Rule(WRITE, f"{Path(path).parent}/*", "allow")))
+            self._refuse(Refusal("lost", top, self._opening(top)))
+
+    def _opening(self, path: str) -> Rule | None:
+        with suppress(ValueError):
+            return opening_of(self.cage, path)
+        return None
 
     def _refuse(self, refusal: Refusal) -> None:
         """Each place once: what is below one that was told is not told again."""
-        known = any(one.kind == refusal.kind and one.rule == refusal.rule for one in self.refused)
+        known = any(
+            one.kind == refusal.kind
+            and (one.rule == refusal.rule if refusal.rule is not None else one.what == refusal.what)
+            for one in self.refused
+        )
         if not known and len(self.refused) < _MOST_TOLD:
             self.refused.append(refusal)
-
-
-_OPEN = ("/tmp", "/var/tmp", "/dev", "/proc")  # the cage's own
 
 
 def _is_in(path: str, folder: str) -> bool:
@@ -211,17 +253,41 @@ def _is_in(path: str, folder: str) -> bool:
 
 
 def _path(process: int, folder: int | None, address: int) -> str:
-    """What a waiting process names."""
-    memory = os.open(f"/proc/{process}/mem", os.O_RDONLY)
-    try:
-        name = os.fsdecode(os.pread(memory, 4096, address).partition(b"\0")[0])
-    finally:
-        os.close(memory)
-    if name.startswith("/"):
-        return os.path.normpath(name)
+    """What a waiting process names. Without a name, its folder."""
+    name = b""
+    if address:
+        memory = os.open(f"/proc/{process}/mem", os.O_RDONLY)
+        try:
+            name = os.pread(memory, 4096, address).partition(b"\0")[0]
+        finally:
+            os.close(memory)
+    if name.startswith(b"/"):
+        return os.fsdecode(name).rstrip("/") or "/"
     at = ctypes.c_int(folder & 0xFFFFFFFF).value if folder is not None else _AT_FOLDER
     base = Path(f"/proc/{process}/cwd" if at == _AT_FOLDER else f"/proc/{process}/fd/{at}").readlink()
-    return os.path.normpath(base / name)
+    return f"{base}/{os.fsdecode(name)}".rstrip("/")
+
+
+def _open_inside(root: int, path: str, *, follow: bool) -> int | None:
+    """What a path leads to below a root, whose links stay below it. None where that is nothing."""
+    how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW), 0, _IN_ROOT)
+    found: int = _libc().syscall(number("openat2"), root, os.fsencode(path), how, len(how))
+    return found if found >= 0 else None
+
+
+def _is_mounted(root: int, path: str, found: int) -> bool:
+    """Whether something is mounted on this very name: then it cannot be moved or removed."""
+    above = _open_inside(root, str(Path(path).parent), follow=True)
+    if above is None:
+        return False
+    try:
+        mounts = [
+            re.search(r"mnt_id:\s*(\d+)", Path(f"/proc/self/fdinfo/{one}").read_text())
+            for one in (above, found)
+        ]
+    finally:
+        os.close(above)
+    return mounts[0] is not None and mounts[1] is not None and mounts[0][1] != mounts[1][1]
 
 
 async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

@@ -114,8 +114,9 @@ async def open_program(
     if found is None:
         raise FileNotFoundError(sentence("mcp.no_program", command=command))
     async with _caged([found, *args], environment, cwd, hosts) as entered:
+        limits = ["/bin/sh", "-c", f'{entered.first}exec "$@"', "/bin/sh"] if entered.first else []
         process = await anyio.open_process(
-            entered.words,
+            [*limits, *entered.words],
             env=entered.env,
             cwd=cwd,
             stdin=PIPE,

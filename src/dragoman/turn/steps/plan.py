@@ -35,6 +35,7 @@ BY_PERSON = sentence("limit.person")  # as a limit is told
 STOPPED = "A person stopped the calls of this turn: answer with what there is."
 NO_CALL = "This is text, not a call."
 REDEFINED = "The tool changed its definition while a person was asked about this call: it did not run."
+MOVED = "What the call asks for leads elsewhere now than when a person was asked about it: it did not run."
 
 
 @dataclass(slots=True, frozen=True)
@@ -138,6 +139,8 @@ async def plan_answered(
         new = tuple(reason for reason in verdict.reasons if not _covered(reason, question))
         if new:
             return await _asking(prepared, call, tool, Ask(new))
+        if not edited and any(rule not in question.rules for rule in verdict.beyond):
+            return Answered(call, CallState.FAILED, MOVED)
     who = (
         sentence("because.allowed", who=answer.by, scope=answer.scope)
         if answer.by

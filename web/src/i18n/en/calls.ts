@@ -42,6 +42,11 @@ const becauses: Record<Cause, string> = {
 
 export const calls = {
   caged: "Ran in the cage",
+  refused: "Refused by the cage",
+  allowRefused: "Allow…",
+  allowAllRefused: "Allow all…",
+  runOutside: "Run outside…",
+  allowRefusedHint: "The call runs again in a new version of the answer. First you choose: once, for this conversation, or always.",
   sideBySide: "Side by side",
   makeChange: (at: number, of: number) => `Make change ${at} of ${of}`,
   editChange: "Edit",

@@ -41,6 +41,11 @@ const becauses: Record<Cause, string> = {
 
 export const calls: typeof english = {
   caged: "在沙箱中运行",
+  refused: "被沙箱拒绝",
+  allowRefused: "允许…",
+  allowAllRefused: "全部允许…",
+  runOutside: "在沙箱外运行…",
+  allowRefusedHint: "这次调用会在回答的新版本中重新运行。运行前由你选择：仅一次、在本对话中，或始终允许。",
   sideBySide: "并排显示",
   makeChange: (at, of) => `应用第 ${at} 处改动（共 ${of} 处）`,
   editChange: "编辑",

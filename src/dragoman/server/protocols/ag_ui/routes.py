@@ -28,7 +28,7 @@ from dragoman.server.protocols.ag_ui.run_input import (
 )
 from dragoman.server.protocols.ag_ui.run_writer import AgentRun, RunEvent
 from dragoman.server.protocols.threads import (
-    Said,
+    EarlierMessage,
     attach,
     conversation_of,
     respond,
@@ -158,7 +158,7 @@ async def _start(
     if place is None:
         raise BadRequest("there is no message of a person to answer")
     before = [
-        Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, one))
+        EarlierMessage("user" if one.role == "user" else "assistant", one.id, partial(_content, context, one))
         for one in dialogue[:place]
     ]
     content, options = await _content(context, dialogue[place]), body.turn_options(agent, state)

@@ -22,7 +22,7 @@ from dragoman.server.protocols.ai_sdk.ui_input import UIChatBody, UIMessage
 from dragoman.server.protocols.ai_sdk.ui_writer import Chunk, UIMessageStream
 from dragoman.server.protocols.threads import (
     LONGEST_NAME,
-    Said,
+    EarlierMessage,
     attach,
     conversation_of,
     find_asked,
@@ -154,7 +154,7 @@ class _SaidNow:
 
     mark: str  # the client's own id of it
     content: tuple[Part, ...]
-    before: list[Said]
+    before: list[EarlierMessage]
     answer: UIMessage | None  # the last one before it
 
     @property
@@ -168,7 +168,7 @@ async def _said_now(context: Context, body: UIChatBody) -> _SaidNow:
     if place is None:
         raise BadRequest("there is no message of a person to answer")
     before = [
-        Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, one))
+        EarlierMessage("user" if one.role == "user" else "assistant", one.id, partial(_content, context, one))
         for one in dialogue[:place]
     ]
     answers = [one for one in dialogue[:place] if one.role == "assistant"]
