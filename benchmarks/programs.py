@@ -56,6 +56,10 @@ async def main() -> None:
         print(
             f"{TASK} calls as {name}: {len(requests)} requests, {tokens:,} input tokens (4 characters each)"
         )
+    schemas, signatures = (_size(_definitions(requests[0])) for requests in (single, program))
+    print(
+        f"definitions of the {len(single[0].tools)} tools: {schemas:,} tokens, as signatures {signatures:,}"
+    )
     for count in SIZES:
         parallel = sum((calls("note", n=n) for n in range(1, count)), calls("note", n=0))
         loop = calls("run_program", code=f"for n in range({count}):\n    await note(n=n)")
@@ -90,13 +94,20 @@ async def _requests(asked: str, call: Callable[[int], Line], rounds: int, *group
 
 def _tokens(request: Request) -> int:
     """What a request takes, about: the same estimate for both ways."""
-    tools = [[spec.name, spec.description, spec.parameters] for spec in request.tools]
     said = [
         [part.arguments, part.result.text if part.result else ""] if isinstance(part, ToolCall) else str(part)
         for message in request.messages
         for part in message.parts
     ]
-    return len(json.dumps([request.system, tools, said])) // 4
+    return _size([request.system, _definitions(request), said])
+
+
+def _definitions(request: Request) -> list[Any]:
+    return [[spec.name, spec.description, spec.parameters] for spec in request.tools]
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value)) // 4
 
 
 async def _cpu(line: Line, count: int) -> float:

@@ -455,6 +455,20 @@ async def test_g6_off_by_default_and_on_for_a_send_a_conversation_or_an_agent(tm
         assert not _offered(runtime)
 
 
+async def test_g6_where_every_call_is_asked_about_so_is_the_program(tmp_path: Path) -> None:
+    """P8: on for one message, in mode `ask`: the question shows the whole program."""
+    house = House()
+    script = [calls("run_program", code="await note(n=1)"), says("end")]
+    async with runtime_with(tmp_path, script, tools=house.tools) as runtime:
+        turn = await runtime.send("go", tools={"programs": True}, mode="ask")
+        for name in ("run_program", "note"):
+            question = await _asked(turn)
+            assert question.tool == name
+            await turn.answer(question, allow_once())
+        await turn.result()
+    assert house.ran == [1]
+
+
 async def test_g6_off_it_imports_nothing(tmp_path: Path) -> None:
     code = (
         "import asyncio, sys\nfrom dragoman import Runtime, ScriptedModel\n"

@@ -164,8 +164,9 @@ class Toolbox:
         kept: Mapping[str, Group] | None = None,
     ) -> Offer:
         """What is on. `switches` says no to a group (`files`) or to one of its tools (`files.write_file`, or
-        just `write_file`); `only` names those that are meant in the same way, if not all are; groups that are
-        `kept` take the place of what their sources have by now."""
+        just `write_file`), and yes to one that is on only by its name; without switches that is on, too.
+        `only` names those that are meant in the same way, if not all are; groups that are `kept` take the
+        place of what their sources have by now."""
         off = {name for name, on in (switches or {}).items() if not on}
         on = {*(switches or {})} - off
         tools: dict[str, Tool] = {}
@@ -178,7 +179,10 @@ class Toolbox:
                 tool
                 for tool in group.tools
                 if not _names_of(group, tool) & off
-                and (_names_of(group, tool) & wanted or (only is None and not group.named))
+                and (
+                    _names_of(group, tool) & wanted
+                    or (only is None and (switches is None or not group.named))
+                )
                 and not hidden(tool.permission, rules)
             ]
             for tool in chosen:

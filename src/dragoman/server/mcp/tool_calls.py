@@ -141,7 +141,7 @@ class ToolCalls:
         if services.mode == "off":
             return {}
         await services.toolbox.ready()
-        return services.toolbox.offer(self._rules).tools
+        return services.toolbox.offer(self._rules, {}).tools
 
     @property
     def _rules(self) -> list[Rule]:
