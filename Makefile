@@ -19,7 +19,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test pytest unit sweep matrix checks types-and-page lint types imports page page-types page-checks browser postgres format facts mutants fuzz soak chaos upgrade cluster bench compared bench-fleet bench-media bench-snapshots bench-page eval-local sbom audit clean bubblewrap
+.PHONY: help run test pytest unit sweep matrix checks types-and-page lint types imports page page-types page-checks browser postgres format facts mutants fuzz soak chaos upgrade cluster bench compared bench-fleet bench-tools bench-media bench-snapshots bench-page eval-local sbom audit clean bubblewrap
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -163,6 +163,10 @@ bench-fleet: $(READY) postgres   ## speed of several nodes, what things cost the
 	@$(BIN)/python benchmarks/fleet.py
 	@$(BIN)/python benchmarks/costs.py --write docs/scale.md
 	@$(BIN)/python benchmarks/simulate.py --write docs/scale.md
+
+bench-tools: $(READY)    ## 500 tools of 20 servers: what a request holds, and which tools are found
+	@ls .bench/bfcl/*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .bench/bfcl "bfcl-eval==2026.3.23"
+	@$(BIN)/python -m benchmarks.many_tools "$$(ls .bench/bfcl/*.whl)"
 
 bench-media: $(READY)    ## fifty pictures of ten megabytes in a conversation: who waits, and how much memory
 	@$(BIN)/python benchmarks/media.py

@@ -20,6 +20,7 @@ from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.ids import check_ids, new_id
 from dragoman.messages.message import File, Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
+from dragoman.messages.request import FIND_TOOLS
 from dragoman.messages.usage import Dimension, Spending, group
 from dragoman.parameters import (
     AnyModel,
@@ -44,6 +45,7 @@ from dragoman.telemetry.observer import Telemetry
 from dragoman.tools.authorize import ReviewPolicy
 from dragoman.tools.builtin import grouped
 from dragoman.tools.cage.policy import CAGE_OFF, PERMISSIONS, CageSettings
+from dragoman.tools.deferred import DEFAULT_BUDGET, budget_of
 from dragoman.tools.permissions import concerns, is_known_later, parse_rule
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source, Toolbox
@@ -121,6 +123,8 @@ class Runtime:
         max_daily_cost: float | None = None,
         continuations: int | None = None,
         concurrency: int = 16,
+        tool_budget: int | str | None = None,
+        always_tools: Iterable[str] = (),
         tool_history: Policy = "full",
         history_parts: Sequence[str] | None = None,
         compact_at: float | None = 0.8,
@@ -185,6 +189,7 @@ class Runtime:
             rules=[
                 Rule("read_output", "*", "allow", sentence("rule.built_in")),
                 Rule("run_program", "*", "allow", sentence("rule.built_in")),  # its calls are asked about
+                Rule(FIND_TOOLS, "*", "allow", sentence("rule.built_in")),
                 Rule(
                     "basics.*", "*", "allow", sentence("rule.built_in")
                 ),  # the calculator and its like hurt nobody
@@ -201,6 +206,8 @@ class Runtime:
             on_reject=on_reject,
             review=review,
             concurrency=concurrency,
+            tool_budget=DEFAULT_BUDGET if tool_budget is None else budget_of(tool_budget),
+            always_tools=frozenset(listed("always_tools", always_tools)),
             cage=cage or CAGE_OFF,
             workspaces=folders,
             deps=deps,
@@ -281,6 +288,7 @@ class Runtime:
         known = {
             "loop",
             "hand_off",
+            FIND_TOOLS,
             *PERMISSIONS,
             *(tool.permission for group in toolbox.groups for tool in group.tools),
         }

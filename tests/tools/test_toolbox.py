@@ -49,7 +49,7 @@ def test_groups_and_tools_are_switched_off_by_name() -> None:
         "search",
     ]
     assert list(toolbox.offer(switches={"write": False, "search": False}).tools) == ["read", "web_read"]
-    assert toolbox.offer(switches={"files": False, "web": False}) == Offer({}, "")
+    assert toolbox.offer(switches={"files": False, "web": False}) == Offer({})
 
 
 def test_the_rules_of_a_group_are_told_while_any_of_its_tools_is_on() -> None:

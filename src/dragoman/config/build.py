@@ -30,8 +30,10 @@ from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.builtin.formatters import with_formatters
 from dragoman.tools.builtin.media_tools import media_group
 from dragoman.tools.cage.policy import CageSettings
+from dragoman.tools.deferred import budget_of
 from dragoman.tools.mcp.servers import McpServer, read_servers
 from dragoman.tools.mcp.source import sources_of
+from dragoman.tools.mcp.tool_list import KeptLists
 from dragoman.tools.permissions import parse_rule
 from dragoman.tools.program import is_installed
 from dragoman.tools.python_files import load_folder
@@ -214,6 +216,7 @@ def check_model(settings: Settings, catalog: Catalog, at: str, model: str | None
 _PASSED_ON = (
     *("system", "options", "mode", "on_reject", "tool_history", "history_parts", "private"),
     *("titles_by_model", "title_length", "review", "small_model", "continuations"),
+    *("tool_budget", "always_tools"),
 )
 
 
@@ -324,7 +327,13 @@ def _mcp_sources(settings: Settings, workspace: Path) -> list[Source]:
     servers = servers_of(settings)
     if not servers:
         return []
-    return [*sources_of(servers, workspace=workspace, check=lambda: _check_programs(settings))]
+    kept = KeptLists(lists_folder())
+    return [*sources_of(servers, workspace=workspace, check=lambda: _check_programs(settings), kept=kept)]
+
+
+def lists_folder() -> Path:
+    """Where lists of servers' tools are kept."""
+    return data_folder() / "mcp"
 
 
 def _check_programs(settings: Settings) -> None:
@@ -363,6 +372,7 @@ def agent_of(settings: Settings, name: str, table: AgentTable) -> Agent:
         tools=tuple(tools) if tools is not None else None,
         rules=tuple(_rules(settings, table, f"agents.{name}")),
         limits=replace(Limits(), **table.get("limits", {})),
+        tool_budget=budget_of(table["tool_budget"]) if "tool_budget" in table else None,
         handoffs=tuple(table.get("handoffs", ())),
     )
 

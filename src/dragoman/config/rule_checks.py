@@ -11,6 +11,7 @@ from typing import Any
 
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Rule
+from dragoman.messages.request import FIND_TOOLS
 from dragoman.runtime import Runtime
 from dragoman.tools.authorize import concerns_tool
 from dragoman.tools.builtin import BUILTIN
@@ -67,7 +68,13 @@ def _tools(runtime: Runtime) -> list[Tool]:
 
 
 def _permissions(runtime: Runtime) -> set[str]:
-    return {tool.permission for tool in _tools(runtime)} | {"skills", "loop", "format", *PERMISSIONS}
+    return {tool.permission for tool in _tools(runtime)} | {
+        "skills",
+        "loop",
+        "format",
+        FIND_TOOLS,
+        *PERMISSIONS,
+    }
 
 
 def _idle_reviews(runtime: Runtime) -> list[str]:

@@ -139,6 +139,7 @@ class AgentTable(TypedDict, total=False):
     ask: Annotated[Rules, Field(description="what is asked about all the same")]
     deny: Annotated[Rules, Field(description="what must not run")]
     limits: Annotated[LimitsTable, Field(description="of its turns")]
+    tool_budget: Annotated[int | str, Field(description="as tool_budget above, for its requests")]
     handoffs: Annotated[list[str], Field(description="agents it may hand a conversation over to")]
 
 
@@ -317,6 +318,14 @@ class ConfigTable(TypedDict, total=False):
         ReviewWord | dict[str, ReviewWord],
         Field(description="results that a person sees first; a table says it of tools, by patterns"),
     ]
+    tool_budget: Annotated[
+        int | str,
+        Field(
+            description="above which tools of servers are found on demand: a number of tools, a share of the "
+            'context such as "10%", or "off"; by default 40 tools or a tenth'
+        ),
+    ]
+    always_tools: Annotated[list[str], Field(description="servers and tools that are never found on demand")]
     small_model: Annotated[str, Field(description="the model for titles and summaries")]
     titles_by_model: Annotated[bool, Field(description="let the model title conversations")]
     title_length: Annotated[

@@ -39,6 +39,25 @@ class ToolSpec:
     description: str
     parameters: dict[str, JsonValue]
     examples: tuple[JsonValue, ...] = ()
+    found: bool = False  # loaded by `find_tools`, or by a call: it was not there from the beginning
+
+
+FIND_TOOLS = "find_tools"  # the tool that loads others: some wires have their own words for it
+
+
+def found_by(call: ToolCall) -> list[str]:
+    """Names of the tools that a call of `find_tools` has loaded."""
+    value = call.result.value if call.result is not None else None
+    found = value.get("tools") if isinstance(value, dict) else None
+    names = [one.get("name") for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [name for name in names if isinstance(name, str)]
+
+
+def found_in(request: Request) -> set[str]:
+    """Tools that stand in a result of `find_tools` of the request: wires that load tools there name them."""
+    found = {spec.name for spec in request.tools if spec.found}
+    calls = (call for message in request.messages for call in message.calls if call.tool == FIND_TOOLS)
+    return found & {name for call in calls for name in found_by(call)} if found else found
 
 
 def name_key(name: str) -> str:

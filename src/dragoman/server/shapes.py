@@ -51,6 +51,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "private": {"type": "object", "additionalProperties": {"type": "string"}},
     "dialect": {"type": "string", "enum": [AUTO, NATIVE, *NAMES]},
     "workspace": {"type": "string"},
+    "always_tools": {"type": "array", "items": {"type": "string"}},
 }
 """What a conversation may be set to, as the description has it. Checked by `turn/settings.py`."""
 
@@ -230,6 +231,8 @@ class ToolView:
     review: str
     replay: str
     ruled: list[Rule] = field(default_factory=list)  # of the settings, those about its permission
+    tokens: int = 0  # of its definition, estimated by length
+    loaded: Literal["always", "found", "called", "no"] = "always"  # `no`: the model can find it
 
 
 @dataclass(slots=True)

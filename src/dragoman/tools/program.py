@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.message import CallState, ToolCall
-from dragoman.messages.request import ToolSpec
+from dragoman.messages.request import FIND_TOOLS, ToolSpec
 from dragoman.tools.signatures import function_names, signatures, stubs
 from dragoman.tools.tool import InnerCalls, OtherPath, Tool, ToolContext, WantedCall, tool
 from dragoman.tools.toolbox import Group
@@ -98,13 +98,15 @@ def condensed(
     program = next(spec for spec in specs if spec.name == NAME)
     told = replace(program, description=description_with(specs, functions))
     rest = (spec for spec in specs if spec is not program)
-    return (told, *(spec for spec in rest if spec.name == keep or spec.name not in functions))
+    shown = (spec for spec in rest if spec.name == keep or spec.found or spec.name not in functions)
+    return (told, *shown)
 
 
 def functions_of(tools: Mapping[str, Tool], *apart: str) -> dict[str, Tool]:
     """The tools that programs can call: neither programs themselves, nor what ends an agent's work, nor what
     the sender of the message runs, whose protocol knows of no program."""
-    return {name: one for name, one in tools.items() if name not in (NAME, *apart) and not one.brought}
+    apart = (NAME, FIND_TOOLS, *apart)
+    return {name: one for name, one in tools.items() if name not in apart and not one.brought}
 
 
 class _Workers:

@@ -7,6 +7,7 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import (
@@ -69,6 +70,11 @@ class Parameters:
         except _INDESCRIBABLE as error:
             fields = {name: field.annotation for name, field in model.model_fields.items()}
             raise _indescribable(tool, fields, error) from error
+
+    @cached_property
+    def size(self) -> int:
+        """Letters of the schema."""
+        return len(json.dumps(self.schema, ensure_ascii=False))
 
     @property
     def names(self) -> list[str]:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import count
 from typing import Protocol, runtime_checkable
@@ -170,7 +170,8 @@ class Toolbox:
         off = {name for name, on in (switches or {}).items() if not on}
         on = {*(switches or {})} - off
         tools: dict[str, Tool] = {}
-        texts: list[str] = []
+        sources: dict[str, str] = {}
+        texts: dict[str, str] = {}
         any_but_helpers = False
         for place, known in enumerate(self.groups):
             group = (kept or {}).get(known.name, known)
@@ -189,13 +190,16 @@ class Toolbox:
                 name = tool.name if tool.name not in tools else _with_group(group.name, tool.name)
                 if name in tools and place < len(self._groups):
                     raise ConfigError(f"two tools would be offered as {name}: rename one of them")
-                tools[name if name not in tools else _numbered(name, tools)] = tool
+                name = name if name not in tools else _numbered(name, tools)
+                tools[name] = tool
+                if place >= len(self._groups):
+                    sources[name] = group.name
             any_but_helpers = any_but_helpers or (bool(chosen) and not group.helps)
             if chosen and group.rules:
-                texts.append(group.rules.strip())
+                texts[group.name] = group.rules.strip()
         if not any_but_helpers:
             return Offer({})
-        return Offer(tools, "\n\n".join(texts))
+        return Offer(tools, texts, sources)
 
 
 @dataclass(slots=True, frozen=True)
@@ -203,15 +207,26 @@ class Offer:
     """The tools of one request by the names a model calls them."""
 
     tools: Mapping[str, Tool]
-    rules: str = ""
+    texts: Mapping[str, str] = field(default_factory=dict)  # rules of their use, by group
+    sources: Mapping[str, str] = field(default_factory=dict)  # of tools that came from one: its name
+    deferred: Mapping[str, Tool] = field(default_factory=dict)  # that a model finds, or calls by their names
+
+    @property
+    def rules(self) -> str:
+        """For the system prompt."""
+        return "\n\n".join(self.texts.values())
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        return tuple(tool.spec(name) for name, tool in self.tools.items())
+        specs = (tool.spec(name) for name, tool in self.tools.items())
+        return tuple(replace(spec, found=True) if spec.name in self.deferred else spec for spec in specs)
 
     def find(self, name: str) -> tuple[str, Tool] | None:
-        """The tool a model means, by its exact name or a spelling of it."""
+        """The tool a model means, by its exact name or a spelling of it; a deferred one by its exact name
+        (L4)."""
         meant = repair_name(name, self.tools)
-        return (meant, self.tools[meant]) if meant is not None else None
+        if meant is not None:
+            return meant, self.tools[meant]
+        return (name, self.deferred[name]) if name in self.deferred else None
 
 
 def _names_of(group: Group, tool: Tool) -> set[str]:

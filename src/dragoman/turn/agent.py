@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Mode, Rule
+from dragoman.tools.deferred import ToolBudget
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -65,6 +66,7 @@ class Agent:
     tools: tuple[str, ...] | None = None
     rules: tuple[Rule, ...] = ()
     limits: Limits = NO_LIMITS
+    tool_budget: ToolBudget | None = None
     handoffs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from dragoman.sentences import sentence
 from dragoman.store.store import Store
 from dragoman.tools.authorize import ReviewPolicy, wrong_with
 from dragoman.tools.cage.policy import CAGE_OFF, CageSettings
+from dragoman.tools.deferred import DEFAULT_BUDGET, ToolBudget
 from dragoman.tools.toolbox import Toolbox
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.facts import TurnOptions
@@ -53,12 +54,15 @@ class Services:
     on_reject: Literal["continue", "stop"] = "continue"
     review: ReviewPolicy = "never"  # which results a person sees first
     concurrency: int = 16  # calls of one turn that run at the same time
+    tool_budget: ToolBudget = DEFAULT_BUDGET  # above which tools of sources are deferred
+    always_tools: frozenset[str] = frozenset()  # of sources, that are offered all the same
     cage: CageSettings = CAGE_OFF  # that programs of tools run in
     workspaces: Workspaces = field(default_factory=Workspaces)
     deps: object = None  # what tools and plugins get where a send brings none
     make_deps: MakeDeps | None = None  # the same, made anew for each turn
     inputs: dict[str, TurnInputs] = field(default_factory=dict)  # by turn
     seen_tools: set[tuple[str, str]] = field(default_factory=set)  # foreign ones, by person and permission
+    told_sources: set[tuple[str, str, str]] = field(default_factory=set)  # by conversation, name and fault
     native_models: set[str] = field(default_factory=set)  # that have made native calls, as far as known here
     clock: Callable[[], float]
     today: Callable[[], str]

@@ -31,11 +31,13 @@ _KINDS: dict[str, type | UnionType] = {
     "private": dict,
     "dialect": str,
     "workspace": str,
+    "always_tools": list,
 }
 _WORDS: dict[type | UnionType, str] = {
     str: "text",
     dict: "table",
     int: "whole number of 0 or more",
+    list: "list of names",
     str | dict: "text or a table",
 }
 AUTO = "auto"
@@ -57,6 +59,7 @@ class ConversationOptions(TypedDict, total=False):
     private: dict[str, str] | None
     dialect: str | None
     workspace: str | None  # a name of Runtime(workspaces=…)
+    always_tools: list[str] | None  # of servers: offered although there are more than fit (`tool_budget`)
 
 
 def unchecked(settings: Mapping[str, JsonValue]) -> ConversationOptions:

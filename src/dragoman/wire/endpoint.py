@@ -160,6 +160,7 @@ class Quirks:
     no_strict: bool = False  # refuses the word `strict` in tools and schemas
     no_examples: bool = False  # Anthropic: refuses `input_examples`, so that they stand in the description
     strict_tools: bool = False  # makes the arguments of calls fit for certain, where a schema can be strict
+    tool_search: bool = False  # loads tools where they were found (`find_tools`), if the model can
     no_forced_choice: bool = False  # refuses any tool choice but `auto` and `none`
     no_stream_usage: bool = False  # refuses `stream_options`
     no_parallel_flag: bool = False  # refuses `parallel_tool_calls`

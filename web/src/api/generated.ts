@@ -471,6 +471,7 @@ export interface components {
                 /** @enum {string} */
                 dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "grok" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "json_tags" | "solar" | "any";
                 workspace?: string;
+                always_tools?: string[];
             };
             usage: components["schemas"]["Usage"];
             created: number;
@@ -535,6 +536,8 @@ export interface components {
             dialect?: string | null;
             /** @description the folder that tools work in, by its name */
             workspace?: string | null;
+            /** @description tools of servers that are always loaded */
+            always_tools?: string[] | null;
         };
         /** @description A line of the list. */
         ConversationSummary: {
@@ -565,6 +568,7 @@ export interface components {
                 /** @enum {string} */
                 dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "grok" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "json_tags" | "solar" | "any";
                 workspace?: string;
+                always_tools?: string[];
             };
             usage: components["schemas"]["Usage"];
             created: number;
@@ -2193,6 +2197,8 @@ export interface components {
             };
             /** @default [] */
             examples?: components["schemas"]["JsonValue"][];
+            /** @default false */
+            found?: boolean;
         };
         ToolView: {
             name: string;
@@ -2208,6 +2214,13 @@ export interface components {
             review: string;
             replay: string;
             ruled: components["schemas"]["Rule-Output"][];
+            /** @default 0 */
+            tokens: number;
+            /**
+             * @default always
+             * @enum {string}
+             */
+            loaded: "always" | "found" | "called" | "no";
         };
         /** @description Seconds. What went on at the same time counts once. */
         Totals: {

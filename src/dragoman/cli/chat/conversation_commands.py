@@ -19,10 +19,13 @@ from dragoman.config.rule_checks import near_permissions
 from dragoman.errors import BadRequest, ToolFailed
 from dragoman.messages.ids import new_id
 from dragoman.messages.questions import MODES, Action, Grant
+from dragoman.tools.deferred import LETTERS, loaded_in, size_of
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import parse_rule, rules_in_words
+from dragoman.tools.tool import Tool
+from dragoman.tools.toolbox import Group
 from dragoman.turn.api.turn_handle import TurnHandle
-from dragoman.turn.steps.request_layers import conversation_switches
+from dragoman.turn.steps.request_layers import conversation_switches, deferred_offer, model_here
 
 _MAIN = "none"  # back to the folder of the program
 _HOUR = 3600.0
@@ -86,20 +89,37 @@ async def tools(session: Session, switch: str) -> None:
     if not switch:
         await toolbox.ready()
         chosen = settings.get("agent")
-        now = conversation_switches(services, settings, services.agent(str(chosen) if chosen else None))
+        agent = services.agent(str(chosen) if chosen else None)
+        now = conversation_switches(services, settings, agent)
+        path = await session.chat.messages() if session.chat is not None else []
+        model = model_here(services, settings, agent)
+        whole = toolbox.offer(services.rules, now)
+        offer = deferred_offer(services, agent, model, whole, path, settings=settings)
+        how = loaded_in(path)
+
+        def shown(group: Group, tool: Tool) -> str:
+            if now.get(f"{group.name}.{tool.name}") is False:
+                return f"{tool.name} (off)"
+            if tool.name not in offer.deferred:
+                return tool.name
+            return f"{tool.name} ({how.get(tool.name, 'on demand')})"
+
         for group in toolbox.groups:
             off = now.get(group.name) is False
-            names = ", ".join(
-                f"{tool.name} (off)" if now.get(f"{group.name}.{tool.name}") is False else tool.name
-                for tool in group.tools
-            )
+            names = ", ".join(shown(group, tool) for tool in group.tools)
+            tokens = sum(map(size_of, group.tools)) // LETTERS
             state = "off" if off else "on "
-            line = f"  {state} {one_line(group.name)}: {one_line(names, 400)}"
+            line = f"  {state} {one_line(group.name)}: {one_line(names, 400)}, about {tokens} tokens"
             session.console.print(Text(line, "dim" if off else ""))
         return None
     name, _, word = switch.partition(" ")
+    if word == "always":
+        toolbox.check_name(name)
+        pinned = settings.get("always_tools")
+        await session.change(always_tools=[*map(str, pinned if isinstance(pinned, list) else ()), name])
+        return session.notify(f"{name} is always loaded in this conversation")
     if word not in ("on", "off"):
-        raise BadRequest("say /tools GROUP off, or /tools GROUP.TOOL on")
+        raise BadRequest("say /tools GROUP off, /tools GROUP.TOOL on, or /tools TOOL always")
     there = {group.name for group in toolbox.groups}
     there |= {f"{group.name}.{tool.name}" for group in toolbox.groups for tool in group.tools}
     if name not in there:

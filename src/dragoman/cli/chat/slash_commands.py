@@ -96,7 +96,9 @@ COMMANDS: dict[str, Command] = {
     "model": Command("/model [NAME]", "which model answers here; another one", here.model),
     "agent": Command("/agent [NAME | none]", "which agent answers here; another one", here.agent),
     "mode": Command("/mode [WORD]", "who decides about calls: auto, ask, manual or off", here.mode),
-    "tools": Command("/tools [GROUP on|off]", "the tools there are; switch a group or a tool", here.tools),
+    "tools": Command(
+        "/tools [GROUP on|off|always]", "the tools there are; switch one or a group", here.tools
+    ),
     "allow": Command(
         "/allow [RULE [hour|always]]", "no question about shell:git *; what the cage refused", here.allow
     ),

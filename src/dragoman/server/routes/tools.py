@@ -16,13 +16,14 @@ from dragoman.server import shapes
 from dragoman.server.bodies import PromptArguments
 from dragoman.server.context import Context, TheContext, api_router
 from dragoman.tools.authorize import review_of
+from dragoman.tools.deferred import LETTERS, loaded_in, size_of
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import concerns
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group
 from dragoman.turn.agent import Agent
 from dragoman.turn.settings import unchecked
-from dragoman.turn.steps.request_layers import conversation_switches
+from dragoman.turn.steps.request_layers import conversation_switches, deferred_offer, model_here
 
 router = api_router("tools")
 
@@ -37,19 +38,26 @@ async def tools(context: TheContext, conversation: Annotated[str | None, Query()
     chosen = settings.get("agent")
     agent = services.agent(str(chosen)) if chosen else services.agent(None)
     switches = conversation_switches(services, settings, agent)
-    offer = services.toolbox.offer([*services.rules, *agent.rules], switches, agent.tools)
+    whole = services.toolbox.offer([*services.rules, *agent.rules], switches, agent.tools)
+    model = model_here(services, settings, agent)
+    path = await (await context.runtime.conversation(conversation)).messages() if conversation else []
+    offer = deferred_offer(services, agent, model, whole, path, settings=settings)
+    how = loaded_in(path)
     states = {source.name: getattr(source, "state", None) for source in services.toolbox.sources}
     problems = {
         source.name: redact_text(getattr(source, "error", "")) or None for source in services.toolbox.sources
     }
     rules = [*services.rules, *agent.rules]
-    offered = {id(tool): name for name, tool in offer.tools.items()}
+    offered = {id(tool): name for name, tool in whole.tools.items()}
     review = unchecked(settings).get("review")
 
     def view(tool: Tool) -> shapes.ToolView:
         name = offered.get(id(tool))
         reviewed = review_of(tool, services.review, review, offered_as=name or "")
-        return _tool_view(tool, name, rules, reviewed)
+        shown = _tool_view(tool, name, rules, reviewed)
+        if name in offer.deferred:
+            shown.loaded = how.get(name, "no") if name is not None else "no"
+        return shown
 
     return shapes.GroupList(
         [_group_view(group, [*map(view, group.tools)], states, problems) for group in services.toolbox.groups]
@@ -87,6 +95,7 @@ def _tool_view(tool: Tool, offered_as: str | None, rules: Sequence[Rule], review
         review,
         tool.replay,
         [rule for rule in rules if concerns(rule, tool.permission)],
+        size_of(tool) // LETTERS,
     )
 
 

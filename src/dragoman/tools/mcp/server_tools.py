@@ -1,80 +1,49 @@
-"""Makes tools of the definitions that an MCP server lists, each with a fingerprint of its definition."""
+"""What an MCP server lists and sends, read from the SDK's types: definitions of tools, resources."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Awaitable, Callable, Collection
-from typing import Annotated, TypeAlias
+from collections.abc import Collection
 
 import mcp_types as types
-from pydantic import BaseModel, ConfigDict, Field
 
-from dragoman.errors import ConfigError, ToolFailed
-from dragoman.messages.message import Arguments, canonical
-from dragoman.tools.json_schema import JsonArguments, JsonParameters
+from dragoman.errors import ToolFailed
 from dragoman.tools.mcp.contents import output_of
-from dragoman.tools.mcp.servers import McpServer, local_name, offered_name
-from dragoman.tools.schema import Parameters
-from dragoman.tools.tool import Replay, Tool, ToolContext, ToolOutput
-
-CallTool: TypeAlias = Callable[[str, Arguments, ToolContext], Awaitable[ToolOutput]]
+from dragoman.tools.mcp.tool_list import Definition, fingerprint_of
+from dragoman.tools.tool import Replay, ToolContext, ToolOutput
 
 LONGEST_DESCRIPTION = 10_000
+MOST = 500  # resources that are listed; there may be more
 
 
-def tools_of(
-    server: str, settings: McpServer, definitions: list[types.Tool], call: CallTool
-) -> tuple[tuple[Tool, ...], list[str]]:
-    """The tools that can be offered, in the server's order, and what is wrong with the others."""
-    tools: dict[str, Tool] = {}
-    wrong: list[str] = []
-    for definition in definitions:
-        if definition.name in tools:
-            wrong.append(f"there are two tools named {definition.name}: the second one is left out")
-            continue
-        if definition.execution is not None and definition.execution.task_support == "required":
-            wrong.append(f"{definition.name} runs only as a task, which is not offered here: it is left out")
-            continue
-        try:
-            tools[definition.name] = tool_of(server, settings, definition, call)
-        except ConfigError as error:
-            wrong.append(f"{error}: it is left out")
-    return tuple(tools.values()), wrong
+def definitions_of(listed: list[types.Tool]) -> tuple[tuple[Definition, ...], list[str]]:
+    """What a server lists, and what of it cannot be offered."""
+    wrong = [
+        f"{one.name} runs only as a task, which is not offered here: it is left out"
+        for one in listed
+        if _needs_task(one)
+    ]
+    return tuple(_definition(one) for one in listed if not _needs_task(one)), wrong
 
 
-def tool_of(server: str, settings: McpServer, definition: types.Tool, call: CallTool) -> Tool:
-    name = offered_name(server, definition.name)
-
-    async def run(arguments: BaseModel, context: ToolContext) -> ToolOutput:
-        assert isinstance(arguments, JsonArguments)
-        return await call(definition.name, arguments.root, context)
-
-    return Tool(
-        name=name,
-        description=(definition.description or definition.title or "")[:LONGEST_DESCRIPTION],
-        parameters=JsonParameters(name, definition.input_schema),
-        run=run,
-        permission=f"mcp.{server}.{local_name(definition.name)}",
-        patterns=lambda _: (),
-        replay=settings.replay or _replay(definition.annotations),
-        review=settings.review,
-        timeout=settings.timeout,
-        cancellable=True,
-        server=server,
-        fingerprint=fingerprint_of(definition),
-        remark=describe_hints(definition.annotations),
-    )
+def _needs_task(tool: types.Tool) -> bool:
+    return tool.execution is not None and tool.execution.task_support == "required"
 
 
-def fingerprint_of(definition: types.Tool) -> str:
-    """Changes with everything that a person, or a model, is shown of the tool."""
-    shown = definition.model_dump(
+def _definition(tool: types.Tool) -> Definition:
+    shown = tool.model_dump(
         mode="json",
         by_alias=True,
         exclude_none=True,
         include={"name", "title", "description", "input_schema", "annotations"},
     )
-    return hashlib.sha256(canonical(shown).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return Definition(
+        tool.name,
+        (tool.description or tool.title or "")[:LONGEST_DESCRIPTION],
+        tool.input_schema,
+        _replay(tool.annotations),
+        describe_hints(tool.annotations),
+        fingerprint_of(shown),
+    )
 
 
 def describe_hints(hints: types.ToolAnnotations | None) -> str:
@@ -98,69 +67,6 @@ def describe_hints(hints: types.ToolAnnotations | None) -> str:
 def _replay(hints: types.ToolAnnotations | None) -> Replay:
     harmless = hints is not None and (hints.read_only_hint or hints.idempotent_hint)
     return "safe" if harmless else "never"
-
-
-# The resources of an MCP server as two tools: what there is, and what one of them holds.
-
-
-MOST = 500  # that are listed; there may be more
-
-ListResources: TypeAlias = Callable[[ToolContext], Awaitable[ToolOutput]]
-ReadResource: TypeAlias = Callable[[str, ToolContext], Awaitable[ToolOutput]]
-
-
-class _Nothing(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Uri(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    uri: Annotated[str, Field(min_length=1, max_length=4000, description="as the list names it")]
-
-
-def resource_tools(
-    server: str, settings: McpServer, taken: Collection[str], find: ListResources, read: ReadResource
-) -> list[Tool]:
-    """In our own words, since a server's resources are not described by tools. Where the server has tools of
-    these names, they are what is meant."""
-
-    async def run_find(_: BaseModel, context: ToolContext) -> ToolOutput:
-        return await find(context)
-
-    async def run_read(arguments: BaseModel, context: ToolContext) -> ToolOutput:
-        assert isinstance(arguments, _Uri)
-        return await read(arguments.uri, context)
-
-    listing = Tool(
-        name=offered_name(server, "list_resources"),
-        description=f"List what {server} has to read: addresses, names, descriptions.",
-        parameters=Parameters("list_resources", _Nothing),
-        run=run_find,
-        permission=f"mcp.{server}.resources",
-        patterns=lambda _: (),
-        replay="safe",
-        writes="nothing",
-        review=settings.review,
-        timeout=settings.timeout,
-        cancellable=True,
-        server=server,
-    )
-    reading = Tool(
-        name=offered_name(server, "read_resource"),
-        description=f"Read a resource of {server} by its address.",
-        parameters=Parameters("read_resource", _Uri),
-        run=run_read,
-        permission=f"mcp.{server}.resources",
-        patterns=lambda arguments: (str(arguments.get("uri", "")),),
-        replay="safe",
-        writes="nothing",
-        review=settings.review,
-        timeout=settings.timeout,
-        cancellable=True,
-        server=server,
-    )
-    return [tool for tool in (listing, reading) if tool.name not in taken]
 
 
 def describe_resources(

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
@@ -24,6 +25,7 @@ from dragoman.sentences import sentence
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.secrets import Find, look_up
 from dragoman.tools.mcp.servers import McpServer, prefix
+from dragoman.tools.mcp.tool_list import Definition, KeptLists, ToolList, resource_tools, tools_of
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput
 from dragoman.tools.toolbox import Group
 
@@ -72,8 +74,10 @@ class McpSource:
         find: Find = look_up,
         patience: float = PATIENCE,
         check: Callable[[], None] | None = None,
+        kept: KeptLists | None = None,
     ) -> None:
-        """`check` raises, each time before it is started, where its program may not be."""
+        """`check` raises, each time before it is started, where its program may not be. With a list that was
+        `kept`, it starts when one of its tools is called."""
         require("mcp")
         self.name = name
         self.server = server
@@ -86,8 +90,11 @@ class McpSource:
         self._find = find
         self._patience = patience
         self._check = check
+        self._kept = kept
         self._group = Group(name, ())
         self._known = False  # the list was seen once
+        self._fingerprints: set[str] = set()
+        self.started_in: float | None = None  # seconds that the last start took
         self._connection: Connection | None = None
         self._attempt: _Attempt | None = None
         self._task: asyncio.Task[None] | None = None
@@ -99,6 +106,8 @@ class McpSource:
         self._restarting = asyncio.Lock()
         self._diagnostics = Diagnostics()
         self._secrets: set[str] = set()  # what its references stood for: never shown
+        if kept is not None and (last := kept.read(name, server)) is not None:
+            self._use(last)
 
     @property
     def state(self) -> SourceState:
@@ -126,7 +135,10 @@ class McpSource:
         return self._group
 
     async def ready(self) -> None:
-        """Starts it if need be. Waits a moment the first time; a late server joins when it is there."""
+        """Starts it if nothing is known of its tools. Waits a moment then; a late server joins when it is
+        there."""
+        if self._known and self._kept is not None:
+            return  # a call starts it (L3)
         self._begin()
         attempt = self._attempt
         if attempt is not None and not self._known:
@@ -167,8 +179,19 @@ class McpSource:
         if (attempt := self._attempt) is not None:
             await asyncio.wait({attempt.settled}, timeout=self._patience)
 
-    async def call(self, tool: str, arguments: Arguments, context: ToolContext) -> ToolOutput:
-        return await self._ask(lambda connection: connection.call(tool, arguments, context))
+    async def call(self, tool: Definition, arguments: Arguments, context: ToolContext) -> ToolOutput:
+        starts = self.state != "running"
+        if starts:
+            context.progress(f"starting the server {self.name}")
+        await self._connect()
+        if starts and self.started_in is not None:
+            context.progress(f"the server {self.name} started in {self.started_in:.1f} s")
+        if tool.fingerprint not in self._fingerprints:
+            raise ToolFailed(
+                f"the server {self.name} describes {tool.name} in other words since it started, or has it no "
+                "more: nothing ran. Look at its tools again."
+            )
+        return await self._ask(lambda connection: connection.call(tool.name, arguments, context))
 
     async def _list_resources(self, context: ToolContext) -> ToolOutput:
         return await self._ask(lambda connection: connection.list_resources(context))
@@ -276,6 +299,7 @@ class McpSource:
                 self.name, self.server, elicitation, find=self._look_up, auth=auth, diagnostics=diagnostics
             ) as connection:
                 await self._read_tools(connection)
+                self.started_in = _now() - attempt.began
                 self._scope.deadline = math.inf
                 self._connection, self._attempt = connection, None
                 self.error, self._needs_login = "", False
@@ -322,23 +346,31 @@ class McpSource:
         return True
 
     async def _read_tools(self, connection: Connection) -> None:
-        from dragoman.tools.mcp.server_tools import resource_tools, tools_of
+        from dragoman.tools.mcp.server_tools import definitions_of
 
-        tools, self.left_out = tools_of(self.name, self.server, await connection.definitions(), self.call)
+        definitions, wrong = definitions_of(await connection.definitions())
+        instructions = connection.client.instructions
+        rules = f"The server {self.name} says of its tools: {instructions}" if instructions else ""
+        has_resources = connection.client.server_capabilities.resources is not None
+        found = ToolList(definitions, rules[:LONGEST_RULES], has_resources)
+        if self._use(found, wrong) and self._kept is not None:
+            await in_thread(partial(self._kept.write, self.name, self.server, found))
+
+    def _use(self, found: ToolList, wrong: Sequence[str] = ()) -> bool:
+        """Whether it is another list than before."""
+        tools, refused = tools_of(self.name, self.server, found.definitions, self.call)
+        self.left_out = [*wrong, *refused]
+        self._fingerprints = {one.fingerprint for one in found.definitions}
         own: list[Tool] = []
-        if connection.client.server_capabilities.resources is not None:
+        if found.has_resources:
             taken = {tool.name for tool in tools}
             own = resource_tools(self.name, self.server, taken, self._list_resources, self._read_resource)
-        tools, self.for_resources = (*tools, *own), frozenset(tool.name for tool in own)
-        instructions = connection.client.instructions
-        rules = (
-            f"The server {self.name} says of its tools: {instructions[:LONGEST_RULES]}"
-            if instructions
-            else ""
-        )
-        if not self._known or _fingerprints(Group(self.name, tools, rules)) != _fingerprints(self._group):
-            self._group = Group(self.name, tools, rules)
-        self._known = True
+        self.for_resources = frozenset(tool.name for tool in own)
+        group = Group(self.name, (*tools, *own), found.rules)
+        if self._known and _fingerprints(group) == _fingerprints(self._group):
+            return False
+        self._group, self._known = group, True
+        return True
 
     def _failed(self, attempt: _Attempt, error: Exception, diagnostics: Diagnostics) -> None:
         if isinstance(error, ImportError):  # what describes the others needs the same packages

@@ -19,6 +19,7 @@ from dragoman.messages.asked import asked_in
 from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER, notice_of
 from dragoman.messages.ids import derived_id
 from dragoman.messages.questions import MODES
+from dragoman.tools.deferred import loaded_in
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
 from dragoman.tools.toolbox import Group, Toolbox
 from dragoman.turn.acting_agent import agents_in
@@ -134,6 +135,9 @@ class Subagents:
             "agent": agent,
             **{name: here_too[name] for name in _INHERITED if name in here_too},
         }
+        if live is not None and (loaded := [*loaded_in(live.log.path)]):
+            known = services.toolbox.offer().sources
+            settings["always_tools"] = [name for name in loaded if name in known]
         if live is not None:
             here = mode_of(services, live.log, *agents_in(services, live.log))
             there = services.agent(agent).mode or services.mode

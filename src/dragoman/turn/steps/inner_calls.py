@@ -48,7 +48,7 @@ class CallsOfProgram:
         self._numbers = {self._id(one): one for one in self._recorded_numbers()}
         self._newest = max(self._numbers.values(), default=-1)
         self.began = self._log.turn.calls[program].began
-        self.tools: Mapping[str, Tool] = functions_of(offer.tools, HAND_OFF)
+        self.tools: Mapping[str, Tool] = functions_of({**offer.deferred, **offer.tools}, HAND_OFF)
         called = dict.fromkeys(call.tool for call in self._log.inner_calls(program))
         self.gone: Sequence[str] = [name for name in called if name not in self.tools]
 

@@ -112,7 +112,7 @@ async def plan_answered(
         now = prepared.services.toolbox.offer().find(call.tool)
         if now is None or now[1].fingerprint != question.fingerprint:
             return Answered(call, CallState.FAILED, REDEFINED)
-        offer = Offer({**offer.tools, now[0]: now[1]}, offer.rules)  # as the person has read of it
+        offer = replace(offer, tools={**offer.tools, now[0]: now[1]})  # as the person has read of it
     fitted = fit(offer, call)
     if isinstance(fitted, Answered):
         return fitted

@@ -16,7 +16,7 @@ from dragoman.messages.events import Event, Notice
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import ToolCall
 from dragoman.messages.questions import MODES, Mode, Rule
-from dragoman.messages.request import Request
+from dragoman.messages.request import FIND_TOOLS, Request
 from dragoman.sentences import sentence
 from dragoman.tools.authorize import decide_with_grants, review_of
 from dragoman.tools.permissions import hidden
@@ -41,7 +41,14 @@ from dragoman.turn.plugin import Cleanup, Hooks, Plugin, returned
 from dragoman.turn.send import NO_INPUTS, client_tools_of
 from dragoman.turn.services import Services
 from dragoman.turn.settings import AUTO
-from dragoman.turn.steps.request_layers import TOOL_RULES, options_of, switches_of, system_layers, system_of
+from dragoman.turn.steps.request_layers import (
+    TOOL_RULES,
+    deferred_offer,
+    options_of,
+    switches_of,
+    system_layers,
+    system_of,
+)
 from dragoman.turn.view import TurnView
 from dragoman.wire.options import merge_options, without_removed
 from dragoman.wire.wire import Model
@@ -239,7 +246,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     return RequestReady(
         prepared,
         request,
-        Offer(kept, offer.rules),
+        Offer(kept, offer.texts, offer.sources, offer.deferred if FIND_TOOLS in kept else {}),
         step=turn.step if again else turn.step + 1,
         attempt=turn.attempt + 1 if again else 1,
         reply=(turn.reply if again else None) or new_id("msg"),
@@ -271,7 +278,16 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     tools = {**own, **brought}
     if prepared.agent.handoffs and not hidden(NAME, prepared.rules):
         tools[NAME] = handoff_tool(prepared.services, prepared.agent, partial(_calls_now, prepared.log))
-    return Offer({**tools, **prepared.view.added_tools}, offer.rules)  # last, as when they are added
+    tools |= prepared.view.added_tools  # last, as when they are added
+    return _deferred(prepared, replace(offer, tools=tools))
+
+
+def _deferred(prepared: PreparedTurn, offer: Offer) -> Offer:
+    """L1: above the budget, the tools of sources are found when they are needed."""
+    log = prepared.log
+    return deferred_offer(
+        prepared.services, prepared.agent, prepared.model, offer, log.path, settings=log.settings
+    )
 
 
 async def offer_to_calls(prepared: PreparedTurn, offer: Offer, calls: Iterable[str]) -> Offer:
@@ -284,12 +300,17 @@ async def offer_to_calls(prepared: PreparedTurn, offer: Offer, calls: Iterable[s
 
 
 def _tell_of_missing_sources(prepared: PreparedTurn) -> None:
-    """A server that cannot be started takes its tools with it: the model will say that there are none."""
+    """A server that cannot be started takes its tools with it: the model will say that there are none. Once a
+    conversation; of a server whose tools are known, the call tells it."""
+    told, conversation = prepared.services.told_sources, prepared.log.conversation.id
     for source in prepared.services.toolbox.sources:
-        if error := getattr(source, "error", ""):  # one's own may have none
-            prepared.view.notice(sentence("tools.missing", source=source.name, why=error), "source")
-        elif getattr(source, "state", "") == "starting" and not source.group().tools:
+        if source.group().tools:
+            continue
+        why = getattr(source, "error", "")  # one's own may have none
+        if not why and getattr(source, "state", "") == "starting":
             why = sentence("tools.starting")
+        if why and (conversation, source.name, str(why)) not in told:
+            told.add((conversation, source.name, str(why)))
             prepared.view.notice(sentence("tools.missing", source=source.name, why=why), "source")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
@@ -14,9 +14,21 @@ from dragoman.conversation.tree import Tree
 from dragoman.conversation.window import window
 from dragoman.errors import DragomanError
 from dragoman.messages.media import CHAT, type_of
-from dragoman.messages.message import File, Part, ProviderItem, Reasoning, Summary, Text, ToolCall, canonical
+from dragoman.messages.message import (
+    File,
+    Message,
+    Part,
+    ProviderItem,
+    Reasoning,
+    Summary,
+    Text,
+    ToolCall,
+    canonical,
+)
 from dragoman.messages.request import RequestMessage
+from dragoman.tools.deferred import defer
 from dragoman.tools.tool import Tool
+from dragoman.tools.toolbox import Offer
 from dragoman.turn.acting_agent import NAME as HAND_OFF
 from dragoman.turn.acting_agent import agents_of, bounds_in
 from dragoman.turn.agent import Agent
@@ -63,12 +75,32 @@ def conversation_switches(
     services: Services, settings: Mapping[str, JsonValue], agent: Agent
 ) -> dict[str, bool]:
     """What is on or off in the next turn of a conversation. A model that cannot be asked switches nothing."""
+    return switches_of(model_here(services, settings, agent), settings.get("tools"), {})
+
+
+def model_here(services: Services, settings: Mapping[str, JsonValue], agent: Agent) -> Model | None:
+    """The model of the next turn; None where it cannot be asked."""
     named = settings.get("model") or agent.model
     try:
-        model = services.model(str(named) if named else None)
+        return services.model(str(named) if named else None)
     except DragomanError:
-        model = None
-    return switches_of(model, settings.get("tools"), {})
+        return None
+
+
+def deferred_offer(
+    services: Services,
+    agent: Agent,
+    model: Model | None,
+    offer: Offer,
+    path: Iterable[Message],
+    *,
+    settings: Mapping[str, JsonValue],
+) -> Offer:
+    """L1: above the budget, the tools of sources are found when they are needed."""
+    named = settings.get("always_tools")
+    always = {*services.always_tools, *(named if isinstance(named, list) else ())}
+    context = model.context if model is not None else None
+    return defer(offer, agent.tool_budget or services.tool_budget, context, {*map(str, always)}, path)
 
 
 TOOL_RULES = "tools"  # the layer of the rules that groups of tools bring
@@ -145,6 +177,10 @@ class RequestLayers:
 
 async def layers_of(services: Services, turn: str) -> RequestLayers:
     """Of a stored turn. What its plugins did is not known: they may do something else each time."""
+    return (await _layers_and_offer(services, turn))[0]
+
+
+async def _layers_and_offer(services: Services, turn: str) -> tuple[RequestLayers, Offer]:
     sent = options_in(await services.store.facts(turn))
     settings = sent.settings or {}
     *earlier, agent = await agents_of(services, turn)
@@ -153,7 +189,10 @@ async def layers_of(services: Services, turn: str) -> RequestLayers:
     switches = switches_of(model, settings.get("tools"), sent.tools)
     workspace = services.workspace_of(sent)
     bounds = bounds_in(services, workspace)
-    offer = services.toolbox.offer([*services.rules, *agent.rules, *bounds], switches, agent.tools)
+    whole = services.toolbox.offer([*services.rules, *agent.rules, *bounds], switches, agent.tools)
+    messages, _ = await services.store.messages((await services.store.turn(turn)).conversation)
+    last = next((one.id for one in reversed(messages) if one.turn == turn), None)
+    offer = deferred_offer(services, agent, model, whole, Tree(messages).path(last), settings=settings)
     known: Options = getattr(model, "default_options", {})  # one's own may have none
     layers = [(f"model {model.name}", known), *option_layers(services, agent, model, settings, sent.options)]
     givers = {name: who for who, layer in layers for name in layer}
@@ -168,7 +207,7 @@ async def layers_of(services: Services, turn: str) -> RequestLayers:
     changing = dict.fromkeys(
         [*hooks.system_prompt, *hooks.request_params, *hooks.before_request, *hooks.before_sending]
     )
-    return RequestLayers(
+    found = RequestLayers(
         turn,
         model.name,
         agent.name,
@@ -184,6 +223,7 @@ async def layers_of(services: Services, turn: str) -> RequestLayers:
         tuple(name for name, on in switches.items() if not on),
         tuple(plugin.name for plugin in changing),
     )
+    return found, offer
 
 
 # What fills a model's context: who brought how much of the last request of a turn.
@@ -229,7 +269,7 @@ class ContextUse:
 
 async def context_use(services: Services, turn: str) -> ContextUse:
     """Of a stored turn."""
-    layers = await layers_of(services, turn)
+    layers, offer = await _layers_and_offer(services, turn)
     row = await services.store.turn(turn)
     messages, _ = await services.store.messages(row.conversation)
     tree = Tree(messages)
@@ -243,7 +283,7 @@ async def context_use(services: Services, turn: str) -> ContextUse:
         sent = window(path, turn=turn, history=history if isinstance(history, int) else None)
     else:
         sent = (current_message(path, row.message, type),)
-    sizes = _sizes(layers, sent, services.toolbox.offer().tools)
+    sizes = _sizes(layers, sent, {**services.toolbox.offer().tools, **offer.tools})
     letters = sum(sizes.values())
     used = asked.usage.input if asked is not None and asked.usage is not None else 0
     total = used or letters // _LETTERS

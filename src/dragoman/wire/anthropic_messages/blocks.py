@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from dragoman.messages.media import is_text, media_type
 from dragoman.messages.message import CallState, File, Part, ProviderItem, Reasoning, Role, Text, ToolCall
-from dragoman.messages.request import Request
+from dragoman.messages.request import FIND_TOOLS, Request, found_by, found_in
 from dragoman.wire.anthropic_messages.decode import cited_blocks
 from dragoman.wire.anthropic_messages.shapes import (
     DOCUMENTS,
@@ -20,6 +20,7 @@ from dragoman.wire.anthropic_messages.shapes import (
     SERVER_FIELDS,
     THINKING,
     Block,
+    family,
     is_server_block,
 )
 from dragoman.wire.files import file_parts as files
@@ -98,8 +99,10 @@ OPENING = "(The assistant spoke first.)"
 GO_ON = "Go on."
 
 
-def turns_of(request: Request, attachments: Attachments) -> list[RoleBlocks]:
+def turns_of(request: Request, attachments: Attachments, *, references: bool = False) -> list[RoleBlocks]:
+    """With `references`, tools that were found are loaded where that happened."""
     ids = CallIds()
+    found = found_in(request) if references and family(request.model).structured else set[str]()
     turns: list[RoleBlocks] = []
     for message in lower(request.messages, speaks=lambda part: _is_server_part(part, request)):
         if message.role == "user":
@@ -115,7 +118,7 @@ def turns_of(request: Request, attachments: Attachments) -> list[RoleBlocks]:
         ]
         _add(turns, "assistant", blocks)
         results = [
-            _result(part, named[place], attachments)
+            _result(part, named[place], attachments, found)
             for place, part in enumerate(message.parts)
             if isinstance(part, ToolCall)
         ]
@@ -184,7 +187,10 @@ def _is_server_part(part: Part, request: Request) -> bool:
     )
 
 
-def _result(call: ToolCall, id: str, attachments: Attachments) -> Block:
+def _result(call: ToolCall, id: str, attachments: Attachments, found: Set[str] = frozenset()) -> Block:
+    if call.tool == FIND_TOOLS and (names := [name for name in found_by(call) if name in found]):
+        references: list[JsonValue] = [{"type": "tool_reference", "tool_name": name} for name in names]
+        return {"type": "tool_result", "tool_use_id": id, "content": references}
     brought = [_content_part(file, attachments) for file in result_files(call)]
     content: list[JsonValue] = [{"type": "text", "text": result_text(call)}, *brought]
     result: Block = {"type": "tool_result", "tool_use_id": id, "content": content}

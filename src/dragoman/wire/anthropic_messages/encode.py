@@ -9,7 +9,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
-from dragoman.messages.request import Request, ToolSpec
+from dragoman.messages.request import Request, ToolSpec, found_in
 from dragoman.sentences import sentence
 from dragoman.wire.anthropic_messages.blocks import MCP_BETA, hosted_of, turns_of
 from dragoman.wire.anthropic_messages.shapes import (
@@ -35,7 +35,7 @@ Body: TypeAlias = dict[str, JsonValue]
 def encode(
     request: Request, attachments: Attachments = NO_ATTACHMENTS, *, quirks: Quirks = NO_QUIRKS
 ) -> Body:
-    turns = turns_of(request, attachments)
+    turns = turns_of(request, attachments, references=quirks.tool_search)
     body: Body = {"model": request.model, "stream": True}
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system}]
@@ -94,6 +94,7 @@ def _choice(request: Request, quirks: Quirks) -> Body | None:
 def _declared(request: Request, quirks: Quirks) -> Iterator[Body]:
     structured = family(request.model).structured
     room = StrictRoom() if structured and not quirks.no_strict else None
+    deferred = found_in(request) if quirks.tool_search and structured else ()
     for tool in request.tools:
         schema = one_object(tool.parameters)
         strict = None if room is None else room.take(schema)
@@ -105,6 +106,8 @@ def _declared(request: Request, quirks: Quirks) -> Iterator[Body]:
             body["strict"] = True
         if examples:
             body["input_examples"] = examples
+        if tool.name in deferred:
+            body["defer_loading"] = True  # its definition stands where it was found: what is before is cached
         yield body
 
 
@@ -261,6 +264,12 @@ def _mark(body: Body, lifetime: JsonValue) -> None:
     messages = body["messages"]
     assert isinstance(messages, list)
     users = [turn["content"] for turn in messages if isinstance(turn, dict) and turn["role"] == "user"]
-    for blocks in (body.get("tools"), body.get("system"), *users[-2:]):
-        if isinstance(blocks, list) and isinstance(last := blocks[-1], dict):
+    tools = body.get("tools")
+    loaded = [one for one in tools if not _is_deferred(one)] if isinstance(tools, list) else None
+    for blocks in (loaded, body.get("system"), *users[-2:]):
+        if isinstance(blocks, list) and blocks and isinstance(last := blocks[-1], dict):
             last["cache_control"] = mark
+
+
+def _is_deferred(tool: JsonValue) -> bool:
+    return isinstance(tool, dict) and "defer_loading" in tool

@@ -18,6 +18,7 @@ from dragoman.messages.events import (
     TextCited,
 )
 from dragoman.messages.message import Citation, File
+from dragoman.messages.request import FIND_TOOLS
 from dragoman.messages.usage import Usage, counted, counts
 from dragoman.wire.calls import Calls
 from dragoman.wire.http_client.framing import DONE
@@ -198,6 +199,17 @@ class ResponsesDecoder:
         text = {"input": item.get("input") or ""}
         yield from self._calls.whole(item.get("name") or "", {**text}, id=_call_id(item))
 
+    def _search_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
+        """A search for tools that we run: a call of `find_tools`. One that they ran is an item of theirs."""
+        if item.get("execution") != "client":
+            yield from self._own_item(item)
+            return
+        yield from self._prose.close()
+        given: object = item.get("arguments")
+        arguments = read_json(given.encode()) if isinstance(given, str) else given
+        query = arguments if isinstance(arguments, dict) else {}
+        yield from self._calls.whole(FIND_TOOLS, query, id=_call_id(item))
+
     # ── items ─────────────────────────────────────────────────────────────────────────────────────
 
     def _added(self, event: ResponsesEvent) -> Iterator[Event]:
@@ -214,10 +226,13 @@ class ResponsesDecoder:
             self._seen.add(place)
         else:
             self._seen.add(place)
-            yield from self._prose.close()
-            whole = join_all(cast("JsonValue", item))
-            yield _provider_data({"item": item})
-            yield ItemAdded(item.get("type") or "item", describe(whole), NAME, whole)
+            yield from self._own_item(item)
+
+    def _own_item(self, item: ResponsesItem) -> Iterator[Event]:
+        yield from self._prose.close()
+        whole = join_all(cast("JsonValue", item))
+        yield _provider_data({"item": item})
+        yield ItemAdded(item.get("type") or "item", describe(whole), NAME, whole)
 
     def _picture_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
         """What it drew is a file. Of the item the rest is told; it does not go back, since the file does."""
@@ -290,6 +305,7 @@ _DONE: dict[str, _ReadItem] = {
     "reasoning": ResponsesDecoder._reasoning_done,
     "function_call": ResponsesDecoder._call_done,
     "custom_tool_call": ResponsesDecoder._text_call_done,
+    "tool_search_call": ResponsesDecoder._search_done,
     "image_generation_call": ResponsesDecoder._picture_done,
 }
 

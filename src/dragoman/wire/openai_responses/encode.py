@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.media import is_text, media_type
 from dragoman.messages.message import File, Part, ProviderItem, Reasoning, Text, ToolCall, json_text
-from dragoman.messages.request import Request, RequestMessage, ToolSpec
+from dragoman.messages.request import FIND_TOOLS, Request, RequestMessage, ToolSpec, found_by, found_in
 from dragoman.wire.endpoint import NO_QUIRKS, Quirks
 from dragoman.wire.files import file_parts as files
 from dragoman.wire.files.file_parts import NO_ATTACHMENTS, Attachments
@@ -23,12 +23,20 @@ from dragoman.wire.lowering import (
     result_text,
     safe_name,
 )
-from dragoman.wire.openai_responses.shapes import CHANCES, DOCUMENTS, ENCRYPTED_REASONING, IMAGES, NAME
+from dragoman.wire.openai_responses.shapes import (
+    CHANCES,
+    DOCUMENTS,
+    ENCRYPTED_REASONING,
+    IMAGES,
+    NAME,
+    searches_tools,
+)
 from dragoman.wire.options import hosted_tools, with_extra
 from dragoman.wire.schemas.fields import one_object, schema_name
 from dragoman.wire.schemas.strict import strict_form
 
 Body: TypeAlias = dict[str, JsonValue]
+_BY_CLIENT: Body = {"execution": "client", "status": "completed"}
 
 
 def encode(
@@ -55,13 +63,21 @@ def encode(
 def _input(request: Request, quirks: Quirks, attachments: Attachments) -> Iterator[Body]:
     ids = CallIds(quirks.tool_ids)
     custom = _custom_tools(request)
+    searches = quirks.tool_search and searches_tools(request.model)
+    found = {spec.name: spec for spec in request.tools if spec.name in found_in(request)} if searches else {}
     for message in lower(request.messages, speaks=lambda part: _is_own(part, request.model)):
         if message.role == "user":
             yield {"role": "user", "content": _content(message.parts, attachments)}
         else:
             calls = [(ids.next(part), part) for part in message.parts if isinstance(part, ToolCall)]
-            yield from _assistant(message, iter(calls), request.model, custom)
+            yield from _assistant(message, iter(calls), request.model, custom, searches=searches)
             for id, call in calls:
+                if searches and call.tool == FIND_TOOLS:
+                    loaded: list[JsonValue] = [
+                        _tool(found[name], quirks) for name in found_by(call) if name in found
+                    ]
+                    yield {"type": "tool_search_output", "call_id": id, **_BY_CLIENT, "tools": loaded}
+                    continue
                 type = "custom_tool_call_output" if _is_custom(call, custom) else "function_call_output"
                 yield {"type": type, "call_id": id, "output": _output(call, attachments)}
 
@@ -72,7 +88,12 @@ def _is_own(part: Part, model: str) -> bool:
 
 
 def _assistant(
-    message: RequestMessage, calls: Iterator[tuple[str, ToolCall]], model: str, custom: set[str]
+    message: RequestMessage,
+    calls: Iterator[tuple[str, ToolCall]],
+    model: str,
+    custom: set[str],
+    *,
+    searches: bool = False,
 ) -> Iterator[Body]:
     """A reply, item by item in its order. A thought is sent only together with what follows it."""
     thoughts: list[Body] = []
@@ -90,7 +111,12 @@ def _assistant(
             assert isinstance(part.opaque, dict)  # else `lower` has dropped it
             yield part.opaque
         else:
-            yield _call(*next(calls), custom)
+            id, call = next(calls)
+            if searches and call.tool == FIND_TOOLS:
+                asked = {**asked_arguments(call)}
+                yield {"type": "tool_search_call", "call_id": id, **_BY_CLIENT, "arguments": asked}
+            else:
+                yield _call(id, call, custom)
 
 
 def _custom_tools(request: Request) -> set[str]:
@@ -151,7 +177,13 @@ def _content_part(part: Part, attachments: Attachments) -> Body:
 def _tools(request: Request, quirks: Quirks) -> Body:
     hosted = hosted_tools(request.options)
     custom = _custom_tools(request)
-    own = [_tool(tool, quirks) for tool in request.tools if tool.name not in custom]
+    searches = quirks.tool_search and searches_tools(request.model)
+    elsewhere = custom | found_in(request) if searches else custom  # what was found stands where it was found
+    own = [
+        _search_tool(tool) if searches and tool.name == FIND_TOOLS else _tool(tool, quirks)
+        for tool in request.tools
+        if tool.name not in elsewhere
+    ]
     if not own and not hosted:
         return {}
     body: Body = {"tools": [*own, *hosted]}
@@ -175,6 +207,12 @@ def _chosen(name: str, request: Request) -> Body:
         return {"type": "custom" if name in _custom_tools(request) else "function", "name": name}
     types = {tool.get("type") for tool in hosted_tools(request.options) if isinstance(tool, dict)}
     return {"type": name} if name in types else {"type": "function", "name": name}
+
+
+def _search_tool(tool: ToolSpec) -> Body:
+    """OpenAI's own word for `find_tools`: what it finds is loaded at the end, behind what is cached."""
+    body: Body = {"type": "tool_search", "execution": "client", "description": tool.description}
+    return {**body, "parameters": one_object(tool.parameters)}
 
 
 def _tool(tool: ToolSpec, quirks: Quirks) -> Body:

@@ -5,6 +5,7 @@ Any field may be missing or null; the imitators differ in which.
 
 from __future__ import annotations
 
+import re
 from typing import TypedDict
 
 from pydantic import JsonValue
@@ -145,3 +146,9 @@ class ResponsesEvent(TypedDict, total=False):
     output_format: str | None
     response: Response
     error: JsonValue
+
+
+def searches_tools(model: str) -> bool:
+    """Whether a model of OpenAI's takes `tool_search`: all since gpt-5.4."""
+    version = re.search(r"gpt-(\d+)(?:\.(\d+))?", model)
+    return version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 4)

@@ -1,0 +1,188 @@
+"""The list of a server's tools: made into tools, and kept for the next start without the server.
+
+Nothing here needs the MCP SDK: a list that was kept is read at once, and its server starts when one of its
+tools is called (L3).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+
+from dragoman.errors import ConfigError
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import Arguments, canonical
+from dragoman.tools.json_schema import JsonArguments, JsonParameters
+from dragoman.tools.mcp.servers import McpServer, local_name, offered_name
+from dragoman.tools.schema import Parameters
+from dragoman.tools.tool import Replay, Tool, ToolContext, ToolOutput
+
+CallTool: TypeAlias = Callable[["Definition", Arguments, ToolContext], Awaitable[ToolOutput]]
+
+
+@dataclass(slots=True, frozen=True)
+class Definition:
+    """A tool as a server describes it. The fingerprint changes with everything that is shown of it."""
+
+    name: str
+    description: str
+    schema: dict[str, JsonValue]
+    replay: Replay
+    remark: str  # what the server claims, for the person who decides
+    fingerprint: str
+
+
+@dataclass(slots=True, frozen=True)
+class ToolList:
+    """What a server has."""
+
+    definitions: tuple[Definition, ...] = ()
+    rules: str = ""  # what it says of its tools
+    has_resources: bool = False
+
+
+_LIST: TypeAdapter[ToolList] = TypeAdapter(ToolList)
+
+
+class KeptLists:
+    """A file for each server, named after all that its settings say: with other settings it has no list."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def read(self, name: str, server: McpServer) -> ToolList | None:
+        """None where there is none, or it cannot be read: then the server is asked."""
+        try:
+            return _LIST.validate_json(self._path(name, server).read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def write(self, name: str, server: McpServer, found: ToolList) -> None:
+        """Whole or not at all. What cannot be written is asked for next time."""
+        path = self._path(name, server)
+        partial = path.with_name(new_id("part"))
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(_LIST.dump_json(found))
+            partial.replace(path)
+        except OSError:
+            with suppress(OSError):
+                partial.unlink()
+
+    def _path(self, name: str, server: McpServer) -> Path:
+        said = json.dumps([name, asdict(server)], sort_keys=True, default=str)
+        return self._folder / f"{hashlib.sha256(said.encode()).hexdigest()[:32]}.json"
+
+
+def tools_of(
+    server: str, settings: McpServer, definitions: Sequence[Definition], call: CallTool
+) -> tuple[tuple[Tool, ...], list[str]]:
+    """The tools that can be offered, in the server's order, and what is wrong with the others."""
+    tools: dict[str, Tool] = {}
+    wrong: list[str] = []
+    for definition in definitions:
+        if definition.name in tools:
+            wrong.append(f"there are two tools named {definition.name}: the second one is left out")
+            continue
+        try:
+            tools[definition.name] = _tool_of(server, settings, definition, call)
+        except ConfigError as error:
+            wrong.append(f"{error}: it is left out")
+    return tuple(tools.values()), wrong
+
+
+def _tool_of(server: str, settings: McpServer, definition: Definition, call: CallTool) -> Tool:
+    name = offered_name(server, definition.name)
+
+    async def run(arguments: BaseModel, context: ToolContext) -> ToolOutput:
+        assert isinstance(arguments, JsonArguments)
+        return await call(definition, arguments.root, context)
+
+    return Tool(
+        name=name,
+        description=definition.description,
+        parameters=JsonParameters(name, definition.schema),
+        run=run,
+        permission=f"mcp.{server}.{local_name(definition.name)}",
+        patterns=lambda _: (),
+        replay=settings.replay or definition.replay,
+        review=settings.review,
+        timeout=settings.timeout,
+        cancellable=True,
+        server=server,
+        fingerprint=definition.fingerprint,
+        remark=definition.remark,
+    )
+
+
+def fingerprint_of(shown: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical(shown).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+# The resources of an MCP server as two tools: what there is, and what one of them holds.
+
+ListResources: TypeAlias = Callable[[ToolContext], Awaitable[ToolOutput]]
+ReadResource: TypeAlias = Callable[[str, ToolContext], Awaitable[ToolOutput]]
+
+
+class _Nothing(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Uri(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    uri: Annotated[str, Field(min_length=1, max_length=4000, description="as the list names it")]
+
+
+def resource_tools(
+    server: str, settings: McpServer, taken: Collection[str], find: ListResources, read: ReadResource
+) -> list[Tool]:
+    """In our own words, since a server's resources are not described by tools. Where the server has tools of
+    these names, they are what is meant."""
+
+    async def run_find(_: BaseModel, context: ToolContext) -> ToolOutput:
+        return await find(context)
+
+    async def run_read(arguments: BaseModel, context: ToolContext) -> ToolOutput:
+        assert isinstance(arguments, _Uri)
+        return await read(arguments.uri, context)
+
+    listing = Tool(
+        name=offered_name(server, "list_resources"),
+        description=f"List what {server} has to read: addresses, names, descriptions.",
+        parameters=Parameters("list_resources", _Nothing),
+        run=run_find,
+        permission=f"mcp.{server}.resources",
+        patterns=lambda _: (),
+        replay="safe",
+        writes="nothing",
+        review=settings.review,
+        timeout=settings.timeout,
+        cancellable=True,
+        server=server,
+    )
+    reading = Tool(
+        name=offered_name(server, "read_resource"),
+        description=f"Read a resource of {server} by its address.",
+        parameters=Parameters("read_resource", _Uri),
+        run=run_read,
+        permission=f"mcp.{server}.resources",
+        patterns=lambda arguments: (str(arguments.get("uri", "")),),
+        replay="safe",
+        writes="nothing",
+        review=settings.review,
+        timeout=settings.timeout,
+        cancellable=True,
+        server=server,
+    )
+    return [tool for tool in (listing, reading) if tool.name not in taken]
