@@ -49,6 +49,7 @@ clock only through functions. Of the standard library: asyncio, collections, dat
 typing. No `yield`, `del`, `class E(Exception)`, `async with`.
 
 """
+_FOUND = "Tools that find_tools loads are functions, too.\n\n"
 _OTHER_PATH = (
     "The program was run again from its recorded results, and took another path in line {line}. "
     "It ended there and made no more calls. Look at what is done, then write a new program for the rest."
@@ -87,7 +88,11 @@ def programs_group(*, named: bool = False) -> Group:
 
 def description_with(specs: Sequence[ToolSpec], functions: Mapping[str, Tool]) -> str:
     """What a model reads of the tool: how to write a program, and the functions that are in it."""
-    return _PROMPT + signatures([spec for spec in specs if spec.name in functions], functions)
+    told = signatures([spec for spec in specs if spec.name in functions and not spec.found], functions)
+    found = any(
+        spec.name == FIND_TOOLS for spec in specs
+    )  # what is found stays out: a provider's cache lasts
+    return _PROMPT + (_FOUND if found else "") + told
 
 
 def condensed(
