@@ -87,12 +87,11 @@ def programs_group(*, named: bool = False) -> Group:
 
 
 def description_with(specs: Sequence[ToolSpec], functions: Mapping[str, Tool]) -> str:
-    """What a model reads of the tool: how to write a program, and the functions that are in it."""
+    """What a model reads of the tool: how to write a program, and the functions that are in it. It does not
+    change when `find_tools` loads more, since a provider may have it in its cache."""
     told = signatures([spec for spec in specs if spec.name in functions and not spec.found], functions)
-    found = any(
-        spec.name == FIND_TOOLS for spec in specs
-    )  # what is found stays out: a provider's cache lasts
-    return _PROMPT + (_FOUND if found else "") + told
+    finds = any(spec.name == FIND_TOOLS for spec in specs)
+    return _PROMPT + (_FOUND if finds else "") + told
 
 
 def condensed(
@@ -126,7 +125,11 @@ class _Workers:
 
             pool = pydantic_monty.AsyncMonty(max_processes=_PROCESSES, max_checkouts_per_worker=200)
             self._opened = asyncio.ensure_future(pool.__aenter__())
-        return await asyncio.shield(self._opened)
+        try:
+            return await asyncio.shield(self._opened)
+        except Exception as error:  # such as a file that cannot be executed
+            self._opened = None
+            raise ToolFailed(f"No process for programs can be started here: {error}") from error
 
     async def close(self) -> None:
         opened, self._opened = self._opened, None
@@ -150,6 +153,7 @@ class Program:
         self._room = _MOST
         self._wanted: list[WantedCall] = []
         self._asked: set[int] = set()  # numbers of the calls it has asked for, this time
+        self._awaited: Sequence[int] = ()  # of those that it waits for
         self._checked = False
         self._line = 1
 
