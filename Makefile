@@ -154,6 +154,7 @@ cluster: $(READY) $(PAGE) postgres       ## two web nodes behind a proxy and thr
 bench: $(READY)  ## speed, as ratios against other frameworks in the same run
 	@$(BIN)/python benchmarks/run.py
 	@$(BIN)/python benchmarks/load.py
+	@$(BIN)/python benchmarks/programs.py
 
 compared: $(READY)       ## ten programs with Dragoman and with pydantic-ai: docs/compared.md
 	@$(BIN)/python benchmarks/compared/compare.py

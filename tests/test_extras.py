@@ -19,7 +19,7 @@ EXTRAS = {
     "server": ("fastapi", "starlette", "uvicorn", "httptools"),
     "mcp": ("mcp", "mcp_types", "httpx2", "anyio"),
     "others": ("cryptography", "keyring", "genai_prices", "xllamacpp", "asyncpg", "psycopg", "procrastinate"),
-    "rest": ("obstore", "opentelemetry", "greenlet"),
+    "rest": ("obstore", "opentelemetry", "greenlet", "pydantic_monty"),
     "media": ("PIL",),
 }
 PROGRAM = """

@@ -498,6 +498,7 @@ ENGLISH: dict[str, str] = {
     "question.interrupted": (
         "The program stopped while {tool} ran, so nobody knows how far it got. Run it again?"
     ),
+    "question.line": "Line {line} of the program calls it: {code}",
     "question.loop": "{tool} was already called with these arguments. Run it again?",
     "question.met": "{tool} has come to {pattern}. May it go on?",
     "question.no_changes": "question {question} is about no call whose changes are known here",

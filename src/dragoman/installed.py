@@ -56,6 +56,7 @@ _EXTRAS = {  # package → its extra, and what needs it
     "uvicorn": ("server", "the server"),
     "mcp": ("mcp", "an MCP server"),
     "mcp_types": ("mcp", "an MCP server"),  # which the first versions of mcp had not
+    "pydantic_monty": ("code", "a program of a model"),
     "asyncpg": ("postgres", "a store in PostgreSQL"),
     "PIL": ("media", "making a picture smaller for its model"),
 }

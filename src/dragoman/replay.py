@@ -25,6 +25,7 @@ from dragoman.messages.questions import Answer, Rule, allow_once
 from dragoman.messages.usage import Usage
 from dragoman.runtime import Runtime
 from dragoman.store.store import Store
+from dragoman.tools.program import programs_group
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Toolbox
 from dragoman.turn.agent import Agent
@@ -106,7 +107,11 @@ async def _beside(
     """A runtime like this one, with a store of its own, whose tools give what they gave."""
     services = runtime.services
     await services.toolbox.ready()
-    groups = [group for group in services.toolbox.groups if group.name != "output"]  # every runtime has one
+    groups = [  # "output" every runtime has; the workers of programs are closed with theirs
+        programs_group(named=group.named) if group.name == "programs" else group
+        for group in services.toolbox.groups
+        if group.name != "output"
+    ]
     agents = [*services.agents.values()]
     if tools == "recorded":
         results = _results_of(calls)
@@ -258,7 +263,7 @@ def _run_of(messages: Sequence[Message], options: TurnOptions, seconds: float) -
     wrote = list(dict.fromkeys(message.model for message in replies if message.model))
     return TurnOutcome(
         ", ".join(wrote) or options.started_with or "",
-        tuple(call for message in replies for call in message.calls),
+        tuple(call for message in replies for call in message.all_calls),
         answer_of(messages),
         usage,
         seconds,
@@ -266,7 +271,7 @@ def _run_of(messages: Sequence[Message], options: TurnOptions, seconds: float) -
 
 
 def _files_of(message: Message) -> list[File]:
-    results = [call.result for call in message.calls if call.result is not None]
+    results = [call.result for call in message.all_calls if call.result is not None]
     return [*message.files, *(file for result in results for file in result.attachments)]
 
 
@@ -285,6 +290,8 @@ def _results_of(calls: Sequence[ToolCall]) -> _Results:
 
 
 def _recorded_group(group: Group, results: _Results) -> Group:
+    if group.name == "programs":
+        return group  # they run again, over the recorded results of their calls
     recorded = tuple(_recorded(tool, results) for tool in group.tools)
     return replace(group, name=_RECORDED_TASKS if group.name == _TASKS else group.name, tools=recorded)
 
@@ -297,7 +304,7 @@ def _with_recorded_tasks(agent: Agent) -> Agent:
 
 
 def _recorded(tool: Tool, results: _Results) -> Tool:
-    async def run(arguments: Any, _: Any) -> str:
+    async def run(arguments: Any, _: Any) -> JsonValue:
         given = canonical(arguments.model_dump(mode="json", exclude_unset=True, by_alias=True))
         left = results[tool.name]
         at = next((i for i, (wanted, _) in enumerate(left) if wanted == given), 0)
@@ -307,7 +314,7 @@ def _recorded(tool: Tool, results: _Results) -> Tool:
         assert call.result is not None
         if call.state is not CallState.COMPLETED:
             raise ToolFailed(call.result.text)
-        return call.result.text
+        return call.result.text if call.result.value is None else call.result.value
 
     return replace(
         tool, run=run, threaded=False, replay="safe", writes="nothing", preview=None, keep_hunks=None

@@ -188,6 +188,7 @@ class Runtime:
             plugins=[*built_in, *own_plugins],
             rules=[
                 Rule("read_output", "*", "allow", sentence("rule.built_in")),
+                Rule("run_program", "*", "allow", sentence("rule.built_in")),  # its calls are asked about
                 Rule(FIND_TOOLS, "*", "allow", sentence("rule.built_in")),
                 Rule(
                     "basics.*", "*", "allow", sentence("rule.built_in")

@@ -295,6 +295,30 @@ async def test_a_plugins_question_is_in_its_words_and_offers_nothing_longer(
             await person.sees("It is out.")
 
 
+async def test_a_program_shows_its_line_and_its_calls_below_it(browser: Browser, tmp_path: Path) -> None:
+    """G2: the question is in the card of the call, under the program, whose line is marked."""
+    code = "for n in (1, 2):\n    print(await deploy(target=f'prod-{n}'))"
+    script = [calls("run_program", code=code), says("Both are out.")]
+    async with served(tmp_path, script, tools=[deploy, "programs"], allow=[]) as site:
+        server = Server(tmp_path, port=0, link=f"{site.url}/?token={site.auth.token}")
+        async with at_the_page(browser, server) as person:
+            await person.say("go")
+            for n in (1, 2):
+                inner = person.by("inner").get_by_test_id("call").nth(n - 1)
+                await expect(inner.get_by_test_id("question")).to_contain_text("Line 2", timeout=60_000)
+                await expect(inner.get_by_test_id("call-line")).to_have_text("Line 2")
+                await expect(person.by("program").locator("[aria-current=step]")).to_contain_text(
+                    "await deploy"
+                )
+                await inner.get_by_test_id("allow").click()
+            await person.sees("Both are out.")
+            await person.page.reload()
+            await person.sees("Both are out.")
+            await person.page.locator("[data-tool=run_program] button").first.click()
+            await expect(person.by("inner").get_by_test_id("call")).to_have_count(2)
+            await expect(person.by("program").locator("[aria-current=step]")).to_have_count(0)
+
+
 @pytest.mark.long
 async def test_what_else_would_run_is_told_before_a_wider_rule_is_made(person: Person) -> None:
     """P9, P11: also what waits in another conversation."""

@@ -19,10 +19,10 @@ async def hold_to_account(stage: Stage, finished: set[str], done: int) -> None:
     for conversation in await store.conversations():
         found, _ = await store.messages(conversation.id)
         messages |= {message.id: message for message in found}
-        calls |= {call.id: call for message in found for call in message.calls}
+        calls |= {call.id: call for message in found for call in message.all_calls}
         for row in await store.turns(conversation.id):
             turns[row.id] = None
-            own = {call.id for message in found if message.turn == row.id for call in message.calls}
+            own = {call.id for message in found if message.turn == row.id for call in message.all_calls}
             await _one_ending(stage, row.id, own)
     assert not await store.questions(), "a question is left open"
     assert not await store.live_turns()

@@ -38,7 +38,7 @@ class Stage:
         self.runtime = Runtime(
             deadly_store(folder, clockwork),
             model=self.model,
-            tools=self._tools(),
+            tools=[*self._tools(), *story.groups()],
             plugins=story.plugins(),
             agents=story.agents(),
             allow=["*"],

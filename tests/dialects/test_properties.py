@@ -98,3 +98,18 @@ def test_d2_protocol_is_never_shown_and_prose_is_not_kept_waiting(
     shown = "".join(map(shown_text.feed, call))
     assert shown == ""
     assert shown_text.end() == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_g6_every_dialect_carries_a_program_to_the_letter(name: str) -> None:
+    """Lines, indents, quotes, braces and brackets of Python come through as they were written."""
+    code = (
+        "import asyncio, json\nfound = {}\nfor n in range(3):\n    if n < 2 and n > -1:\n"
+        '        found[f"file{n}"] = json.loads(await read_file(path=\'a\\tb\' + "c"))\n'
+        'print(len(found), [*found], "<done/>")\nfound\n'
+    )
+    written = [TextCall("run_program", {"code": code}, "call_1")]
+    language = dialect(name)
+    parsed = language.parse(language.calls(written), tools_of(written))
+    assert [(call.name, call.arguments) for call in parsed.calls] == [("run_program", {"code": code})]
+    assert parsed.errors == ()

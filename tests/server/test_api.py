@@ -284,7 +284,7 @@ async def test_tools_are_listed_and_switched(tmp_path: Path) -> None:
         id = await site.conversation()
         await site.ask("PATCH", f"/api/conversations/{id}", {"settings": {"tools": {"basics": False}}})
         groups = {g["name"]: g["on"] for g in (await site.get(f"/api/tools?conversation={id}"))["groups"]}
-        assert groups == {"tools": True, "basics": False, "output": True}
+        assert groups == {"tools": True, "basics": False, "output": True, "programs": False}
 
 
 async def test_tools_that_one_model_is_better_off_without_are_offered_to_the_others(tmp_path: Path) -> None:

@@ -14,10 +14,12 @@ from dragoman.turn.facts import (
     CallFinished,
     CallInterrupted,
     CallMade,
+    CallsMade,
     CallStarted,
     Compacted,
     CompactionStarted,
     Fact,
+    InnerCall,
     MessageAppended,
     QuestionAnswered,
     QuestionWithdrawn,
@@ -70,6 +72,25 @@ def test_streaming_and_tool_calls_alternate() -> None:
         "finalizing",
         "completed",
     ]
+
+
+def test_a_program_waits_with_its_calls_and_ends_after_them() -> None:
+    """G2, G3: in which order its calls ended is known by their facts."""
+    made = CallsMade("c1", (InnerCall("i1", "a", "x"), InnerCall("i2", "b", "y")))
+    running = (*ONE_CALL, CallStarted("c1", at=5.0), made)
+    assert replay(running).unsettled == ("c1", "i1", "i2")
+    with pytest.raises(IllegalFact, match="no result: i1, i2"):
+        advance(replay(running), CallFinished("c1", CallState.COMPLETED))
+    with pytest.raises(IllegalFact, match="repeats"):
+        advance(replay(running), made)
+    ended = (CallStarted("i2"), CallFinished("i2", CallState.COMPLETED))
+    asked = replay((*running, ApprovalAsked("i1", "ask_1"), *ended))
+    assert asked.state is State.WAITING
+    done = replay((*running, *ended, CallFinished("i1", CallState.REJECTED)))
+    assert done.state is State.TOOL_CALL
+    assert done.calls["i2"].settled < done.calls["i1"].settled
+    assert (done.calls["c1"].began, done.unsettled) == (5.0, ("c1",))
+    assert advance(done, CallStarted("c1", at=9.0)).calls["c1"].began == 5.0
 
 
 def test_a_turn_waits_when_every_unfinished_call_does() -> None:

@@ -67,6 +67,20 @@ async def test_a_call_by_the_right_name_loads_the_tool(tmp_path: Path) -> None:
         assert offered(runtime, 1) == [FIND_TOOLS, "tool_9"]
 
 
+async def test_what_is_found_is_a_function_of_a_program(tmp_path: Path) -> None:
+    """L1 × G1: its definition comes last, so that what was before it stays the same; L4: as a name does."""
+    code = "await water_plants()\nawait tool_9()\n'done'"
+    script = [SCRIPT[0], calls("run_program", code=code), says("Done.")]
+    async with runtime_with(tmp_path, script, tools=[Hub(*TOOLS), "programs"]) as runtime:
+        _, program = calls_of((await (await runtime.send("Water the plants.")).result()).messages)
+        first, second, third = model_of(runtime).requests
+    assert program.state is CallState.COMPLETED, program.result
+    assert "Tools that find_tools loads are functions" in first.tools[0].description
+    assert first.tools == second.tools[: len(first.tools)]
+    assert second.tools == third.tools[: len(second.tools)]
+    assert third.tools[-1].name == "tool_9"
+
+
 async def test_a_tool_that_rules_deny_is_not_found_and_not_called(tmp_path: Path) -> None:
     """L4"""
     script = [calls(FIND_TOOLS, query="water for plants"), calls("water_plants"), says("Done.")]

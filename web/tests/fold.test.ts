@@ -148,6 +148,15 @@ describe("a call", () => {
     expect(callAfter(asked).state).toBe(state);
   });
 
+  it("makes calls of its own if it is a program, which are no parts of the reply (G2)", () => {
+    const made: Sketch = { type: "call.made", call: "i", tool: "note", arguments: { n: 1 }, made_in: { call: "c", line: 2, number: 0 } };
+    const end: Sketch = { type: "call.end", call: "i", tool: "note", arguments: { n: 1 }, state: "completed", result: result("1"), original: null, at: 2 };
+    const reply = drafted([...MADE, made, end]);
+    expect(reply.parts).toHaveLength(1);
+    expect(reply.inner).toMatchObject([{ id: "i", tool: "note", state: "completed", made_in: { line: 2 } }]);
+    expect(new Draft(reply).message.inner).toEqual(reply.inner);
+  });
+
   it("runs and ends with what it ran with (C1, P3)", () => {
     const start: Sketch = { type: "call.start", call: "c", tool: "add", arguments: { a: 2 }, at: 1 };
     expect(callAfter(start)).toMatchObject({ state: "running", arguments: { a: 2 }, started: 1 });

@@ -47,7 +47,7 @@ export const result = (text: string): ToolResult => ({
 });
 
 export function call(id: string, more: Partial<CallPart> = {}): CallPart {
-  const later = { raw: null, result: null, provider_id: null, format: "", guessed: false, signature: null, signed_by: null, original: null, started: null, ended: null };
+  const later = { raw: null, result: null, provider_id: null, format: "", guessed: false, signature: null, signed_by: null, original: null, started: null, ended: null, made_in: null };
   return { type: "call", id, tool: "add", arguments: {}, state: "pending", ...later, ...more };
 }
 

@@ -74,7 +74,7 @@ def made_in(messages: Iterable[Message]) -> list[File]:
     for message in messages:
         if message.role == "assistant":
             found += message.files
-            found += [file for call in message.calls for file in result_files(call)]
+            found += [file for call in message.all_calls for file in result_files(call)]
     return [file for file in found if file.blob is not None]
 
 

@@ -17,7 +17,7 @@ from dragoman.config.tables import AgentTable, parse_duration
 from dragoman.config.trust.contents import CODE, expand, inspect_paths, inspect_project
 from dragoman.config.workspaces import workspace_of, workspaces_of
 from dragoman.errors import ConfigError, NotFound
-from dragoman.installed import installed, load_installed
+from dragoman.installed import describe_missing, installed, load_installed
 from dragoman.messages.media import ModelType
 from dragoman.messages.questions import Rule
 from dragoman.providers.catalog import Catalog
@@ -35,6 +35,7 @@ from dragoman.tools.mcp.servers import McpServer, read_servers
 from dragoman.tools.mcp.source import sources_of
 from dragoman.tools.mcp.tool_list import KeptLists
 from dragoman.tools.permissions import parse_rule
+from dragoman.tools.program import is_installed
 from dragoman.tools.python_files import load_folder
 from dragoman.tools.skills import Skills
 from dragoman.tools.tool import Tool
@@ -139,6 +140,8 @@ def build_runtime(
         **{"telemetry": telemetry_from_environment(), **more},
     )
     check_misspelled(runtime)
+    if "programs" in values.get("tools", ()) and not is_installed():
+        warnings.append(describe_missing("pydantic_monty") or "")
     return Built(runtime, [*warnings, *find_idle_rules(runtime)], project_prompt(settings))
 
 

@@ -287,7 +287,7 @@ class ConfigTable(TypedDict, total=False):
     on_reject: Annotated[Literal["continue", "stop"], Field(description="what a rejection does to the turn")]
     tools: Annotated[
         list[str],
-        Field(description="groups: basics, files, shell, web, browser, and what installed packages bring"),
+        Field(description="groups: basics, files, shell, web, browser, programs, and what packages bring"),
     ]
     allow: Annotated[Rules, Field(description="PERMISSION or PERMISSION:PATTERN that needs no question")]
     ask: Annotated[Rules, Field(description="what is asked about all the same")]

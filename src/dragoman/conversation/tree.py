@@ -144,10 +144,20 @@ def copied(messages: Iterable[Message], conversation: str) -> dict[str, Message]
         id = ids[message.id] = new_id("msg")
         turn = turns.setdefault(message.turn, new_id("turn"))
         parts = tuple(_copied_part(part, ids) for part in message.parts)
-        copies[message.id] = replace(
+        copy = replace(
             message, id=id, conversation=conversation, parent=ids[message.parent], parts=parts, turn=turn
         )
+        copies[message.id] = replace(copy, inner=_copied_inner(message, copy)) if message.inner else copy
     return copies
+
+
+def _copied_inner(message: Message, copy: Message) -> tuple[ToolCall, ...]:
+    programs = {old.id: new.id for old, new in zip(message.calls, copy.calls, strict=True)}
+    return tuple(
+        _settled(_renamed(replace(call, made_in=replace(place, call=programs[place.call])), new_id("call")))
+        for call in message.inner
+        if (place := call.made_in) is not None and place.call in programs
+    )
 
 
 def _copied_part(part: Part, ids: dict[str | None, str | None]) -> Part:

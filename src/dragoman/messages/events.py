@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, JsonValue
 
 from dragoman.messages.codec import Codec
-from dragoman.messages.message import Arguments, CallState, Citation, File, Message, ToolResult
+from dragoman.messages.message import Arguments, CallState, Citation, File, MadeIn, Message, ToolResult
 from dragoman.messages.usage import Usage
 from dragoman.sentences import SaidFields, Spoken
 
@@ -327,6 +327,18 @@ class CallAnswered:
 
 
 @dataclass(slots=True)
+class InnerCallMade:
+    """A running program makes a call. What becomes of it is told as of any other."""
+
+    call: str
+    tool: str
+    arguments: Arguments
+    made_in: MadeIn
+    seq: int = 0
+    type: Literal["call.made"] = "call.made"
+
+
+@dataclass(slots=True)
 class CallStart:
     call: str
     tool: str
@@ -386,6 +398,7 @@ Event: TypeAlias = (
     | MessageAdded
     | CallAsked
     | CallAnswered
+    | InnerCallMade
     | CallStart
     | CallProgress
     | CallEnd

@@ -31,6 +31,7 @@ class Draft:
         self._parts: list[Part | list[str]] = [*begun.parts]  # a list: the pieces of a part that is open
         self._open: dict[str, int] = {}  # "text", "reasoning" or a call's id → its place in _parts
         self._calls = {part.id: at for at, part in enumerate(begun.parts) if isinstance(part, ToolCall)}
+        self._inner = {call.id: call for call in begun.inner}
         self._citations: dict[int, tuple[Citation, ...]] = {}  # of the text at this place, while it is open
         self._logprobs: list[JsonValue] = []
         self._built: Message | None = begun
@@ -43,7 +44,8 @@ class Draft:
     def message(self) -> Message:
         """The message so far."""
         if self._built is None:
-            self._built = replace_fast(self._message, parts=tuple(self._so_far()))
+            inner = tuple(self._inner.values())
+            self._built = replace_fast(self._message, parts=tuple(self._so_far()), inner=inner)
             if self._logprobs:
                 metadata = {**self._message.metadata, "logprobs": [*self._logprobs]}
                 self._built = replace_fast(self._built, metadata=metadata)
@@ -204,7 +206,13 @@ class Draft:
         self._parts = [*self._so_far()]
         self._open.clear()
 
+    def _make_inner(self, event: e.InnerCallMade) -> None:
+        self._inner[event.call] = ToolCall(event.call, event.tool, event.arguments, made_in=event.made_in)
+
     def _change(self, call: str, **changes: object) -> None:
+        if (inner := self._inner.get(call)) is not None:
+            self._inner[call] = replace_fast(inner, **changes)
+            return
         place = self._calls[call]
         part = self._parts[place]
         assert isinstance(part, ToolCall)
@@ -260,6 +268,7 @@ _FOLD: dict[type, Callable[[Draft, Any], None]] = {
     e.FileAdded: Draft._add_file,
     e.CallInputStart: Draft._start_call,
     e.CallInputEnd: Draft._end_call,
+    e.InnerCallMade: Draft._make_inner,
     e.CallAsked: Draft._ask_call,
     e.CallStart: Draft._run_call,
     e.CallEnd: Draft._settle_call,
@@ -301,6 +310,10 @@ class TurnFold:
             case e.CallAsked(call=call) | e.CallStart(call=call) | e.CallEnd(call=call):
                 if (home := self._homes.get(call)) is not None:
                     home.apply(event)
+            case e.InnerCallMade(call=call, made_in=made_in):
+                if (home := self._homes.get(made_in.call)) is not None:
+                    self._homes[call] = home
+                    home.apply(event)
             case _ if self._current is not None:
                 if isinstance(event, e.CallInputStart):
                     self._homes[event.call] = self._current
@@ -308,7 +321,7 @@ class TurnFold:
 
     def _add(self, message: Message) -> None:
         self._drafts[message.id] = draft = Draft(message)
-        self._homes.update({call.id: draft for call in message.calls})
+        self._homes.update({call.id: draft for call in message.all_calls})
 
 
 def fold(events: Iterable[e.Event], conversation: str = "", turn: str = "") -> list[Message]:

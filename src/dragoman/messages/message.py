@@ -133,6 +133,25 @@ class ToolResult(Spoken):
     said: SaidFields = field(default=None, compare=False)
 
 
+def result_instead(before: ToolResult | None, text: str) -> ToolResult:
+    """What a person wrote: JSON where the result before it was, for a program that waits for a value."""
+    if before is not None and before.value is not None:
+        try:
+            return ToolResult(text, json.loads(text))
+        except ValueError:
+            pass
+    return ToolResult(text)
+
+
+@dataclass(slots=True, frozen=True)
+class MadeIn:
+    """The place in a program where it makes a call: of which call, in which line, as its how manieth."""
+
+    call: str
+    line: int
+    number: int
+
+
 @dataclass(slots=True, frozen=True)
 class ToolCall:
     """A call, its state and its result, together: a settled call without a result cannot be written."""
@@ -151,6 +170,7 @@ class ToolCall:
     guessed: bool = False  # the model is not known to write that format
     started: float | None = None
     ended: float | None = None
+    made_in: MadeIn | None = None  # the program that made it; None: the model did
     type: Literal["call"] = "call"
 
     def __post_init__(self) -> None:
@@ -243,6 +263,7 @@ class Message:
     usage: Usage | None = None
     created: float = 0.0
     metadata: dict[str, JsonValue] = field(default_factory=dict)
+    inner: tuple[ToolCall, ...] = ()  # calls that programs among its calls made: no part of the reply
 
     @property
     def text(self) -> str:
@@ -255,6 +276,11 @@ class Message:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def all_calls(self) -> tuple[ToolCall, ...]:
+        """Those of the reply, then those that its programs made."""
+        return (*self.calls, *self.inner) if self.inner else self.calls
 
     @property
     def files(self) -> tuple[File, ...]:

@@ -40,7 +40,11 @@ def _same(call: PlannedCall, other: ToolCall) -> bool:
     """By what the model asked for, which a person or a plugin may have changed, or by what runs."""
     if other.tool != call.name:
         return False
+    if other.arguments == call.arguments:
+        return True
     identity = call.tool.identity
+    if identity is None and other.original is None and call.asked_for is call.arguments:
+        return False
     return _alike(call.asked_for, other.asked_for, identity) or _alike(
         call.arguments, other.arguments, identity
     )

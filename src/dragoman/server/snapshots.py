@@ -210,7 +210,8 @@ class FollowedTurn:
             parts = tuple(
                 calls.get(part.id, part) if isinstance(part, ToolCall) else part for part in stored.parts
             )
-            texts[id] = MESSAGE.dump(heard if id == arriving else replace_fast(stored, parts=parts))
+            shown = heard if id == arriving else replace_fast(stored, parts=parts, inner=heard.inner)
+            texts[id] = MESSAGE.dump(shown)
         missing = [id for id, message in known.items() if id not in texts and message.parts]
         texts.update({id: MESSAGE.dump(known[id]) for id in missing})
         if arriving is not None:

@@ -172,7 +172,8 @@ def _renamed(exported: Sequence[_Whole], user: str | None, now: float) -> list[_
         messages = [replace(copy, created=time_or(copy.created, now)) for copy in copies.values()]
         conversations[info.id] = id
         for old, new in zip(one.messages, messages, strict=True):
-            calls |= {before.id: after.id for before, after in zip(old.calls, new.calls, strict=True)}
+            pairs = zip(old.all_calls, new.all_calls, strict=True)
+            calls |= {before.id: after.id for before, after in pairs}
         made.append(_Whole(copy, messages))
     return made
 
@@ -208,7 +209,8 @@ def _without_blobs(message: Message, missing: Collection[str]) -> Message:
             case _:
                 return part
 
-    return replace(message, parts=tuple(map(of_part, message.parts)))
+    inner = tuple(one for one in map(of_part, message.inner) if isinstance(one, ToolCall))
+    return replace(message, parts=tuple(map(of_part, message.parts)), inner=inner)
 
 
 def _decoded(blobs: JsonValue) -> list[bytes]:
@@ -248,7 +250,7 @@ def markdown(info: Conversation, path: Sequence[Message], queued: Sequence[Messa
 
 
 def _paragraphs(message: Message) -> Iterator[str]:
-    for part in message.parts:
+    for part in _with_inner(message):
         match part:
             case Text(text=text):
                 yield text
@@ -263,7 +265,8 @@ def _paragraphs(message: Message) -> Iterator[str]:
                 fence = "`" * max(3, _backticks(result) + 1)
                 arguments = canonical(part.arguments)
                 ticks = "`" * (_backticks(arguments) + 1)
-                yield f"**{part.tool}** {ticks}{arguments}{ticks} · {part.state}"
+                where = f" · line {part.made_in.line} of the program" if part.made_in is not None else ""
+                yield f"**{part.tool}** {ticks}{arguments}{ticks} · {part.state}{where}"
                 yield f"{fence}\n{result}\n{fence}"
                 yield from map(_linked_file, part.result.attachments if part.result else ())
             case File():
@@ -272,6 +275,14 @@ def _paragraphs(message: Message) -> Iterator[str]:
                 yield f"*Summary of what came before:* {text}"
             case Error(message=text):
                 yield f"**Error:** {text}"
+
+
+def _with_inner(message: Message) -> Iterator[Part]:
+    """The calls of a program after its own."""
+    for part in message.parts:
+        yield part
+        if isinstance(part, ToolCall):
+            yield from (one for one in message.inner if one.made_in and one.made_in.call == part.id)
 
 
 def _sources(text: Text) -> str:
@@ -346,7 +357,7 @@ async def _held(store: Store, mention: Mention) -> set[str]:
 
 def blobs_of(message: Message) -> Iterator[str]:
     """The blobs that a message and the results of its calls hold."""
-    for part in message.parts:
+    for part in (*message.parts, *message.inner):
         if isinstance(part, File) and part.blob:
             yield part.blob
         if isinstance(part, ToolCall):

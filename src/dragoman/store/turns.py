@@ -191,6 +191,7 @@ class Change:
     facts: list[str] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
+    made: list[ToolCall] = field(default_factory=list)  # new ones, by programs
     held: dict[str, ToolResult] = field(default_factory=dict)  # results under review, by call
     questions: list[Question] = field(default_factory=list)  # new ones
     closed: dict[str, str] = field(default_factory=dict)  # questions nobody need answer, and why
@@ -206,6 +207,7 @@ class Change:
         self.messages += other.messages
         later = {call.id for call in other.calls}
         self.calls = [call for call in self.calls if call.id not in later] + other.calls
+        self.made += other.made
         self.held.update(other.held)
         self.questions += other.questions
         self.closed.update(other.closed)

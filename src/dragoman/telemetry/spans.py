@@ -234,7 +234,7 @@ def call_span(turn: TraceContext, step: int, call: CallTrace) -> SpanValue:
         name,
         turn.trace,
         turn.child_id("call", call.id),
-        step_id(turn.span, step),
+        step_id(turn.span, step) if call.parent is None else turn.child_id("call", call.parent),
         call.made,
         call.ended or call.made,
         {"gen_ai.tool.call.id": call.id, "dragoman.call.seconds": ran_for(call)},

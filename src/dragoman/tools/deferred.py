@@ -101,7 +101,7 @@ def loaded_in(messages: Iterable[Message]) -> dict[str, Literal["found", "called
     """Names of tools that were found or called, in the order in which that happened first."""
     names: dict[str, Literal["found", "called"]] = {}
     for message in messages:
-        for call in message.calls:
+        for call in message.all_calls:
             if call.tool != FIND_TOOLS:
                 names.setdefault(call.tool, "called")
             for name in found_by(call) if call.tool == FIND_TOOLS else ():

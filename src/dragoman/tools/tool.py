@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeAlias, get_args, overload
+from typing import Any, Generic, Literal, Protocol, TypeAlias, get_args, overload
 
 from pydantic import BaseModel, JsonValue
 from typing_extensions import TypeVar
@@ -16,7 +16,7 @@ from typing_extensions import TypeVar
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError, ToolFailed
 from dragoman.messages.media import ModelType
-from dragoman.messages.message import Arguments, File, Message, Part
+from dragoman.messages.message import Arguments, File, Message, Part, ToolCall
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.sentences import sentence
@@ -64,6 +64,47 @@ async def _not_running(words: Sequence[str], timeout: float = 0.0) -> tuple[int,
     raise ToolFailed("the call is not running: no program can be started for it")
 
 
+@dataclass(slots=True, frozen=True)
+class WantedCall:
+    """A call that a program wants to make; `number` counts what it asked for outside."""
+
+    number: int
+    tool: str
+    arguments: Arguments
+    line: int
+
+
+class InnerCalls(Protocol):
+    """What a running program has of its turn: calls like any other, which belong to its own."""
+
+    began: float  # when it was first started
+    tools: Mapping[str, Tool]
+    gone: Sequence[str]  # tools that it has called, and that are not offered any more
+
+    def recorded(self, wanted: WantedCall) -> bool:
+        """Whether it was made before. OtherPath where that was another call."""
+
+    def forgotten(self, asked: set[int]) -> bool:
+        """Whether it made calls before that are not among these."""
+
+    async def make(self, wanted: Sequence[WantedCall]) -> None:
+        """Record those that are new, and set going whatever has no result."""
+
+    async def next_result(self, numbers: Sequence[int]) -> tuple[int, ToolCall]:
+        """Wait for the first of these to end, by the order of their facts. ToolFailed where a person stopped
+        all calls."""
+
+    async def value_of(self, call: ToolCall) -> object:
+        """The whole result, whatever a model would be shown of it."""
+
+    async def end(self, *, cancelled: bool) -> None:
+        """The program is over: calls that it does not wait for are stopped, and settled if it was not."""
+
+
+class OtherPath(Exception):
+    """Run again, the program asks for something else than it did."""
+
+
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ToolContext(Generic[Deps]):
     """What a running call may know and do. Take it by writing a parameter of this type; of
@@ -86,6 +127,7 @@ class ToolContext(Generic[Deps]):
     ask_model: Callable[[ModelType, Sequence[Part], dict[str, JsonValue]], Awaitable[Message]] = _no_model
     files: Callable[[], Sequence[File]] = lambda: ()  # of the conversation, the newest first
     seen_version: Callable[[str], str | None] = lambda path: None  # of a file this conversation knows
+    program: InnerCalls | None = None  # the calls that a program of this call makes
     workspace: Path | None = None
     cage: Cage | None = None  # what the permit says that its programs run in
     env: Sequence[str] = ()  # variables that its programs get, beside the usual ones

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import count
@@ -28,6 +28,8 @@ class Group:
     tools: tuple[Tool, ...]
     rules: str = ""
     helps: bool = False  # of no use where no other group is on
+    named: bool = False  # on only where a switch or an agent names it
+    close: Callable[[], Awaitable[None]] | None = None  # ends what its tools keep open
 
     def __post_init__(self) -> None:
         if twice := _twice(tool.name for tool in self.tools):
@@ -151,7 +153,8 @@ class Toolbox:
                 source.reopen()
 
     async def close(self) -> None:
-        await asyncio.gather(*(source.close() for source in self.sources))
+        groups = (group.close() for group in self._groups if group.close is not None)
+        await asyncio.gather(*groups, *(source.close() for source in self.sources))
 
     def offer(
         self,
@@ -161,20 +164,26 @@ class Toolbox:
         kept: Mapping[str, Group] | None = None,
     ) -> Offer:
         """What is on. `switches` says no to a group (`files`) or to one of its tools (`files.write_file`, or
-        just `write_file`); `only` names those that are meant in the same way, if not all are; groups that are
-        `kept` take the place of what their sources have by now."""
+        just `write_file`), and yes to one that is on only by its name; without switches that is on, too.
+        `only` names those that are meant in the same way, if not all are; groups that are `kept` take the
+        place of what their sources have by now."""
         off = {name for name, on in (switches or {}).items() if not on}
+        on = {*(switches or {})} - off
         tools: dict[str, Tool] = {}
         sources: dict[str, str] = {}
         texts: dict[str, str] = {}
         any_but_helpers = False
         for place, known in enumerate(self.groups):
             group = (kept or {}).get(known.name, known)
+            wanted = {*(only or ()), *(on if group.named else ())}
             chosen = [
                 tool
                 for tool in group.tools
                 if not _names_of(group, tool) & off
-                and (only is None or _names_of(group, tool) & {*only})
+                and (
+                    _names_of(group, tool) & wanted
+                    or (only is None and (switches is None or not group.named))
+                )
                 and not hidden(tool.permission, rules)
             ]
             for tool in chosen:

@@ -313,6 +313,25 @@ class ModelAsked:
 
 
 @dataclass(slots=True, frozen=True)
+class InnerCall:
+    """A call as a program makes it: `wanted` is the fingerprint of its tool and arguments."""
+
+    call: str
+    tool: str
+    wanted: str
+
+
+@dataclass(slots=True, frozen=True)
+class CallsMade:
+    """The running program makes these calls, and waits for them."""
+
+    call: str
+    calls: tuple[InnerCall, ...]
+    at: float = 0.0
+    type: Literal["calls_made"] = "calls_made"
+
+
+@dataclass(slots=True, frozen=True)
 class CallFinished(Spoken):
     """The call is settled. `closing`: a limit was reached, and the next request is the last."""
 
@@ -334,6 +353,7 @@ CallFact: TypeAlias = (
     | QuestionAnswered
     | QuestionWithdrawn
     | ModelAsked
+    | CallsMade
     | CallFinished
 )
 

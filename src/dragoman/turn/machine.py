@@ -21,6 +21,7 @@ from dragoman.turn.facts import (
     CallFact,
     CallFinished,
     CallInterrupted,
+    CallsMade,
     CallStarted,
     Compacted,
     CompactionStarted,
@@ -76,7 +77,11 @@ class Call:
     client: bool = False
     review: str = ""  # whether a person sees its result first, as was known when it started
     starts: int = 0
+    began: float = 0.0  # when it was first started: the clock of a program
     usage: Usage = Usage()  # of models that the tool asked: it is part of the turn's
+    parent: str | None = None  # the call of the program that made it
+    wanted: str = ""  # the fingerprint of what that program asked for
+    settled: int = 0  # it was so many calls of the turn that had a result then, with it
 
     @property
     def waits(self) -> bool:
@@ -102,6 +107,7 @@ class Turn:
     closed_in: int = 0  # the step whose calls reached it
     limit: str = ""  # which one, in words
     calls: Mapping[str, Call] = field(default_factory=dict)
+    unsettled: tuple[str, ...] = ()  # those without a result, in the order in which they were made
     appended: tuple[str, ...] = ()  # messages of plugins
     goes_on: bool = False  # something said in this step asks for another one
     steered: bool = False  # a person said it
@@ -116,10 +122,6 @@ class Turn:
         """The present step is the last: its request was made without tools."""
         return self.closing and self.closed_in < self.step
 
-    @property
-    def unsettled(self) -> tuple[str, ...]:
-        return tuple(id for id, call in self.calls.items() if not call.state.settled)
-
 
 # ── the tables ────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,8 +133,11 @@ def _tools_or_end(turn: Turn) -> State:
 
 
 def _waiting_or_not(turn: Turn) -> State:
-    open = [call for call in turn.calls.values() if not call.state.settled]
-    return State.WAITING if open and all(call.waits for call in open) else State.TOOL_CALL
+    """A program waits for its calls: where all of them wait for a person, so does it."""
+    open = [turn.calls[id] for id in turn.unsettled]
+    programs = {call.parent for call in open}
+    moving = (call for id, call in zip(turn.unsettled, open, strict=True) if id not in programs)
+    return State.WAITING if open and all(call.waits for call in moving) else State.TOOL_CALL
 
 
 def _again_or_end(turn: Turn) -> State:
@@ -204,6 +209,7 @@ CALL: dict[CallState, dict[type[Fact], CallState]] = {
         QuestionAnswered: CallState.RUNNING,
         QuestionWithdrawn: CallState.RUNNING,
         ModelAsked: CallState.RUNNING,
+        CallsMade: CallState.RUNNING,
         ResultAsked: CallState.REVIEWING,
     },
     CallState.REVIEWING: {QuestionAnswered: CallState.REVIEWING},
@@ -310,6 +316,7 @@ def _receive(turn: Turn, fact: ReplyReceived) -> Turn:
         finish=fact.finish,
         rounds=turn.rounds + (bool(made) or fact.finish == "pause"),  # the provider's tools ran, too
         calls={**turn.calls, **made},
+        unsettled=(*turn.unsettled, *made),
     )
 
 
@@ -332,11 +339,29 @@ def _change_call(turn: Turn, fact: CallFact) -> Turn:
         closing, limit = closing or fact.closing, limit or fact.limit
     if state is None:
         raise IllegalFact(f"{_name(fact)}, but call {fact.call} is {call.state}")
-    calls = {**turn.calls, fact.call: _changed(call, fact, state)}
-    return replace_fast(turn, calls=calls, closing=closing, closed_in=closed_in, limit=limit)
+    if isinstance(fact, CallsMade):
+        return _make(turn, fact, call.step)
+    calls, unsettled = {**turn.calls, fact.call: _changed(call, fact, state)}, turn.unsettled
+    if isinstance(fact, CallFinished):
+        unsettled = tuple(id for id in unsettled if id != fact.call)
+        left = [id for id in unsettled if turn.calls[id].parent == fact.call]
+        _refuse_if(fact, bool(left), f"these calls of its program have no result: {', '.join(left)}")
+        order = len(calls) - len(unsettled)
+        calls[fact.call] = replace_fast(calls[fact.call], settled=order)
+    return replace_fast(
+        turn, calls=calls, unsettled=unsettled, closing=closing, closed_in=closed_in, limit=limit
+    )
+
+
+def _make(turn: Turn, fact: CallsMade, step: int) -> Turn:
+    made = {one.call: Call(one.tool, step, parent=fact.call, wanted=one.wanted) for one in fact.calls}
+    repeats = len(made) < len(fact.calls) or bool(made.keys() & turn.calls.keys())
+    _refuse_if(fact, repeats, "a call id repeats")
+    return replace_fast(turn, calls={**turn.calls, **made}, unsettled=(*turn.unsettled, *made))
 
 
 def _changed(call: Call, fact: CallFact, state: CallState) -> Call:
+    assert not isinstance(fact, CallsMade)  # it changes others
     match fact:
         case ApprovalAsked() | CallInterrupted():
             _refuse_if(fact, bool(call.questions), f"call {fact.call} has an open question already")
@@ -360,6 +385,7 @@ def _changed(call: Call, fact: CallFact, state: CallState) -> Call:
                 client=fact.client,
                 review=fact.review,
                 starts=call.starts + 1,
+                began=call.began or fact.at,
                 questions=(),
             )
         case ModelAsked():

@@ -20,6 +20,7 @@ from dragoman.turn.facts import (
     CallFact,
     CallFinished,
     CallInterrupted,
+    CallsMade,
     CallStarted,
     Compacted,
     CompactionStarted,
@@ -89,6 +90,7 @@ class CallTrace(Spoken):
     because: Because | None = None
     limit: str | None = None  # why it did not run, where a limit was reached
     opened: str | None = None  # the turn of the sub-agent that it began
+    parent: str | None = None  # the call of the program that made it
     usage: Usage | None = None  # of models that it asked to make or hear something
     copied: bool = False  # from an earlier version of the answer: it did not run here
     runs: list[ToolRun] = field(default_factory=list)
@@ -333,6 +335,11 @@ class Tracer:
     def _call(self, fact: CallFact) -> list[Ended]:
         call = self._calls[fact.call]
         match fact:
+            case CallsMade():
+                for made in fact.calls:
+                    inner = CallTrace(made.call, made.tool, fact.at, parent=fact.call)
+                    self._calls[made.call] = inner
+                    self.trace.steps[-1].calls.append(inner)
             case ApprovalAsked() | CallInterrupted() | ToolAsked() | ResultAsked():
                 call.state = "reviewing" if isinstance(fact, ResultAsked) else "asked"
                 if isinstance(fact, CallInterrupted | ResultAsked):

@@ -138,8 +138,8 @@ class TurnView:
 
     @property
     def calls(self) -> list[ToolCall]:
-        """Every call of this turn, in order, in its present state."""
-        return [call for message in self.messages for call in message.calls]
+        """Every call of this turn, also those of programs, in order, in its present state."""
+        return [call for message in self.messages for call in message.all_calls]
 
     async def tasks(self) -> list[Conversation]:
         """The conversations of the tasks that its calls gave, and of those that were given in them."""

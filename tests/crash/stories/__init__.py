@@ -4,6 +4,7 @@ from tests.crash.stories.cancel import CancelledCalls, CancelledReply
 from tests.crash.stories.edited_arguments import EditedArguments
 from tests.crash.stories.parallel_tasks import ParallelTasks
 from tests.crash.stories.picture import Picture
+from tests.crash.stories.program import Program
 from tests.crash.stories.queue import Queue
 from tests.crash.stories.sent_again import SentAgain
 from tests.crash.stories.steering import Steering
@@ -23,4 +24,5 @@ STORIES: dict[str, Story] = {
     "picture": Picture(),
     "parallel tasks": ParallelTasks(),
     "sent again": SentAgain(),
+    "program": Program(),
 }

@@ -27,6 +27,10 @@ class Story:
         """What the caller answers to a question of this kind; None where he leaves it open."""
         return {"review": release(), "interrupted": reject("leave it")}.get(kind, allow_once())
 
+    def groups(self) -> Sequence[str]:
+        """Of tools, beside those of the stage."""
+        return ()
+
     def plugins(self) -> Sequence[Plugin]:
         return ()
 

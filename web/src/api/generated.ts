@@ -296,6 +296,7 @@ export interface components {
             because: components["schemas"]["Because"] | null;
             limit: string | null;
             opened: string | null;
+            parent: string | null;
             usage: components["schemas"]["Usage"] | null;
             /** @default false */
             copied: boolean;
@@ -900,6 +901,22 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
+        /** @description A running program makes a call. What becomes of it is told as of any other. */
+        InnerCallMade: {
+            call: string;
+            tool: string;
+            arguments: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            made_in: components["schemas"]["MadeIn"];
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default call.made
+             * @constant
+             */
+            type: "call.made";
+        };
         /** @description The provider did something itself, such as a search: a whole part of the reply, at once. */
         ItemAdded: {
             kind: string;
@@ -929,9 +946,15 @@ export interface components {
              */
             type: "list.reset";
         };
-        LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["FileAdded"] | components["schemas"]["FilePartial"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
+        LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["FileAdded"] | components["schemas"]["FilePartial"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["InnerCallMade"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
             turn: string;
         }) | components["schemas"]["TreeView"] | components["schemas"]["QueueChanged"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["ListReset"];
+        /** @description The place in a program where it makes a call: of which call, in which line, as its how manieth. */
+        MadeIn: {
+            call: string;
+            line: number;
+            number: number;
+        };
         Me: {
             user: string;
             version: string;
@@ -963,6 +986,8 @@ export interface components {
             metadata: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /** @default [] */
+            inner: components["schemas"]["ToolCall"][];
         };
         /** @description A whole message came onto the tree at once: from a plugin, or from a person who steers. */
         MessageAdded: {
@@ -2131,6 +2156,7 @@ export interface components {
             guessed: boolean;
             started: number | null;
             ended: number | null;
+            made_in: components["schemas"]["MadeIn"] | null;
             /**
              * @default call
              * @constant
@@ -2252,7 +2278,7 @@ export interface components {
             kind: string;
             retryable: boolean;
         };
-        TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["FileAdded"] | components["schemas"]["FilePartial"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
+        TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["FileAdded"] | components["schemas"]["FilePartial"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["InnerCallMade"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
         TurnInfo: {
             id: string;
             conversation: string;
@@ -2511,11 +2537,13 @@ export type GrantList = components['schemas']['GrantList'];
 export type GrantView = components['schemas']['GrantView'];
 export type GroupList = components['schemas']['GroupList'];
 export type GroupView = components['schemas']['GroupView'];
+export type InnerCallMade = components['schemas']['InnerCallMade'];
 export type ItemAdded = components['schemas']['ItemAdded'];
 export type JsonValue = components['schemas']['JsonValue'];
 export type Link = components['schemas']['Link'];
 export type ListReset = components['schemas']['ListReset'];
 export type LiveEvent = components['schemas']['LiveEvent'];
+export type MadeIn = components['schemas']['MadeIn'];
 export type Me = components['schemas']['Me'];
 export type Message = components['schemas']['Message'];
 export type MessageAdded = components['schemas']['MessageAdded'];

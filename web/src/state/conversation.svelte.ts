@@ -4,7 +4,7 @@ import { SvelteMap, SvelteSet } from "svelte/reactivity";
 
 import * as api from "../api/calls";
 import type { EventOf, LiveEvent, TurnEvent } from "../api/events";
-import type { FilePart, Json, Message, Question, Summary, Tree, Turn, Usage } from "../api/types";
+import type { CallPart, FilePart, Json, Message, Question, Summary, Tree, Turn, Usage } from "../api/types";
 import { rescue } from "../calls/unfinished";
 import { saidIn, type Sentence } from "../i18n/format";
 import { t } from "../i18n/words.svelte";
@@ -129,6 +129,15 @@ export class ConversationView {
     void this.shape;
     const path = this.branches.path(this.branches.tip(id));
     return blocks(path, (one) => this.kinds.get(one)).find((block) => block.ids.includes(id))?.ids ?? [];
+  }
+
+  /** What the program of a call has called so far. */
+  innerOf(call: string): CallPart[] {
+    for (const { inner } of this.messages.values()) {
+      const made = (inner ?? []).filter(({ made_in }) => made_in?.call === call);
+      if (made.length) return made;
+    }
+    return [];
   }
 
   questionsOf(call: string): Question[] {

@@ -10,6 +10,7 @@ export class Draft {
   private parts: Part[] = [];
   private open = new Map<Open, number>();
   private calls = new Map<string, number>();
+  private inner = new Map<string, CallPart>();
   private built: Message | null;
 
   constructor(private head: Message) {
@@ -18,6 +19,7 @@ export class Draft {
       this.parts.push(part);
       if (part.type === "call") this.calls.set(part.id, place);
     });
+    for (const call of head.inner ?? []) this.inner.set(call.id, call as CallPart);
     this.reopen();
   }
 
@@ -29,7 +31,7 @@ export class Draft {
   }
 
   get message(): Message {
-    this.built ??= { ...this.head, parts: [...this.parts] };
+    this.built ??= { ...this.head, parts: [...this.parts], inner: [...this.inner.values()] };
     return this.built;
   }
 
@@ -92,6 +94,11 @@ export class Draft {
           partial: undefined,
         }));
         break;
+      case "call.made": {
+        const { call, tool, made_in } = event;
+        this.inner.set(call, { ...emptyCall({ call, tool, provider_id: null, format: "", guessed: false }), arguments: event.arguments, made_in, partial: undefined });
+        break;
+      }
       case "call.asked":
         if (event.kind === "review") this.change(event.call, () => ({ state: "reviewing" }));
         else if (event.kind !== "tool") {
@@ -181,6 +188,8 @@ export class Draft {
   }
 
   private change(id: string, changes: (call: CallPart) => Partial<CallPart>): void {
+    const inner = this.inner.get(id);
+    if (inner) this.inner.set(id, { ...inner, ...changes(inner) });
     const place = this.calls.get(id);
     if (place === undefined) return;
     const call = this.parts[place] as CallPart;
@@ -196,14 +205,16 @@ function emptyText(): TextPart {
   return { type: "text", text: "", citations: [], phase: null };
 }
 
-function emptyCall({ call: id, tool, provider_id, format, guessed }: Extract<TurnEvent, { type: "call.input.start" }>): CallPart {
-  const later = { raw: null, result: null, signature: null, signed_by: null, original: null, started: null, ended: null };
+type Begun = Pick<Extract<TurnEvent, { type: "call.input.start" }>, "call" | "tool" | "provider_id" | "format" | "guessed">;
+
+function emptyCall({ call: id, tool, provider_id, format, guessed }: Begun): CallPart {
+  const later = { raw: null, result: null, signature: null, signed_by: null, original: null, started: null, ended: null, made_in: null };
   return { type: "call", id, tool, arguments: {}, state: "pending", provider_id, format, guessed, ...later, partial: "" };
 }
 
 /** What every message has, whoever wrote it. */
 export function emptyMessage(id: string, conversation: string, parent: string | null, role: Message["role"], turn: string): Message {
-  const later = { author: null, model: null, finish: null, usage: null, metadata: {} };
+  const later = { author: null, model: null, finish: null, usage: null, metadata: {}, inner: [] };
   return { id, conversation, parent, role, parts: [], turn, created: Date.now() / 1000, ...later };
 }
 
@@ -221,6 +232,7 @@ export class Fold {
   /** What is there already: calls are found in it, and replies that are not over go on from it. */
   know(message: Message): void {
     for (const part of message.parts) if (part.type === "call") this.homes.set(part.id, message.id);
+    for (const call of message.inner ?? []) this.homes.set(call.id, message.id);
     const unfinished = message.role === "assistant" && !message.author && !message.finish;
     if (unfinished && message.turn) this.current.set(message.turn, message.id);
   }
@@ -241,6 +253,11 @@ export class Fold {
         return null;
       case "call.input.start": {
         const home = this.current.get(turn);
+        if (home) this.homes.set(event.call, home);
+        return this.into(home, event);
+      }
+      case "call.made": {
+        const home = this.homes.get(event.made_in.call);
         if (home) this.homes.set(event.call, home);
         return this.into(home, event);
       }

@@ -123,7 +123,7 @@ class EditorQuestions(Tasks):
         }
         params = {
             "sessionId": self._session,
-            "toolCallId": question.call,
+            "toolCallId": self._updates.tool_call(question.call, question.tool, None)["toolCallId"],
             "mode": "form",
             "message": visible(question.text),
             "requestedSchema": schema,

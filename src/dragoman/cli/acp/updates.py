@@ -162,6 +162,8 @@ class TurnUpdates:
                 yield self._call(call, tool)
             case CallShown(call=call, tool=tool, arguments=arguments, runs=runs):
                 yield self._call(call, tool, arguments, **({"status": "in_progress"} if runs else {}))
+            case Asked(about=asked, call=call) if value.inner:
+                yield from self._report(call, asked.text)
             case Asked(about=asked):
                 contents = diff_contents(asked.diff, self.folder)
                 more = {"content": contents} if contents else {}
@@ -178,7 +180,7 @@ class TurnUpdates:
     def tool_call(self, call: str, tool: str, arguments: Arguments | None) -> Update:
         """What there is to know of a call before it ran."""
         found: Update = {
-            "toolCallId": call,
+            "toolCallId": self._reader.program_of(call),
             "title": title_of(tool, arguments),
             "kind": self._kind(tool),
         }

@@ -258,7 +258,7 @@ class Session:
         if len(messages) > SHOWN:
             self.notify(f"{len(messages) - SHOWN} earlier messages: dragoman show {info.id}")
         print_messages(self.console, messages[-SHOWN:], thoughts=self.thoughts)
-        self._seen = {call.id for message in messages for call in message.calls if call.state.settled}
+        self._seen = {call.id for message in messages for call in message.all_calls if call.state.settled}
         live = [row for row in await self.runtime.store.turns(conversation) if row.live]
         return self.chat.turn(live[-1].id) if live else None
 

@@ -239,9 +239,12 @@ def _rows(trace: TurnTrace) -> Iterator[_Row]:
             yield _Row("request", 1, name, request.started, request.ended, _about_request(request))
         for call in step.calls:
             start = call.runs[0].started if call.runs else call.made
-            yield _Row("call", 1, call.tool, start, call.ended, _about_call(call))
+            depth = 1 if call.parent is None else 2
+            yield _Row("call", depth, call.tool, start, call.ended, _about_call(call))
             for wait in call.waits:
-                yield _Row("wait", 2, f"asked ({wait.kind})", wait.asked, wait.answered, _about_wait(wait))
+                yield _Row(
+                    "wait", depth + 1, f"asked ({wait.kind})", wait.asked, wait.answered, _about_wait(wait)
+                )
 
 
 def _about_request(request: RequestTrace) -> str:

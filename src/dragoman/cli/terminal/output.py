@@ -63,6 +63,7 @@ class TextOutput:
         self._in_line = False
         self._ended = False  # the text; whether its line ends, too, is known when its reply has
         self._started: set[str] = set()  # calls whose arguments have been shown
+        self._lines: dict[str, str] = {}  # where programs make calls, for what is printed of these
         self._clean: Callable[[str], str] = plain if out.isatty() else str  # a file gets it to the letter
 
     def show(self, event: e.Event) -> None:
@@ -73,13 +74,16 @@ class TextOutput:
                 self._ended = True
             case e.MessageEnd() if event.finish == "length" and not self._out.isatty():
                 self._ended = False  # what was cut off goes on where it stopped
+            case e.InnerCallMade(call=call, made_in=place):
+                self._lines[call] = f"  line {place.line}: "
             case e.CallStart():
                 self._started.add(event.call)
-                self._aside(_call_line(event))
+                self._aside(self._lines.get(event.call, "") + _call_line(event))
             case e.CallEnd():
                 if event.call not in self._started:  # it did not run: what it would have done is told now
-                    self._aside(_call_line(event))
-                self._aside(f"→ {plain(event.tool)} {event.state}: {one_line(event.result.text, SHOWN)}")
+                    self._aside(self._lines.get(event.call, "") + _call_line(event))
+                told = f"→ {plain(event.tool)} {event.state}: {one_line(event.result.text, SHOWN)}"
+                self._aside(f"  {told}" if event.call in self._lines else told)
                 for text, _ in refusals_of(event.result) or ():
                     self._aside(f"⛨ {plain(text)}")
             case e.StepRetry():

@@ -22,6 +22,7 @@ from dragoman.cli.terminal.text import format_json, one_line, plain
 from dragoman.messages import events as e
 from dragoman.messages.endings import ending_of
 from dragoman.messages.message import (
+    Arguments,
     Citation,
     Error,
     File,
@@ -30,6 +31,7 @@ from dragoman.messages.message import (
     Reasoning,
     Summary,
     ToolCall,
+    ToolResult,
 )
 from dragoman.messages.message import Text as TextPart
 
@@ -152,6 +154,7 @@ class Screen:
         self._blocks = Blocks()
         self._thought: _Thought | None = None
         self._calls: dict[str, _RunningCall] = {}
+        self._lines: dict[str, int] = {}  # where programs make calls
         self._sources: list[Citation] = []  # of the reply, shown when it is over
         self._state = "sending"
         self._retry: _Retry | None = None
@@ -204,6 +207,8 @@ class Screen:
                 self._print_sources()
             case e.CallInputStart(tool=tool):
                 self._state = f"writing a call of {one_line(tool)}"
+            case e.InnerCallMade(call=call, made_in=place):
+                self._lines[call] = place.line
             case e.CallStart():
                 line = f"{one_line(event.tool)} {one_line(format_json(event.arguments), 100)}"
                 self._calls[event.call] = _RunningCall(line, event.at)
@@ -262,6 +267,9 @@ class Screen:
 
     def _end_call(self, event: e.CallEnd) -> None:
         running = self._calls.pop(event.call, None)
+        if (line := self._lines.pop(event.call, None)) is not None:
+            self._console.print(_inner_line(line, event.tool, event.arguments, event.state, event.result))
+            return
         lasted = event.at - running.at if running and running.at and event.at else None
         self._console.print(
             call_card(
@@ -370,6 +378,10 @@ def _print_answer(console: Console, message: Message, thoughts: bool) -> None:
                 shown = plain(text).strip() if thoughts else one_line(text.strip().partition("\n")[0], 100)
                 console.print(Text(f"∴ thought{seconds}: {shown}", "dim"))
             case ToolCall():
+                for one in message.inner:
+                    if one.made_in is not None and one.made_in.call == part.id:
+                        at = one.made_in.line
+                        console.print(_inner_line(at, one.tool, one.arguments, one.state, one.result))
                 console.print(_card_of(part))
             case File():
                 console.print(Text(describe_file(part), "cyan"))
@@ -379,6 +391,13 @@ def _print_answer(console: Console, message: Message, thoughts: bool) -> None:
                 console.print(Text(f"error: {one_line(text, 2000)}", "red"))
             case _:
                 pass
+
+
+def _inner_line(line: int, tool: str, arguments: Arguments, state: str, result: ToolResult | None) -> Text:
+    """A call that a program made, above the card of the program."""
+    said = f"{one_line(tool)} {one_line(format_json(arguments), 100)} → {state}"
+    text = f": {one_line(result.text, 100)}" if result is not None else ""
+    return Text(f"  line {line}: {said}{text}", "dim")
 
 
 def _card_of(call: ToolCall) -> object:

@@ -27,6 +27,8 @@ from dragoman.server.mcp.caller import CALLER, call_text
 from dragoman.store.store import Store
 from dragoman.tools.approval import choices_for
 from dragoman.tools.permissions import decide
+from dragoman.tools.program import NAME as PROGRAM
+from dragoman.tools.program import description_with, functions_of
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.api.turn_handle import TurnHandle
@@ -103,6 +105,10 @@ class ToolCalls:
 
     async def list_tools(self) -> list[types.Tool]:
         tools = await self._tools()
+        if (program := tools.get(PROGRAM)) is not None:
+            specs = [tool.spec(name) for name, tool in tools.items()]
+            told = description_with(specs, functions_of(tools))
+            tools[PROGRAM] = replace(program, description=told)
         agents = [
             types.Tool(
                 name=f"{_AGENT}{agent.name}",
@@ -135,7 +141,7 @@ class ToolCalls:
         if services.mode == "off":
             return {}
         await services.toolbox.ready()
-        return services.toolbox.offer(self._rules).tools
+        return services.toolbox.offer(self._rules, {}).tools
 
     @property
     def _rules(self) -> list[Rule]:
@@ -283,9 +289,10 @@ class ToolCalls:
                     return types.InputRequiredResult(input_requests={id: form}, request_state=turn.id)
                 else:
                     asking.start_soon(self._ask, caller, question)
-            elif isinstance(event, e.CallProgress):
+            elif isinstance(event, e.CallProgress | e.InnerCallMade):
                 reports += 1
-                message = event.value[-500:] if isinstance(event.value, str) else None
+                value = event.value if isinstance(event, e.CallProgress) else event.tool
+                message = value[-500:] if isinstance(value, str) else None
                 await caller.context.session.report_progress(reports, message=message)
             elif isinstance(event, e.CallEnd):
                 ended = event

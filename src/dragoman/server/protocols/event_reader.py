@@ -25,12 +25,14 @@ from dragoman.messages.message import (
     Reasoning,
     Text,
     ToolCall,
+    json_text,
 )
 from dragoman.messages.questions import Question
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.machine import State
 
+_LONGEST = 200  # characters of a line of progress
 Kind: TypeAlias = Literal["text", "reasoning"]
 
 
@@ -90,8 +92,15 @@ class CallForClient:
 
 @dataclass(slots=True, frozen=True)
 class Asked:
+    """A question. Where it is about a call of a program, `call` is the program's, which a client knows."""
+
     id: str
     about: Question | e.CallAsked
+    call: str
+
+    @property
+    def inner(self) -> bool:
+        return self.call != self.about.call
 
 
 Value: TypeAlias = (
@@ -111,7 +120,9 @@ Value: TypeAlias = (
 
 class EventReader:
     """Follows one turn. `client_tools` are the client's own: clients run what they are shown of these, so a
-    call of one is shown when it may run, or when it is over. `also_handed` are run by it and no secret."""
+    call of one is shown when it may run, or when it is over. `also_handed` are run by it and no secret.
+
+    A program is one call: what it calls is told as its progress, unless the client is to run it."""
 
     def __init__(self, client_tools: Collection[str] = (), also_handed: Collection[str] = ()) -> None:
         self.client_tools = client_tools
@@ -120,6 +131,7 @@ class EventReader:
         self.model = ""
         self._also_handed = also_handed
         self._unsettled: set[str] = set()  # calls without a result
+        self._programs: dict[str, str] = {}  # by the calls that they make
         self._state = ""
         self._open: Kind | None = None
 
@@ -127,12 +139,17 @@ class EventReader:
     def waits(self) -> bool:
         """Whether the turn waits, and all that it waits for has been told: its state is published first."""
         waiting = {about.call for about in self.asked.values()} | self.handed.keys()
+        waiting |= {self.program_of(call) for call in waiting}
         return self._state == State.WAITING and bool(waiting) and self._unsettled <= waiting
 
     def was_brought(self, id: str) -> None:
         """The client has answered this question, or run this call: it is not what the turn waits for now."""
         self.asked.pop(id, None)
         self.handed.pop(id, None)
+
+    def program_of(self, call: str) -> str:
+        """The call of the program that makes it; of any other, itself."""
+        return self._programs.get(call, call)
 
     # ── what has been said already ────────────────────────────────────────────────────────────────
 
@@ -142,7 +159,7 @@ class EventReader:
         yield from self.tell(snapshot.messages)
         for question in snapshot.questions:
             self.asked[question.id] = question
-            yield Asked(question.id, question)
+            yield Asked(question.id, question, self.program_of(question.call))
 
     def tell(self, messages: Iterable[Message], *, added: bool = False) -> Iterator[Value]:
         """What the model said in them."""
@@ -151,6 +168,8 @@ class EventReader:
                 yield from self.close()
                 self.model = message.model or self.model
                 yield MessageTold(message, added)
+                for call in message.inner:
+                    yield from self._tell_inner(call)
                 for part in message.parts:
                     yield from self.close()
                     yield from self._tell_part(part, whole=message.finish is not None)
@@ -185,10 +204,26 @@ class EventReader:
         if runs and (theirs or call.tool in self._also_handed):
             yield from self._hand(call.id, call.tool, call.arguments)
 
+    def _tell_inner(self, call: ToolCall) -> Iterator[Value]:
+        if call.made_in is not None:
+            self._programs[call.id] = call.made_in.call
+        if call.state is CallState.RUNNING and call.tool in self._also_handed:
+            yield from self._tell_call(call, whole=True)
+
     # ── what happens ──────────────────────────────────────────────────────────────────────────────
 
     def read(self, event: e.Event) -> Iterator[Value]:
         match event:
+            case e.InnerCallMade(call=call, made_in=place):
+                self._programs[call] = place.call
+                told = f"line {place.line}: {event.tool} {json_text(event.arguments)}"
+                yield e.CallProgress(place.call, told[:_LONGEST])
+            case e.CallStart(call=call, client=client) if call in self._programs and not client:
+                pass
+            case e.CallProgress(call=call, value=value) if call in self._programs:
+                yield e.CallProgress(self._programs[call], value)
+            case e.CallEnd(call=call) if call in self._programs and call not in self.handed:
+                pass
             case e.TurnState(state=state):
                 self._state = state
             case e.StepModel(model=model):
@@ -211,10 +246,10 @@ class EventReader:
                     yield CallShown(call, tool, arguments, raw)
             case e.CallAsked(question=question):
                 self.asked[question] = event
-                yield Asked(question, event)
+                yield Asked(question, event, self.program_of(event.call))
             case e.CallAnswered(question=question):
                 self.asked.pop(question, None)
-                yield event
+                yield e.CallAnswered(self.program_of(event.call), question, event.verdict, event.seq)
             case e.CallStart(call=call, tool=tool, arguments=arguments, client=client):
                 yield CallShown(call, tool, arguments, runs=True)
                 if client:

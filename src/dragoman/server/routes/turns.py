@@ -162,7 +162,7 @@ async def _info(context: Context, row: TurnRow) -> shapes.TurnInfo:
     except DragomanError:
         return info
     result = result_of(row.id, turn, snapshot.messages, None)
-    tools = {call.id: call.tool for message in snapshot.messages for call in message.calls}
+    tools = {call.id: call.tool for message in snapshot.messages for call in message.all_calls}
     info.usage, info.rounds = turn.usage, turn.rounds
     info.calls = [shapes.CallInfo(id, tools.get(id, ""), call.state) for id, call in turn.calls.items()]
     info.ended, info.finish, info.limit = turn.ended or None, result.finish, turn.limit

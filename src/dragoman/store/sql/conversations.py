@@ -18,6 +18,7 @@ from dragoman.store.sql.rows import (
     calls_of,
     conversation_of,
     conversation_row,
+    inner_of,
     listed_conversation,
     load,
     message_of,
@@ -54,7 +55,8 @@ class SqlMessages(SqlDatabase):
             rows = db.execute(self._sql["messages"], key).fetchall()
             call_rows = db.execute(self._sql["calls_of_conversation"], key).fetchall()
         calls = calls_of(self._unhurried(call_rows))
-        return (message_of(row, calls) for row in self._unhurried(rows)), info["revision"]
+        inner = inner_of(calls)
+        return (message_of(row, calls, inner) for row in self._unhurried(rows)), info["revision"]
 
     async def revisions(self, conversations: Sequence[str]) -> dict[str, int]:
         rows = await self._all("revisions", ids=json.dumps(list(conversations)))
@@ -62,7 +64,8 @@ class SqlMessages(SqlDatabase):
 
     async def message(self, id: str) -> Message:
         row = await self._one("message", "message", id=id)
-        return message_of(row, calls_of(await self._all("calls_of_message", message=id)))
+        calls = calls_of(await self._all("calls_of_message", message=id))
+        return message_of(row, calls, inner_of(calls))
 
     async def call(self, id: str) -> tuple[ToolCall, str, ToolResult | None]:
         row = await self._one("call", "call", id=id)
@@ -76,12 +79,20 @@ class SqlMessages(SqlDatabase):
         seq = db.execute(self._sql["add_message"], row).fetchone()["seq"]
         self._mention_blobs(db, "message", message.id, message.conversation, row["body"])
         self._add_text(db, seq, message.text)
-        for call in message.calls:
+        for call in message.all_calls:
             row = {**call_row(call), "message": message.id, "turn": message.turn}
             db.execute(self._sql["add_call"], row)
             self._mention_blobs(db, "call", call.id, message.conversation, row["body"])
             if call.state.settled:
                 self._add_text(db, seq, text_of_call(call))
+
+    def _add_inner_call(self, db: SqlConnection, conversation: str, call: ToolCall) -> None:
+        assert call.made_in is not None
+        row = {**call_row(call), "program": call.made_in.call}
+        db.execute(self._sql["add_inner_call"], row)
+        self._mention_blobs(db, "call", call.id, conversation, row["body"])
+        if call.state.settled:
+            self._add_text_of_call(db, call)
 
     def _change_call(
         self, db: SqlConnection, conversation: str, call: ToolCall, held: ToolResult | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar, get_args
 
@@ -67,11 +67,11 @@ def message_row(message: Message) -> dict[str, object]:
         "parent": message.parent,
         "turn": message.turn,
         "role": message.role,
-        "body": MESSAGE.dump(replace_fast(message, parts=parts)),
+        "body": MESSAGE.dump(replace_fast(message, parts=parts, inner=())),
     }
 
 
-def message_of(row: Row, calls: Calls) -> Message:
+def message_of(row: Row, calls: Calls, inner: Mapping[str, Sequence[ToolCall]]) -> Message:
     """The message, or one that says in its place that it cannot be read."""
     id, parent = text_in(row["id"]) or "", text_in(row["parent"])
     try:
@@ -84,7 +84,9 @@ def message_of(row: Row, calls: Calls) -> Message:
         return Message(id, conversation, parent, role, (_in_place_of(error),), turn=turn)
     if not message.calls:
         return message
-    return replace(message, parts=tuple(_with_call(part, calls) for part in message.parts))
+    parts = tuple(_with_call(part, calls) for part in message.parts)
+    made = (one for call in message.calls for one in inner.get(call.id, ())) if inner else ()
+    return replace(message, parts=parts, inner=tuple(made))
 
 
 def _with_call(part: Part, calls: Calls) -> Part:
@@ -107,6 +109,17 @@ def calls_of(rows: Iterable[Row]) -> Calls:
         except Unreadable as error:
             calls[id] = error
     return calls
+
+
+def inner_of(calls: Calls) -> dict[str, list[ToolCall]]:
+    """What programs made of these, by the program's own call, in the order in which it made them."""
+    inner: dict[str, list[ToolCall]] = {}
+    for call in calls.values():
+        if isinstance(call, ToolCall) and call.made_in is not None:
+            inner.setdefault(call.made_in.call, []).append(call)
+    for made in inner.values():
+        made.sort(key=lambda call: call.made_in.number if call.made_in is not None else 0)
+    return inner
 
 
 def call_row(call: ToolCall, held: ToolResult | None = None) -> dict[str, object]:

@@ -209,6 +209,8 @@ class SqlTurns(SqlConversations, SqlQuestions):
         db.executemany(self._sql["add_fact"], facts)
         for message in change.messages:
             self._add_message(db, message)
+        for call in change.made:
+            self._add_inner_call(db, change.conversation, call)
         for call in change.calls:
             self._change_call(db, change.conversation, call, change.held.get(call.id))
         for question in change.questions:
@@ -231,7 +233,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
     def _touch(self, db: SqlConnection, change: Change) -> None:
         """The conversation's own row: its revision, its leaf, its usage."""
         key: dict[str, object] = {"id": change.conversation}
-        if change.messages or change.calls:
+        if change.messages or change.calls or change.made:
             at = max((message.created for message in change.messages), default=0)
             before, to = change.leaf or (None, None)
             db.execute(self._sql["grow_conversation"], {**key, "at": at, "from": before, "to": to})

@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.errors import ConfigError
 from dragoman.tools.builtin.basics import read_output
+from dragoman.tools.program import programs_group
 from dragoman.tools.tool import Tool
 from dragoman.tools.tool import tool as make_tool
 from dragoman.tools.toolbox import Group, Source
@@ -79,6 +80,7 @@ BUILTIN: dict[str, Callable[[], Group]] = {
     "web": web_group,
     "browser": browser_group,
     "media": media_group,
+    "programs": programs_group,
 }
 """Groups by the names that settings use."""
 
@@ -107,5 +109,9 @@ def grouped(
         else:
             raise ConfigError(f"{one!r} is no tool: give a function, a group, a source, or a group's name")
     own = [Group("tools", tuple(loose))] if loose else []
-    any_at_all = own or groups or sources
-    return [*own, *groups, *([Group("output", (read_output,), helps=True)] if any_at_all else [])], sources
+    if not (own or groups or sources):
+        return [], []
+    helpers = [Group("output", (read_output,), helps=True)]
+    if all(group.name != "programs" for group in groups) and (group := programs_group(named=True)).tools:
+        helpers.append(group)
+    return [*own, *groups, *helpers], sources

@@ -199,7 +199,7 @@ async def _past_calls(services: Services, user: str | None) -> list[tuple[str, P
     found: list[tuple[str, PastCall]] = []
     for conversation in await services.store.conversations(user=user, limit=_CONVERSATIONS):
         messages, _ = await services.store.messages(conversation.id)
-        for call in reversed([call for message in messages for call in message.calls]):
+        for call in reversed([call for message in messages for call in message.all_calls]):
             meant = offer.find(call.tool)
             if len(found) == _CALLS:
                 return found

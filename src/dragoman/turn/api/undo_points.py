@@ -35,11 +35,11 @@ def point_in(
         conversation,
         turn,
         frozenset(message.turn for message in messages if message.turn is not None),
-        frozenset(call.id for message in messages for call in message.calls),
+        frozenset(call.id for message in messages for call in message.all_calls),
         frozenset(after),
         first[0].parent if first else None,
         first_call,
-        frozenset(call.id for message in first for call in message.calls),
+        frozenset(call.id for message in first for call in message.all_calls),
     )
 
 

@@ -82,7 +82,7 @@ class WayBack:
     async def diff_message(self, message: str) -> WorkspaceDiff:
         """What the calls of a reply changed: one step of its turn. Of a person's message, the whole turn."""
         found = await self._store.message(message)
-        calls = {call.id for call in found.calls} if found.role == "assistant" else None
+        calls = {call.id for call in found.all_calls} if found.role == "assistant" else None
         try:
             return await self._diff_turn(found.turn or "", calls)
         except NotFound:  # a fork or an import brought it
@@ -102,7 +102,7 @@ class WayBack:
         related = await family_of(self._store, row.conversation)
         if calls is None and len(related) > 1:
             tree = await self._tree(row.conversation)
-            gave = {call.id for message in tree if message.turn == turn for call in message.calls}
+            gave = {call.id for message in tree if message.turn == turn for call in message.all_calls}
         else:
             gave = calls or set()
         _, given = await tasks_given(self._store, row.conversation, gave)
@@ -183,7 +183,7 @@ class WayBack:
         _, conversation, _ = await self._store.call(call)
         tree = await self._tree(conversation)
         for message in tree:
-            if any(one.id == call for one in message.calls):
+            if any(one.id == call for one in message.all_calls):
                 point = point_in(tree, conversation, message.turn or "", [message], first_call=call)
                 return await self._revert(point, files_only, force)
         raise NotFound("call", call)

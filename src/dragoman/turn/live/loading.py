@@ -178,7 +178,7 @@ class Paths:
 
 def _size(message: Message) -> int:
     """About how many bytes it takes in memory. Cheap, since every message of a path is asked at every end."""
-    return _ANY + sum(map(_part_size, message.parts))
+    return _ANY + sum(map(_part_size, (*message.parts, *message.inner)))
 
 
 def _part_size(part: Part) -> int:

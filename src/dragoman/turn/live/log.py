@@ -96,10 +96,11 @@ class TurnLog:
         self._last_state = self.turn.state
         self._count = len(facts)
         self._home: dict[str, int] = {}  # where a call of this turn is in the path
+        self._inner: dict[str, int] = {}  # where one that a program made is in its message
         own = sum(1 for _ in takewhile(lambda message: message.turn == self.id, reversed(path)))
         self._start = len(path) - own  # where the messages of this turn begin
         for place in range(self._start, len(path)):
-            self._home.update({call.id: place for call in path[place].calls})
+            self._take_home(place)
         self.begun = tuple(path[self._start :])  # what an earlier owner left: events tell of what follows
 
     # ── what was said ─────────────────────────────────────────────────────────────────────────────
@@ -123,7 +124,15 @@ class TurnLog:
     def call(self, id: str) -> ToolCall:
         if id not in self._home:
             raise NotFound("call", id)
-        return next(call for call in self.path[self._home[id]].calls if call.id == id)
+        message = self.path[self._home[id]]
+        if (place := self._inner.get(id)) is not None:
+            return message.inner[place]
+        return next(call for call in message.calls if call.id == id)
+
+    def inner_calls(self, program: str) -> list[ToolCall]:
+        """What the program of this call has called so far, in that order."""
+        inner = self.path[self._home[program]].inner
+        return [call for call in inner if call.made_in is not None and call.made_in.call == program]
 
     def snapshot(self) -> Snapshot:
         messages = self.messages
@@ -222,6 +231,8 @@ class TurnLog:
         pending.add(change)
         if (moved := self._grow(change.messages)) is not None:
             pending.leaf = (pending.leaf or moved)[0], moved[1]
+        for call in change.made:
+            self._add_inner(call)
         for call in change.calls:
             self._settle(call)
         self.questions.update({question.id: question for question in change.questions})
@@ -244,7 +255,7 @@ class TurnLog:
         self._newest(change)
         seq = self._count + 1
         self._count += len(change.facts)
-        self.revision += bool(change.messages or change.calls)
+        self.revision += bool(change.messages or change.calls or change.made)
         self._last_write = self.store.append(self.id, self.epoch, seq, change, sync=sync)
         if self.observers:
             facts, self._unseen = self._unseen, []
@@ -257,7 +268,10 @@ class TurnLog:
         """A call that changed in the moment its message came is written once, as it is now."""
         newest = {message.id: message for message in self.messages} if change.messages else {}
         change.messages = [newest.get(message.id, message) for message in change.messages]
+        if change.made:  # a call that a program made a moment ago, too
+            change.made = [self.call(call.id) for call in change.made]
         new = {call.id for message in change.messages for call in message.calls}
+        new |= {call.id for call in change.made}
         change.calls = [call for call in change.calls if call.id not in new or call.id in change.held]
 
     def _written(self, write: asyncio.Future[None]) -> None:
@@ -274,13 +288,29 @@ class TurnLog:
         before = self.tip
         for message in messages:
             if message.parent == self.tip:
-                self._home.update({call.id: len(self.path) for call in message.calls})
                 self.path.append(message)
+                self._take_home(len(self.path) - 1)
         return (before, self.path[-1].id) if self.tip != before else None
+
+    def _take_home(self, place: int) -> None:
+        message = self.path[place]
+        self._home.update({call.id: place for call in message.all_calls})
+        self._inner.update({call.id: number for number, call in enumerate(message.inner)})
+
+    def _add_inner(self, call: ToolCall) -> None:
+        assert call.made_in is not None
+        place = self._home[call.id] = self._home[call.made_in.call]
+        inner = self.path[place].inner
+        self._inner[call.id] = len(inner)
+        self.path[place] = replace_fast(self.path[place], inner=(*inner, call))
 
     def _settle(self, call: ToolCall) -> None:
         place = self._home[call.id]
         message = self.path[place]
+        if (number := self._inner.get(call.id)) is not None:
+            inner = (*message.inner[:number], call, *message.inner[number + 1 :])
+            self.path[place] = replace_fast(message, inner=inner)
+            return
         parts = tuple(call if part.type == "call" and part.id == call.id else part for part in message.parts)
         self.path[place] = replace_fast(message, parts=parts)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pydantic import JsonValue
 
 from dragoman.messages.ids import derived_id
-from dragoman.messages.message import ToolCall, ToolResult
+from dragoman.messages.message import MadeIn, ToolCall, ToolResult
 from dragoman.messages.questions import Cause, Kind, Mode, Question, Rule
 from dragoman.sentences import Sentence, sentence, together
 from dragoman.tools.approval import Foreseen
@@ -118,6 +118,12 @@ def question_of_tool(
     )
 
 
+def _line_of(log: TurnLog, place: MadeIn) -> Sentence:
+    lines = str(log.call(place.call).arguments.get("code", "")).splitlines()
+    code = lines[place.line - 1].strip() if place.line <= len(lines) else ""
+    return sentence("question.line", line=place.line, code=code)
+
+
 def _question(  # noqa: PLR0917 - what every question has
     log: TurnLog,
     call: ToolCall,
@@ -137,6 +143,8 @@ def _question(  # noqa: PLR0917 - what every question has
     foreseen: Foreseen = Foreseen(),  # noqa: B008 - nobody changes it
 ) -> Question:
     """The same one, asked again after a crash, has the same id."""
+    if call.made_in is not None and kind != "tool":
+        text = together([text, _line_of(log, call.made_in)])
     return Question(
         id=derived_id("ask", log.id, call.id, kind, place, call.hash),
         conversation=log.conversation.id,

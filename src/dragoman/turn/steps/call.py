@@ -15,12 +15,13 @@ from dragoman.errors import AlreadyAnswered, NotFound, StoreUnavailable
 from dragoman.messages import events as e
 from dragoman.messages.asked import call_asked, call_end
 from dragoman.messages.codec import replace_fast
-from dragoman.messages.message import CallState, ToolCall, ToolResult, canonical
+from dragoman.messages.message import CallState, ToolCall, ToolResult, canonical, result_instead
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
 from dragoman.sentences import sentence, together
 from dragoman.store.codecs import RESULT
 from dragoman.store.store import Change, Store
 from dragoman.tools.execute import Outcome, execute, failed
+from dragoman.tools.program import NAME as PROGRAM
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
@@ -38,6 +39,7 @@ from dragoman.turn.live.log import log_call
 from dragoman.turn.live.signals import Received
 from dragoman.turn.send import gone_tool
 from dragoman.turn.steps.ask import question_about
+from dragoman.turn.steps.inner_calls import CallsOfProgram
 from dragoman.turn.steps.plan import (
     BY_PERSON,
     NO_CALL,
@@ -104,6 +106,8 @@ async def shorten(result: ToolResult, call: ToolCall, tool: Tool, store: Store) 
     shown = bounded(result.text, call.id, tool.max_lines, tool.max_bytes)
     if shown is result.text:
         return result
+    if call.made_in is not None and result.value is not None:  # its program gets the value
+        result = replace(result, metadata={**result.metadata, "whole": "json"})
     try:
         blob = await store.put_blob(result.text.encode())
     except StoreUnavailable as error:  # it has done its work, and is not to lose all of its result
@@ -332,7 +336,9 @@ class CallRun:
         if tool.fingerprint is not None:
             owner = self._log.conversation.owner
             await self._log.store.set_pin(owner, tool.permission, tool.fingerprint)
-        running = replace_fast(call, state=CallState.RUNNING, started=self._log.now())
+        now = self._log.now()
+        first = call.started if tool.name == PROGRAM else None  # its clock, which a rerun finds again
+        running = replace_fast(call, state=CallState.RUNNING, started=first or now)
         await self._log.record(
             *decided.facts,
             CallStarted(
@@ -340,6 +346,7 @@ class CallRun:
                 client=tool.client,
                 because=ready.permit.because,
                 review=self._prepared.review(tool, call.tool),
+                at=now,
             ),
             change=Change(calls=[running], signals=list(decided.signals)),
             sync=tool.replay != "safe",
@@ -358,7 +365,10 @@ class CallRun:
     async def _execute(self, ready: Ready, slot: Slot) -> Outcome:
         """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
         tool = ready.tool
-        context = CallContext(self._prepared, tool, self._id, self._grants, slot=slot)
+        program = None
+        if tool.name == PROGRAM:
+            program = CallsOfProgram(self._prepared, self._offer, self._id, slot, self._carry_inner)
+        context = CallContext(self._prepared, tool, self._id, self._grants, slot=slot, program=program)
         with within(self._log.trace, "call", self._id):
             task = asyncio.create_task(execute(tool, ready.call, ready.permit, context.for_tool()))
         self._lanes.detached.add(task)
@@ -371,6 +381,9 @@ class CallRun:
                 await asyncio.wait({task}, timeout=_GRACE)
             raise
         return failed(f"{tool.name} failed: it cancelled itself") if task.cancelled() else task.result()
+
+    async def _carry_inner(self, id: str, grants: Sequence[Rule], limit: str | None) -> None:
+        await CallRun(self._prepared, self._offer, self._lanes, id, grants=grants, limit=limit).carry()
 
     async def _keep_delivered(self, call: ToolCall) -> None:
         """Unless a person is to see it first."""
@@ -425,7 +438,7 @@ class CallRun:
         result = replace(held, metadata=metadata)
         if isinstance(received.value.value, str):
             note = sentence("result.edited")
-            result = ToolResult(received.value.value, title=held.title, note=note)
+            result = replace(result_instead(held, received.value.value), title=held.title, note=note)
         result = await shorten(result, call, self._tool_of(call), self._log.store)
         state = CallState.FAILED if held.metadata.get("failed") else CallState.COMPLETED
         return await self._settle(call, state, result, decided=decided)

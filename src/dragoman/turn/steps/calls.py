@@ -59,6 +59,7 @@ async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
         work += [
             CallRun(prepared, streamed.offer, lanes, id, grants=grants, limit=skipped.get(id)).carry
             for id in unsettled
+            if log.turn.calls[id].parent is None  # its program carries the others
         ]
     appenders: list[tuple[Plugin, Appender]] = []
     if streamed.message is not None:
@@ -105,7 +106,7 @@ async def _cancel_calls(prepared: PreparedTurn) -> None:
     log = prepared.log
     calls = [
         replace(log.call(id), state=CallState.CANCELLED, result=ToolResult(NOT_RUN), ended=log.now())
-        for id in log.turn.unsettled
+        for id in reversed(log.turn.unsettled)  # those of a program before it
     ]
     if calls:
         facts = [CallFinished(call.id, call.state) for call in calls]
@@ -118,7 +119,8 @@ async def _cancel_calls(prepared: PreparedTurn) -> None:
 async def _limits(prepared: PreparedTurn) -> PlannedCalls:
     """What the plugins say of the calls of this reply: which are not to run, and which limit each is over."""
     log, step = prepared.log, prepared.log.turn.step
-    calls = PlannedCalls([log.call(id) for id, known in log.turn.calls.items() if known.step == step])
+    made = log.turn.calls.items()
+    calls = PlannedCalls([log.call(id) for id, one in made if one.step == step and one.parent is None])
     for plugin in prepared.hooks.before_calls:
         await plugin.before_calls(calls, prepared.view)
     return calls

@@ -62,7 +62,8 @@ async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appe
         change.messages += [message for message in torn.added if message.parts]
         calls = kept.calls if kept is not None else ()
     text = CANCELLED if finish == "cancelled" else BROKEN_OFF
-    for call in (*(log.call(id) for id in log.turn.unsettled), *calls):
+    open = reversed(log.turn.unsettled)  # those of a program before it
+    for call in (*(log.call(id) for id in open), *calls):
         settled = replace(call, state=CallState.CANCELLED, result=ToolResult(text), ended=log.now())
         change.calls.append(settled)
         facts.append(CallFinished(call.id, CallState.CANCELLED))

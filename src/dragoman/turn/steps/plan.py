@@ -361,7 +361,11 @@ def _earlier(
     """Replies of this turn before this one that held the very same call, and what became of it counts."""
     log = prepared.log
     earlier = (message for message in log.messages[since:] if message.id != log.turn.reply)
-    return sum(any(counts(one) and _same(one, call) for one in message.calls) for message in earlier)
+    replies = sum(any(counts(one) and _same(one, call) for one in message.all_calls) for message in earlier)
+    if call.made_in is not None:  # a program that tries again is no better than a model that does
+        own = log.inner_calls(call.made_in.call)
+        replies += sum(counts(one) and _same(one, call) for one in own if one.id != call.id)
+    return replies
 
 
 def _same(one: ToolCall, other: ToolCall) -> bool:

@@ -13,8 +13,17 @@ from itertools import takewhile
 from dragoman.conversation.tree import Tree
 from dragoman.errors import BadRequest, NotFound, TurnBusy
 from dragoman.messages.events import MessageAdded
-from dragoman.messages.ids import new_id
-from dragoman.messages.message import CallState, Message, Part, Summary, ToolCall, ToolResult
+from dragoman.messages.ids import derived_id, new_id
+from dragoman.messages.message import (
+    CallState,
+    Message,
+    Part,
+    Summary,
+    ToolCall,
+    ToolResult,
+    arguments_hash,
+    result_instead,
+)
 from dragoman.sentences import sentence
 from dragoman.store.store import Change, Store
 from dragoman.tools.repair import fitting_arguments
@@ -22,8 +31,10 @@ from dragoman.turn.facts import (
     CallChange,
     CallFinished,
     CallMade,
+    CallsMade,
     CallStarted,
     Fact,
+    InnerCall,
     MessageAppended,
     ReplyReceived,
     RequestBuilt,
@@ -75,9 +86,12 @@ async def copy_steps(log: TurnLog, store: Store) -> None:
     ids: dict[str | None, str] = {}
     parent, step = log.turn.message, 0
     for message in path:
-        parts = tuple(_copied(part, change, ids, log.now()) for part in message.parts)
+        program = _program_of(message, change.call)
+        parts = tuple(_copied(part, change, ids, log.now(), program) for part in message.parts)
         own = replace(message, id=new_id("msg"), turn=log.id, parent=parent, created=log.now())
         made = replace(own, parts=parts, usage=None)
+        if message.inner:
+            made = replace(made, inner=_copied_inner(message, made, change, program, log.now()))
         if message.role != "assistant" or message.author is not None:
             facts.append(MessageAppended(made.id, _COPIED))
         else:
@@ -101,27 +115,57 @@ async def _path_to(store: Store, log: TurnLog, call: str) -> Sequence[Message]:
 def _path_of(messages: Sequence[Message], call: str) -> Sequence[Message]:
     """From the first message to the reply that holds the call."""
     for message in messages:
-        if any(one.id == call for one in message.calls):
+        if any(one.id == call for one in message.all_calls):
             return Tree(messages).path(message.id)
     raise NotFound("call", call, sentence("hint.message_deleted"))
 
 
-def _copied(part: Part, change: CallChange, ids: Mapping[str | None, str], now: float) -> Part:
+def _program_of(message: Message, call: str) -> str | None:
+    """The program that made the call, if one of this message did: it runs again, from what came before."""
+    made = (one.made_in.call for one in message.inner if one.id == call and one.made_in is not None)
+    return next(made, None)
+
+
+def _copied_inner(
+    message: Message, copy: Message, change: CallChange, program: str | None, now: float
+) -> tuple[ToolCall, ...]:
+    """What its programs called; of the one that runs again, up to the call that is to be another."""
+    programs = {old.id: new.id for old, new in zip(message.calls, copy.calls, strict=True)}
+    last = next((one.made_in.number for one in message.inner if one.id == change.call and one.made_in), 0)
+    copies = []
+    for call in message.inner:
+        place = call.made_in
+        if place is None or place.call not in programs or (place.call == program and place.number > last):
+            continue
+        made_in = replace(place, call=programs[place.call])
+        new = _changed(call, change, now) if call.id == change.call else _settled(call)
+        id = derived_id("call", made_in.call, made_in.number)  # as the program would find it
+        copies.append(replace(new, id=id, made_in=made_in))
+    return tuple(copies)
+
+
+def _copied(
+    part: Part, change: CallChange, ids: Mapping[str | None, str], now: float, program: str | None
+) -> Part:
     if isinstance(part, Summary):
         return replace(part, keeps_from=ids.get(part.keeps_from, part.keeps_from))
     if not isinstance(part, ToolCall):
         return part
     new = replace(part, id=new_id("call"))
-    if part.id != change.call:
-        return _settled(new)
+    if part.id == program:
+        return replace(new, state=CallState.RUNNING, result=None, ended=None)
+    return _changed(new, change, now) if part.id == change.call else _settled(new)
+
+
+def _changed(part: ToolCall, change: CallChange, now: float) -> ToolCall:
     if change.result is not None:
         same = part.result is not None and part.result.text == change.result  # with what it brought along
-        result = part.result if same else ToolResult(change.result)
-        return replace(new, state=CallState.COMPLETED, result=result, ended=now)
+        result = part.result if same else result_instead(part.result, change.result)
+        return replace(part, state=CallState.COMPLETED, result=result, ended=now)
     original = part.asked_for
     arguments = part.arguments if change.arguments is None else change.arguments
     return replace(
-        new,
+        part,
         arguments=arguments,
         original=original if arguments != original else None,
         raw=part.raw if change.arguments is None else None,  # as it was: not to be read
@@ -146,11 +190,27 @@ def _step(reply: Message, step: int, now: float, *, last: bool) -> list[Fact]:
         ReplyReceived(step, reply.id, made, reply.finish or "stop", at=now),
     ]
     for call in reply.calls:
-        if not call.state.settled:
-            continue
-        if call.state not in SETTLES[CallState.PENDING] or call.state is CallState.FAILED:
-            facts.append(CallStarted(call.id, because=_COPIED, at=now))
-        facts.append(CallFinished(call.id, call.state, at=now))
+        inner = [one for one in reply.inner if one.made_in is not None and one.made_in.call == call.id]
+        if inner or call.state is CallState.RUNNING:
+            began = CallStarted(call.id, because=_COPIED, at=call.started or now)
+            made_by = tuple(InnerCall(one.id, one.tool, _wanted(one)) for one in inner)
+            facts += [began, CallsMade(call.id, made_by, at=now)]
+            for one in sorted(inner, key=lambda one: one.ended or now):
+                facts += _settling(one, now)
+        facts += _settling(call, now, began=bool(inner))
     if not last:
         facts.append(StepFinished(step, again=True, at=now))
     return facts
+
+
+def _settling(call: ToolCall, now: float, *, began: bool = False) -> list[Fact]:
+    if not call.state.settled:
+        return []
+    finished = CallFinished(call.id, call.state, at=now)
+    if not began and (call.state not in SETTLES[CallState.PENDING] or call.state is CallState.FAILED):
+        return [CallStarted(call.id, because=_COPIED, at=now), finished]
+    return [finished]
+
+
+def _wanted(call: ToolCall) -> str:
+    return arguments_hash(call.tool, call.asked_for)

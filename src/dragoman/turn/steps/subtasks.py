@@ -62,7 +62,7 @@ async def _cancel_tasks_of_unread(services: Services, wake: Wake, turn: str) -> 
     """The same by the calls of its messages, which stay as they were."""
     conversation = (await services.store.turn(turn)).conversation
     messages, _ = await services.store.messages(conversation)
-    made = (call for message in messages if message.turn == turn for call in message.calls)
+    made = (call for message in messages if message.turn == turn for call in message.all_calls)
     calls = {call.id for call in made if call.state in _NO_ANSWER or not call.state.settled}
     await _cancel_opened_by(services, wake, conversation, calls)
 

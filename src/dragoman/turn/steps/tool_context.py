@@ -24,7 +24,7 @@ from dragoman.messages.request import Request, RequestMessage
 from dragoman.store.store import Change
 from dragoman.tools.authorize import Ask, Authority, Refuse, authorize, authorize_beyond, may_be_shown
 from dragoman.tools.permissions import literal
-from dragoman.tools.tool import Tool, ToolContext
+from dragoman.tools.tool import InnerCalls, Tool, ToolContext
 from dragoman.trace_context import within
 from dragoman.turn.acting_agent import authority_by_rules, load_authority
 from dragoman.turn.facts import ModelAsked, QuestionAnswered, QuestionWithdrawn, ToolAsked
@@ -90,7 +90,7 @@ def files_of_conversation(log: TurnLog) -> list[File]:
     """The files that were sent, made or brought back by calls, the newest first."""
     found: list[File] = []
     for message in reversed(log.path):
-        for part in reversed(message.parts):
+        for part in reversed((*message.parts, *message.inner)):
             for file in result_files(part) if isinstance(part, ToolCall) else (part,):
                 if isinstance(file, File):
                     found.append(replace(file, made_by=None, signature=None))
@@ -115,7 +115,14 @@ class CallContext:
     """Made anew for each run of a call."""
 
     def __init__(
-        self, prepared: PreparedTurn, tool: Tool, call: str, grants: Sequence[Rule] = (), *, slot: Slot
+        self,
+        prepared: PreparedTurn,
+        tool: Tool,
+        call: str,
+        grants: Sequence[Rule] = (),
+        *,
+        slot: Slot,
+        program: InnerCalls | None = None,
     ) -> None:
         self._prepared = prepared
         self._log = prepared.log
@@ -123,6 +130,7 @@ class CallContext:
         self._call = call
         self._grants = grants
         self._slot = slot
+        self._program = program
         self._asked: Counter[str] = Counter()  # the tool's own questions, by their words
 
     def for_tool(self) -> ToolContext:
@@ -143,6 +151,7 @@ class CallContext:
             ask_model=self._ask_model,
             files=lambda: files_of_conversation(log),
             seen_version=self._seen_version,
+            program=self._program,
             workspace=self._prepared.view.workspace,
             env=self._prepared.services.cage.env,
             owner=log.conversation.owner,
@@ -320,7 +329,7 @@ class CallContext:
     def _seen_version(self, path: str) -> str | None:
         """From the results of earlier calls, as they are stored."""
         for message in reversed(self._log.path):
-            for call in reversed(message.calls):
+            for call in reversed(message.all_calls):
                 versions = call.result.metadata.get("versions") if call.result is not None else None
                 if isinstance(versions, dict) and isinstance(seen := versions.get(path), str):
                     return seen

@@ -57,6 +57,8 @@ export const calls = {
   states,
   call: (tool: string, state: string) => `Call of ${tool}: ${state}`,
   arguments: "Arguments",
+  program: "Program",
+  line: (line: number): string => `Line ${line}`,
   noArguments: "No arguments",
   result: "Result",
   progress: "Progress",

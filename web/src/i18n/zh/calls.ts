@@ -54,6 +54,8 @@ export const calls: typeof english = {
   allowSome: (made, of) => (made === of ? "按编辑后的内容允许" : `允许 ${of} 处改动中的 ${made} 处`),
   states,
   call: (tool, state) => `调用 ${tool}：${state}`,
+  program: "程序",
+  line: (line: number): string => `第 ${line} 行`,
   arguments: "参数",
   noArguments: "没有参数",
   result: "结果",

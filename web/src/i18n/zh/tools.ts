@@ -74,6 +74,7 @@ const TEXTS: Record<string, string> = {
   "Write down what is spoken in a recording of this conversation.": "把此对话中录音所说的内容写下来。",
   "the name of a file of this conversation; without it, the latest": "此对话中文件的名称；不填则用最新的",
   "that is spoken, such as en": "所说的语言，例如 zh",
+  "Run a Python program in which the other tools are functions.": "运行一个 Python 程序，其他工具在其中是函数。",
   "Read a part of an earlier result that was shown only in part.": "读取先前只显示了一部分的结果。",
   "the id of the call, as the note in the shortened result gives it": "调用的编号，见被缩短的结果中的说明",
   "Give a piece of work to another agent, which does it in a conversation of its own and answers once. It knows nothing of this one: say all it needs.":

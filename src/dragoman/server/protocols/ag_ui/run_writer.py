@@ -150,7 +150,7 @@ class AgentRun(TurnWriter):
             case CallShown(call=call, tool=tool, arguments=arguments):
                 yield from self._show(call, tool, arguments or {})
             case Asked(about=about):
-                if about.tool not in self.reader.client_tools:
+                if about.tool not in self.reader.client_tools and not value.inner:
                     yield from self._show(about.call, about.tool, about.arguments)
             case CallForClient(call=call, tool=tool):
                 if tool == UPDATE_STATE and self._has_state_tool:  # we run it for the client
@@ -170,13 +170,18 @@ class AgentRun(TurnWriter):
         if question.id in self.reader.asked:
             self.reader.asked[question.id] = question
         elif question.open:
-            yield _custom("question", _interrupt(question.id, question))
+            yield _custom(
+                "question", _interrupt(question.id, question, self.reader.program_of(question.call))
+            )
 
     def pause(self) -> Iterator[RunEvent]:
         yield from self.close()
         yield from self._end_step()
         if self.reader.asked:
-            interrupts: JsonValue = [_interrupt(id, asked) for id, asked in self.reader.asked.items()]
+            interrupts: JsonValue = [
+                _interrupt(id, asked, self.reader.program_of(asked.call))
+                for id, asked in self.reader.asked.items()
+            ]
             outcome: JsonValue = {"type": "interrupt", "interrupts": interrupts}
         else:
             pending: RunEvent = {"pendingToolCallIds": [*self.reader.handed]} if self._all_outcomes else {}
@@ -263,13 +268,13 @@ def _opening(kind: str, id: str) -> Iterator[RunEvent]:
         yield {"type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning"}
 
 
-def _interrupt(id: str, asked: Question | e.CallAsked) -> JsonValue:
+def _interrupt(id: str, asked: Question | e.CallAsked, call: str) -> JsonValue:
     schemas = {"tool": asked.schema or _words(asked), "review": _RELEASE}
     return {
         "id": id,
         "reason": "input_required" if asked.kind == "tool" else "tool_call",  # clients bind it to its call
         "message": approval_text(asked),
-        "toolCallId": asked.call,
+        "toolCallId": call,
         "responseSchema": schemas.get(asked.kind, _YES_OR_NO),
         "metadata": {
             "tool": asked.tool,

@@ -238,12 +238,12 @@ class UIMessageStream(TurnWriter):
                 pass
             case CallShown(call=call, tool=tool, arguments=arguments, raw=raw):
                 yield from self._show_input(call, tool, raw if arguments is None else arguments)
-            case Asked(id=id, about=about):
+            case Asked(id=id, about=about, call=call):
                 yield question_chunk(id, about)
-                if about.tool not in self.reader.client_tools:
+                if about.tool not in self.reader.client_tools and not value.inner:
                     yield from self._show_input(about.call, about.tool, about.arguments)
                 if about.kind in APPROVALS and self._has_approvals:
-                    yield {"type": "tool-approval-request", "approvalId": id, "toolCallId": about.call}
+                    yield {"type": "tool-approval-request", "approvalId": id, "toolCallId": call}
             case e.CallAnswered(question=question, verdict=verdict):
                 yield data_chunk("question", {"id": question, "verdict": verdict}, id=question)
             case e.CallProgress(call=call, value=progress):

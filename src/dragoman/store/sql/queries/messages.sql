@@ -13,6 +13,11 @@ SELECT id, conversation, parent, turn, role, body FROM messages WHERE id = :id;
 -- name: add_call
 INSERT INTO calls (id, message, turn, tool, state, body) VALUES (:id, :message, :turn, :tool, :state, :body);
 
+-- name: add_inner_call
+-- A call that a program makes belongs to the message and the turn of the program's own.
+INSERT INTO calls (id, message, turn, tool, state, body)
+SELECT :id, message, turn, :tool, :state, :body FROM calls WHERE id = :program;
+
 -- name: change_call
 UPDATE calls SET tool = :tool, state = :state, body = :body, held = :held WHERE id = :id;
 

@@ -1,0 +1,309 @@
+"""The tool `run_program`: runs Python that a model wrote, in which the other tools are functions (G1-G5).
+
+The interpreter is Monty, in a worker process. It stops at every call. Clock and randomness are fixed, and
+results are handed in one at a time, in the order in which they were recorded. So a program is its facts, as a
+turn is: run again from its recorded results it takes the same path, in this process or another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dragoman.errors import ToolFailed
+from dragoman.messages.message import CallState, ToolCall
+from dragoman.messages.request import FIND_TOOLS, ToolSpec
+from dragoman.tools.signatures import function_names, signatures, stubs
+from dragoman.tools.tool import InnerCalls, OtherPath, Tool, ToolContext, WantedCall, tool
+from dragoman.tools.toolbox import Group
+
+if TYPE_CHECKING:
+    import pydantic_monty as monty
+
+NAME = "run_program"
+MAX_CALLS = 500  # of one program
+_MOST = 1_000_000  # characters that it prints or returns, or of the arguments of one call
+_IDLE = (
+    2.0  # seconds: then a program that waits gives its worker to others, and is run again from its results
+)
+_LIMITS = {
+    "max_memory": 64_000_000,
+    "max_turn_duration_secs": 5.0,  # between two calls
+    "max_feed_duration_secs": 60.0,  # in all, without what it waits for
+    "max_suspensions": 20_000,
+}
+_PROCESSES = 8
+
+_PROMPT = """\
+Runs a Python program. Use it when calls repeat, depend on each other, or their results need filtering: one \
+program instead of many calls. The functions below are tools. Await them, with keyword arguments; several at \
+once: `await asyncio.gather(f(x=1), f(x=2))`. A refused call raises PermissionError, a failed one \
+RuntimeError. You see only what the program prints, and the value of its last expression. Files, network and \
+clock only through functions. Of the standard library: asyncio, collections, datetime, json, math, re, \
+typing. No `yield`, `del`, `class E(Exception)`, `async with`.
+
+"""
+_FOUND = "Tools that find_tools loads are functions, too.\n\n"
+_OTHER_PATH = (
+    "The program was run again from its recorded results, and took another path in line {line}. "
+    "It ended there and made no more calls. Look at what is done, then write a new program for the rest."
+)
+_UNAVAILABLE = "Programs cannot run here: the call belongs to no turn."
+
+
+Stop: TypeAlias = (
+    "monty.AsyncFunctionSnapshot | monty.AsyncNameLookupSnapshot | monty.AsyncFutureSnapshot"
+    " | monty.MontyComplete"
+)
+
+
+# ── the group ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_installed() -> bool:
+    return find_spec("pydantic_monty") is not None
+
+
+def programs_group(*, named: bool = False) -> Group:
+    """Without tools where the extra is not installed. `named`: on only where somebody says so."""
+    if not is_installed():
+        return Group("programs", ())
+    workers = _Workers()
+
+    async def run_program(code: str, context: ToolContext) -> Any:
+        """Run a Python program in which the other tools are functions."""
+        if context.program is None:
+            raise ToolFailed(_UNAVAILABLE)
+        return await Program(code, context.program, workers).run()
+
+    made = tool(replay="safe", cancellable=True, writes="nothing", timeout=10 * 365 * 86_400.0)(run_program)
+    return Group("programs", (made,), helps=True, named=named, close=workers.close)
+
+
+def description_with(specs: Sequence[ToolSpec], functions: Mapping[str, Tool]) -> str:
+    """What a model reads of the tool: how to write a program, and the functions that are in it. It does not
+    change when `find_tools` loads more, since a provider may have it in its cache."""
+    told = signatures([spec for spec in specs if spec.name in functions and not spec.found], functions)
+    finds = any(spec.name == FIND_TOOLS for spec in specs)
+    return _PROMPT + (_FOUND if finds else "") + told
+
+
+def condensed(
+    specs: Sequence[ToolSpec], functions: Mapping[str, Tool], keep: str | None
+) -> tuple[ToolSpec, ...]:
+    """The tools of a request in which programs are on: functions by their signatures alone (`keep` names one
+    that the model must call)."""
+    program = next(spec for spec in specs if spec.name == NAME)
+    told = replace(program, description=description_with(specs, functions))
+    rest = (spec for spec in specs if spec is not program)
+    shown = (spec for spec in rest if spec.name == keep or spec.found or spec.name not in functions)
+    return (told, *shown)
+
+
+def functions_of(tools: Mapping[str, Tool], *apart: str) -> dict[str, Tool]:
+    """The tools that programs can call: neither programs themselves, nor what ends an agent's work, nor what
+    the sender of the message runs, whose protocol knows of no program."""
+    apart = (NAME, FIND_TOOLS, *apart)
+    return {name: one for name, one in tools.items() if name not in apart and not one.brought}
+
+
+class _Workers:
+    """The processes in which programs run, for one runtime: started when the first one does."""
+
+    def __init__(self) -> None:
+        self._opened: asyncio.Future[monty.AsyncMonty] | None = None
+
+    async def pool(self) -> monty.AsyncMonty:
+        if self._opened is None:
+            import pydantic_monty
+
+            pool = pydantic_monty.AsyncMonty(max_processes=_PROCESSES, max_checkouts_per_worker=200)
+            self._opened = asyncio.ensure_future(pool.__aenter__())
+        try:
+            return await asyncio.shield(self._opened)
+        except Exception as error:  # such as a file that cannot be executed
+            self._opened = None
+            raise ToolFailed(f"No process for programs can be started here: {error}") from error
+
+    async def close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await (await opened).__aexit__(None, None, None)
+
+
+# ── one program ───────────────────────────────────────────────────────────────────────────────────
+
+
+class Program:
+    """One program, from its text to what comes of it."""
+
+    def __init__(self, code: str, calls: InnerCalls, workers: _Workers) -> None:
+        self._code = code
+        self._bytes = code.encode()
+        self._calls = calls
+        self._workers = workers
+        self._names = function_names([*calls.tools, *calls.gone])  # of functions → of tools
+        self._printed: list[str] = []
+        self._room = _MOST
+        self._wanted: list[WantedCall] = []
+        self._asked: set[int] = set()  # numbers of the calls it has asked for, this time
+        self._awaited: Sequence[int] = ()  # of those that it waits for
+        self._checked = False
+        self._line = 1
+
+    async def run(self) -> Any:
+        import pydantic_monty as monty
+
+        cancelled = False
+        try:
+            return await self._run()
+        except asyncio.CancelledError:
+            cancelled = True
+            raise
+        except OtherPath:
+            raise ToolFailed(_OTHER_PATH.format(line=self._line)) from None
+        except monty.MontyCrashedError as error:
+            raise ToolFailed(self._failure(f"The process of the program died: {error}")) from error
+        except monty.MontyError as error:
+            text = error.display() if hasattr(error, "display") else str(error)
+            raise ToolFailed(self._failure(text.replace("<python-input-0>", "program.py"))) from error
+        finally:
+            await self._calls.end(cancelled=cancelled)
+
+    async def _run(self) -> Any:
+        while True:
+            self._begin()
+            pool = await self._workers.pool()
+            async with pool.checkout(**self._options()) as session:
+                stop: Stop = await session.feed_start(self._code, print_callback=self._print)
+                self._checked = True
+                ended = await self._drive(stop)
+            if ended is not None:
+                return self._result(ended.output)
+            await self._calls.next_result(self._awaited)  # nobody waits for a person in a worker
+
+    def _begin(self) -> None:
+        self._printed.clear()
+        self._room = _MOST
+        self._asked.clear()
+        self._wanted.clear()
+
+    def _options(self) -> dict[str, Any]:
+        began = datetime.fromtimestamp(self._calls.began, UTC)
+        policy = {"datetime": began, "sleep": "zero", "random_start": {"seed": self._code}}
+        options = {"script_name": "program.py", "limits": _LIMITS, "os_policy": policy}
+        if self._checked or self._calls.forgotten(set()):  # what has made calls was checked before
+            return options
+        declared = stubs(self._names, self._calls.tools)
+        return {**options, "type_check": True, "type_check_stubs": declared, "type_check_format": "concise"}
+
+    async def _drive(self, stop: Stop) -> monty.MontyComplete | None:
+        """From stop to stop, to the end. None where it waits long: it is to be run again then."""
+        import pydantic_monty as monty
+
+        while True:
+            match stop:
+                case monty.MontyComplete():
+                    if self._calls.forgotten(self._asked):
+                        raise OtherPath
+                    return stop
+                case monty.AsyncNameLookupSnapshot():
+                    name = stop.variable_name
+                    known = name in self._names and stop.object_id is None
+                    stop = await (stop.resume(value=_function(name)) if known else stop.resume())
+                case monty.AsyncFunctionSnapshot() if stop.is_os_function:
+                    stop = await stop.resume_not_handled()  # there is no system below it
+                case monty.AsyncFunctionSnapshot():
+                    taken: Any = self._take(stop) or {"future": ...}
+                    stop = await stop.resume(taken)
+                case monty.AsyncFutureSnapshot():
+                    self._awaited = stop.pending_call_ids
+                    wanted, self._wanted = self._wanted, []
+                    await self._calls.make(wanted)
+                    try:
+                        async with asyncio.timeout(_IDLE):
+                            number, call = await self._calls.next_result(self._awaited)
+                    except TimeoutError:
+                        return None
+                    stop = await stop.resume({number: await self._answer(call)})
+
+    def _take(self, stop: monty.AsyncFunctionSnapshot) -> Any:
+        """What it wants to call, or the exception that this is in the program."""
+        name = str(stop.function_name)
+        self._line = self._bytes[: stop.position.start].count(b"\n") + 1
+        if name not in self._names or stop.object_id is not None:
+            return {"exc_type": "NameError", "message": f"name {name!r} is not defined"}
+        if stop.args:
+            return {"exc_type": "TypeError", "message": f"{name}() takes keyword arguments only"}
+        try:
+            text = json.dumps(stop.kwargs, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            return {"exc_type": "TypeError", "message": f"{name}(): the arguments are no JSON: {error}"}
+        if len(text) > _MOST:
+            return {"exc_type": "ValueError", "message": f"{name}(): the arguments exceed {_MOST} characters"}
+        wanted = WantedCall(stop.call_id, self._names[name], json.loads(text), self._line)
+        self._asked.add(wanted.number)
+        if not self._calls.recorded(wanted) and len(self._asked) > MAX_CALLS:
+            raise ToolFailed(self._failure(f"The program made more than {MAX_CALLS} calls."))
+        self._wanted.append(wanted)
+        return None
+
+    async def _answer(self, call: ToolCall) -> Any:
+        assert call.result is not None
+        if call.result.note:
+            self._print("stderr", f"{call.tool}: {call.result.note}\n")
+        if call.state is CallState.COMPLETED:
+            return {"return_value": await self._calls.value_of(call)}
+        refused = call.state in (CallState.REJECTED, CallState.WITHHELD)
+        return {"exc_type": "PermissionError" if refused else "RuntimeError", "message": call.result.text}
+
+    # ── what comes of it ──────────────────────────────────────────────────────────────────────────
+
+    def _print(self, stream: str, text: str) -> None:
+        if self._room > 0:
+            self._printed.append(text[: self._room])
+        self._room -= len(text)
+
+    @property
+    def _output(self) -> str:
+        cut = f"\n[{-self._room} more characters were printed.]\n" if self._room < 0 else ""
+        return "".join(self._printed) + cut
+
+    def _result(self, value: Any) -> Any:
+        """The value itself where nothing was printed, else both as text."""
+        if self._wanted:
+            tools = ", ".join(one.tool for one in self._wanted)
+            self._print("stderr", f"Not awaited, so not called: {tools}\n")
+        printed = self._output
+        try:
+            text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+            value = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            with suppress(RecursionError):
+                value = text = repr(value)
+        text = value if isinstance(value, str) else text
+        if len(text) > _MOST:
+            value = text = f"{text[:_MOST]}\n[{len(text) - _MOST} more characters were returned.]"
+        if value is None:
+            return printed or "The program printed nothing, and its last expression is None."
+        return printed + text if printed else value
+
+    def _failure(self, text: str) -> str:
+        made = len(self._asked) - len(self._wanted)
+        done = f"\nIt had made {made} call{'s' * (made != 1)} by then: they stay done." if made else ""
+        return f"{self._output}{text.rstrip()}{done}"
+
+
+def _function(name: str) -> Callable[..., Awaitable[Any]]:
+    """What stands for a tool where a program uses its name as a value."""
+
+    async def function(**arguments: Any) -> Any: ...
+
+    function.__name__ = name
+    return function
