@@ -171,6 +171,7 @@ def test_the_description_says_what_can_be_given() -> None:
         "private",
         "dialect",
         "workspace",
+        "always_tools",
     }
     assert settings["additionalProperties"] is False
     for body in ("NewTurn", "Edit", "Rerun"):

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 
-import anyio
 
-from dragoman.background import in_thread
+from dragoman.background import in_thread, to_its_end
 from dragoman.errors import ToolFailed
 from dragoman.messages.questions import Rule
 from dragoman.sentences import sentence
@@ -124,13 +123,9 @@ async def enter(
         try:
             yield entered
         finally:
-            with anyio.CancelScope(shield=True):  # a server's own scope is cancelled until it is left
-                await entered.ended()
-    except BaseException:  # there is no result that could tell of it
-        with anyio.CancelScope(shield=True):
-            new = await in_thread(partial(_hold_new, cage, before))
-        for path, held in new:
-            _log.warning("%r, which programs execute later, was made by a command that ended: %s", path, held)
+            await to_its_end(entered.ended())
+    except BaseException:
+        await to_its_end(_hold_and_log(cage, before))
         raise
     for path, held in await in_thread(partial(_hold_new, cage, before)):
         shown = os.fsencode(path).decode(errors="backslashreplace")  # a name may be no text, which is stored
@@ -187,6 +182,12 @@ def _prepared(
             os.close(file)
         raise
     return entered, before
+
+
+async def _hold_and_log(cage: Cage, before: Protected) -> None:
+    """There is no result that could tell of it."""
+    for path, held in await in_thread(partial(_hold_new, cage, before)):
+        _log.warning("%r, which programs execute later, was made by a command that ended: %s", path, held)
 
 
 def _hold_new(cage: Cage, before: Protected) -> list[tuple[str, str | OSError]]:
