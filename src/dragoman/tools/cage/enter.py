@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 
-
 from dragoman.background import in_thread, to_its_end
 from dragoman.errors import ToolFailed
 from dragoman.messages.questions import Rule
