@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -248,9 +247,9 @@ class Program:
         if len(text) > _MOST:
             return {"exc_type": "ValueError", "message": f"{name}(): the arguments exceed {_MOST} characters"}
         wanted = WantedCall(stop.call_id, self._names[name], json.loads(text), self._line)
+        if not self._calls.recorded(wanted) and len(self._asked) >= MAX_CALLS:
+            raise ToolFailed(self._failure(f"A program can make {MAX_CALLS} calls, and this one needs more."))
         self._asked.add(wanted.number)
-        if not self._calls.recorded(wanted) and len(self._asked) > MAX_CALLS:
-            raise ToolFailed(self._failure(f"The program made more than {MAX_CALLS} calls."))
         self._wanted.append(wanted)
         return None
 
@@ -285,8 +284,10 @@ class Program:
             text = json.dumps(value, allow_nan=False, ensure_ascii=False)
             value = json.loads(text)
         except (TypeError, ValueError, RecursionError):
-            with suppress(RecursionError):
+            try:
                 value = text = repr(value)
+            except RecursionError:
+                raise ToolFailed(self._failure("The value of the program is nested too deeply.")) from None
         text = value if isinstance(value, str) else text
         if len(text) > _MOST:
             value = text = f"{text[:_MOST]}\n[{len(text) - _MOST} more characters were returned.]"
@@ -296,7 +297,8 @@ class Program:
 
     def _failure(self, text: str) -> str:
         made = len(self._asked) - len(self._wanted)
-        done = f"\nIt had made {made} call{'s' * (made != 1)} by then: they stay done." if made else ""
+        calls = f"{made} call{'s' * (made != 1)}"
+        done = f"\nThe program made {calls} until then. They are not undone." if made else ""
         return f"{self._output}{text.rstrip()}{done}"
 
 
