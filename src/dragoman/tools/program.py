@@ -25,7 +25,7 @@ from dragoman.tools.toolbox import Group
 if TYPE_CHECKING:
     import pydantic_monty as monty
 
-NAME = "run_program"
+PERMISSION = "programs.run"  # no name of a function: a rule about it is about no other tool
 MAX_CALLS = 500  # of one program
 _MOST = 1_000_000  # characters that it prints or returns, or of the arguments of one call
 _IDLE = (
@@ -81,8 +81,15 @@ def programs_group(*, named: bool = False) -> Group:
             raise ToolFailed(_UNAVAILABLE)
         return await Program(code, context.program, workers).run()
 
-    made = tool(replay="safe", cancellable=True, writes="nothing", timeout=10 * 365 * 86_400.0)(run_program)
-    return Group("programs", (made,), helps=True, named=named, close=workers.close)
+    ages = 10 * 365 * 86_400.0
+    made = tool(permission=PERMISSION, replay="safe", cancellable=True, writes="nothing", timeout=ages)
+    runs = replace(made(run_program), runs_programs=True)
+    return Group("programs", (runs,), helps=True, named=named, close=workers.close)
+
+
+def program_in(tools: Mapping[str, Tool]) -> str | None:
+    """The name under which a model is offered to write programs."""
+    return next((name for name, one in tools.items() if one.runs_programs), None)
 
 
 def description_with(specs: Sequence[ToolSpec], functions: Mapping[str, Tool]) -> str:
@@ -94,11 +101,11 @@ def description_with(specs: Sequence[ToolSpec], functions: Mapping[str, Tool]) -
 
 
 def condensed(
-    specs: Sequence[ToolSpec], functions: Mapping[str, Tool], keep: str | None
+    specs: Sequence[ToolSpec], name: str, functions: Mapping[str, Tool], keep: str | None
 ) -> tuple[ToolSpec, ...]:
-    """The tools of a request in which programs are on: functions by their signatures alone (`keep` names one
-    that the model must call)."""
-    program = next(spec for spec in specs if spec.name == NAME)
+    """The tools of a request in which programs are on, by this name: functions by their signatures alone
+    (`keep` names one that the model must call)."""
+    program = next(spec for spec in specs if spec.name == name)
     told = replace(program, description=description_with(specs, functions))
     rest = (spec for spec in specs if spec is not program)
     shown = (spec for spec in rest if spec.name == keep or spec.found or spec.name not in functions)
@@ -108,8 +115,9 @@ def condensed(
 def functions_of(tools: Mapping[str, Tool], *apart: str) -> dict[str, Tool]:
     """The tools that programs can call: neither programs themselves, nor what ends an agent's work, nor what
     the sender of the message runs, whose protocol knows of no program."""
-    apart = (NAME, FIND_TOOLS, *apart)
-    return {name: one for name, one in tools.items() if name not in apart and not one.brought}
+    apart = (FIND_TOOLS, *apart)
+    rest = {name: one for name, one in tools.items() if name not in apart}
+    return {name: one for name, one in rest.items() if not one.brought and not one.runs_programs}
 
 
 class _Workers:
