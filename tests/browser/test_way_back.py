@@ -138,7 +138,6 @@ async def test_a_diff_is_said_to_be_the_models_while_the_arguments_are_others(
     """B2 × P3; and a write that changes nothing says so."""
     file = nothing_at(server.config.with_name("draft.txt"))
     await person.say("draft")
-    await person.by("more").click()
     await person.by("edit-arguments").click()
     await expect(person.by("stale-diff")).to_have_count(0)
     field = person.by("value-editor").get_by_label("path")
