@@ -777,7 +777,7 @@ export interface components {
              * @default file
              * @constant
              */
-            type?: "file";
+            type: "file";
         };
         /**
          * @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`).
@@ -2078,7 +2078,7 @@ export interface components {
              * @default text
              * @constant
              */
-            type?: "text";
+            type: "text";
         };
         "Text-Output": {
             text: string;
