@@ -14,22 +14,24 @@ from functools import partial
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy, TurnEnded
-from dragoman.messages.message import Part, Text, ToolResult, canonical
+from dragoman.messages.message import CallState, Part, Reasoning, Text, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
 from dragoman.server.context import Context, Key, TheContext, api_router
-from dragoman.server.protocols.ai_sdk.ui_input import UIChatBody, UIMessage
+from dragoman.server.protocols.ai_sdk.ui_input import UIChatBody, UIMessage, UIPart
 from dragoman.server.protocols.ai_sdk.ui_writer import Chunk, UIMessageStream
 from dragoman.server.protocols.threads import (
     LONGEST_NAME,
     EarlierMessage,
     attach,
     conversation_of,
+    earlier_call,
     find_asked,
     respond,
     say,
     stop_what_was_left,
     turn_of,
+    unreadable,
 )
 from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.facts import options_in
@@ -45,6 +47,11 @@ _STREAM: dict[int | str, dict[str, object]] = {
 }
 _REST: dict[int | str, dict[str, object]] = {**_STREAM, 204: {"description": "Nothing is being written"}}
 _DONE = b"data: [DONE]\n\n"
+_SETTLED = {
+    "output-available": CallState.COMPLETED,
+    "output-error": CallState.FAILED,
+    "output-denied": CallState.REJECTED,
+}
 
 
 @router.post("/ai-sdk/chat", response_class=Response, responses=_STREAM)
@@ -224,13 +231,42 @@ async def _asked_already(context: Context, body: UIChatBody, said: _SaidNow) -> 
 
 
 async def _content(context: Context, message: UIMessage) -> tuple[Part, ...]:
-    parts: list[Part] = []
-    for part in message.parts:
-        if part.type == "text":
-            parts.append(Text(part.text))
-        elif part.type == "file":
-            parts.append(await attach(context, part.url, part.media_type, part.filename))
-    return tuple(parts)
+    found = [await _part(context, part, message.role) for part in message.parts]
+    return tuple(part for part in found if part is not None)
+
+
+async def _part(context: Context, part: UIPart, role: str) -> Part | None:
+    """None for what the SDK does not send to models either: it is for the page. BadRequest for what cannot be
+    read, or is not a person's to say."""
+    match part.type:
+        case "text":
+            return Text(part.text)
+        case "file":
+            return await attach(context, part.url, part.media_type, part.filename)
+        case type if type.startswith("data-"):
+            return None
+        case "reasoning" if role == "assistant":
+            return Reasoning(part.text)
+        case "reasoning-file" if role == "assistant":
+            return await attach(context, part.url, part.media_type)
+        case "step-start" | "source-url" | "source-document" if role == "assistant":
+            return None
+        case type if role == "assistant" and type.startswith(("tool-", "dynamic-tool")):
+            return _earlier_call(part)
+    raise unreadable(part.type)
+
+
+def _earlier_call(part: UIPart) -> ToolCall:
+    arguments = part.input if isinstance(part.input, dict) else {}
+    state = _SETTLED.get(part.state, CallState.INTERRUPTED)
+    result = _brought_result(part) if part.settled else None
+    return earlier_call(part.call, part.tool or part.type.removeprefix("tool-"), arguments, result, state)
+
+
+def _brought_result(part: UIPart) -> ToolResult:
+    output = part.output if part.state == "output-available" else part.error
+    text = output if isinstance(output, str) else canonical(output)
+    return ToolResult(text, value=None if isinstance(output, str) else output)
 
 
 # ── what a call was waiting for ───────────────────────────────────────────────────────────────────
@@ -289,10 +325,7 @@ async def _bring(context: Context, message: UIMessage, stream: UIMessageStream) 
                 if call.state.settled:
                     continue
                 failed = part.state == "output-error"
-                output = part.error if failed else part.output
-                text = output if isinstance(output, str) else canonical(output)
-                value = None if isinstance(output, str) else output
-                await commands.deliver(part.call, ToolResult(text, value=value), failed=failed)
+                await commands.deliver(part.call, _brought_result(part), failed=failed)
 
 
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────
