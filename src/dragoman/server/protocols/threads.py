@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
@@ -149,11 +149,12 @@ async def say(
     mark: str,
     key: SendKey | None = None,
     continues: bool = False,
+    kept: Mapping[str, JsonValue] | None = None,
 ) -> TurnRow:
     """A message in the conversation of this name, and the turn that answers it: below the answer that stands
     before it. Where nothing stands before it, it takes the place of the first one there was, or `continues`
-    the conversation. By its `mark` a client that sends it again is known."""
-    metadata: dict[str, JsonValue] = {protocol: mark}
+    the conversation. By its `mark` a client that sends it again is known; `kept` is given back with it."""
+    metadata: dict[str, JsonValue] = {protocol: mark, **(kept or {})}
     conversation = await conversation_of(context, name, protocol)
     if conversation is None:
         conversation = await begin_conversation(context, name, protocol, before)

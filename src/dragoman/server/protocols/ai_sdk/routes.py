@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
+from pydantic import JsonValue
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy, TurnEnded
@@ -18,6 +19,7 @@ from dragoman.messages.message import CallState, Part, Reasoning, Text, ToolCall
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
 from dragoman.server.context import Context, Key, TheContext, api_router
+from dragoman.server.protocols.ai_sdk.ui_history import chat_messages
 from dragoman.server.protocols.ai_sdk.ui_input import UIChatBody, UIMessage, UIPart
 from dragoman.server.protocols.ai_sdk.ui_writer import Chunk, UIMessageStream
 from dragoman.server.protocols.threads import (
@@ -66,6 +68,18 @@ async def chat_v5(context: TheContext, body: UIChatBody, key: Key = None) -> Res
     """The same for version 5, which knows no approvals."""
     async with context.readers.one_by_one(context.person, body.id):
         return await _chat(context, body, key, approvals=False)
+
+
+@router.get("/ai-sdk/chat/{id}")
+async def read_chat(context: TheContext, id: str) -> list[dict[str, JsonValue]]:
+    """The messages of a chat, as `useChat` takes them; none of one that has not begun. The answer that is
+    being written comes with `resumeStream()`."""
+    return await _read(context, id, approvals=True)
+
+
+@router.get("/ai-sdk/v5/chat/{id}")
+async def read_chat_v5(context: TheContext, id: str) -> list[dict[str, JsonValue]]:
+    return await _read(context, id, approvals=False)
 
 
 @router.get("/ai-sdk/chat/{id}/stream", response_class=Response, responses=_REST)
@@ -146,6 +160,18 @@ async def _resume(context: Context, id: str, *, approvals: bool) -> Response:
     return await _tell(context, row, approvals=approvals)
 
 
+async def _read(context: Context, id: str, *, approvals: bool) -> list[dict[str, JsonValue]]:
+    conversation = await conversation_of(context, id, PROTOCOL)
+    if conversation is None:
+        return []
+    path = await (await context.runtime.conversation(conversation)).messages()
+    turns = await context.runtime.store.turns(conversation)
+    brought = options_in(await context.runtime.store.facts(turns[-1].id)).client_tools if turns else ()
+    live = {turn.id for turn in turns if turn.live}
+    names = {spec.name for spec in brought}
+    return [*chat_messages(path, PROTOCOL, live=live, brought=names, approvals=approvals)]
+
+
 async def _live_turn(context: Context, name: str) -> TurnRow | None:
     conversation = await conversation_of(context, name, PROTOCOL)
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
@@ -161,6 +187,7 @@ class _SaidNow:
 
     mark: str  # the client's own id of it
     content: tuple[Part, ...]
+    kept: dict[str, JsonValue]
     before: list[EarlierMessage]
     answer: UIMessage | None  # the last one before it
 
@@ -180,7 +207,8 @@ async def _said_now(context: Context, body: UIChatBody) -> _SaidNow:
     ]
     answers = [one for one in dialogue[:place] if one.role == "assistant"]
     content = await _content(context, dialogue[place])
-    return _SaidNow(dialogue[place].id[:LONGEST_NAME], content, before, answers[-1] if answers else None)
+    last = dialogue[place]
+    return _SaidNow(last.id[:LONGEST_NAME], content, last.kept, before, answers[-1] if answers else None)
 
 
 async def _start(context: Context, body: UIChatBody, said: _SaidNow, key: SendKey | None) -> TurnRow:
@@ -202,6 +230,7 @@ async def _start(context: Context, body: UIChatBody, said: _SaidNow, key: SendKe
         mark=said.mark,
         key=key,
         continues=body.continues,
+        kept=said.kept,
     )
 
 
@@ -286,7 +315,9 @@ async def _join(context: Context, said: _SaidNow, *, approvals: bool) -> Respons
     if not known:
         if not row.live or not _brings(said.answer, snapshot):
             return None
-        await context.runtime.commands.steer(row.id, said.content, metadata={PROTOCOL: said.mark})
+        await context.runtime.commands.steer(
+            row.id, said.content, metadata={PROTOCOL: said.mark, **said.kept}
+        )
     own = [message.metadata.get(PROTOCOL) == said.mark for message in snapshot.messages]
     place = own.index(True) if known else len(own)
     id = snapshot.messages[place - 1].id

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from dragoman.errors import BadRequest
+from dragoman.messages.boundary import check_json
 from dragoman.messages.questions import Mode
 from dragoman.messages.request import ToolSpec
 from dragoman.server.protocols.threads import Loose, WithContent, unreadable
@@ -45,6 +46,9 @@ class UIPart(Loose):
         return self.state in ("output-available", "output-error", "output-denied")
 
 
+KEPT = "ai-sdk.message"  # in a message's metadata: what of it is for the page
+
+
 class UIMessage(WithContent):
     id: str = ""
     metadata: JsonValue = None
@@ -54,6 +58,19 @@ class UIMessage(WithContent):
     @property
     def calls(self) -> Iterator[UIPart]:
         return (part for part in self.parts if part.call and part.type.startswith(("tool-", "dynamic-tool")))
+
+    @property
+    def kept(self) -> dict[str, JsonValue]:
+        """What the page gets back, and the model does not see: data parts and metadata."""
+        data: JsonValue = [
+            {"type": part.type, "data": part.data, **({"id": part.id} if part.id is not None else {})}
+            for part in self.parts
+            if part.type.startswith("data-")
+        ]
+        about: dict[str, JsonValue] = {"metadata": self.metadata, "data": data}
+        found: JsonValue = {name: value for name, value in about.items() if value}
+        check_json(found, "the message")
+        return {KEPT: found} if found else {}
 
     @property
     def texts(self) -> Iterator[str]:
