@@ -9,10 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from openai.types.chat.chat_completion_content_part_param import ChatCompletionContentPartParam
-from openai.types.chat.chat_completion_message_param import ChatCompletionMessageParam
-from openai.types.responses.response_input_content_param import ResponseInputContentParam
-from openai.types.responses.response_input_item_param import ResponseInputItemParam
 from typing_extensions import is_typeddict
 
 from dragoman.wire.scripted import says
@@ -208,19 +204,32 @@ READ = {
     ),
     *("EasyInputMessageParam", "Message", "ResponseOutputMessageParam"),
 }
-UNIONS: list[tuple[Any, str, Any]] = [
-    (ChatCompletionContentPartParam, CHAT, lambda one: {"messages": [{"role": "user", "content": [one]}]}),
-    (ResponseInputContentParam, RESPONSES, lambda one: {"input": [{"role": "user", "content": [one]}]}),
-    (ChatCompletionMessageParam, CHAT, lambda one: {"messages": [HELLO, one, ANSWER, HELLO]}),
-    (ResponseInputItemParam, RESPONSES, lambda one: {"input": [HELLO, one, ANSWER, HELLO]}),
-]
+
+
+def unions() -> list[tuple[Any, str, Any]]:
+    """Where each goes. The SDK takes a second to import: for this test alone."""
+    from openai.types.chat.chat_completion_content_part_param import ChatCompletionContentPartParam
+    from openai.types.chat.chat_completion_message_param import ChatCompletionMessageParam
+    from openai.types.responses.response_input_content_param import ResponseInputContentParam
+    from openai.types.responses.response_input_item_param import ResponseInputItemParam
+
+    return [
+        (
+            ChatCompletionContentPartParam,
+            CHAT,
+            lambda one: {"messages": [{"role": "user", "content": [one]}]},
+        ),
+        (ResponseInputContentParam, RESPONSES, lambda one: {"input": [{"role": "user", "content": [one]}]}),
+        (ChatCompletionMessageParam, CHAT, lambda one: {"messages": [HELLO, one, ANSWER, HELLO]}),
+        (ResponseInputItemParam, RESPONSES, lambda one: {"input": [HELLO, one, ANSWER, HELLO]}),
+    ]
 
 
 async def test_every_part_of_openai_is_read_or_refused(tmp_path: Path) -> None:
     """With a value in each of its fields: an answer with sound, a call without a result, a result without its
     call and an item that is not stored are refused, too."""
     async with served(tmp_path, [says("Hi.")] * 20) as site:
-        for union, path, around in UNIONS:
+        for union, path, around in unions():
             for kind in typing.get_args(union):
                 body = {"model": "scripted/model", **around(sample(kind))}
                 expected = "read" if kind.__name__ in READ else "refused"
