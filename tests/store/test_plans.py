@@ -94,7 +94,8 @@ POSTGRES = [
     *SHARED,
     *AT_REST.items(),
     ("search_titles", {"user": "p7", "part": "%the%", "limit": 100}),
-    ("search_own_texts", {"user": "p7", "part": "%the%", "before": 2**62, "limit": 200}),
+    ("search_own_texts", {"user": "p7", "part": "%the%", "others": None, "before": 2**62, "limit": 200}),
+    ("search_own", {"user": "p7", "part": "%the%", "others": '["%of%"]', "each": 1, "limit": 20}),
 ]
 HOLD_NO_MORE = (  # what is wanted is all there is: rows of an index, or what a part of the statement gave
     *(

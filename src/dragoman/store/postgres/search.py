@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from dragoman.messages.message import ToolCall
 from dragoman.store.conversations import Found
 from dragoman.store.postgres.database import PostgresDatabase
-from dragoman.store.sql.database import SqlConnection
+from dragoman.store.sql.database import Row, SqlConnection
 from dragoman.store.sql.texts import (
     chunks,
     has_all,
     has_few_texts,
     in_order,
-    plain_part,
+    plain_words,
     snippet_of,
     text_of_call,
     words_of,
@@ -44,7 +45,7 @@ class PostgresSearch(PostgresDatabase):
     def _search_titles(
         self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int
     ) -> list[Found]:
-        key = {"user": user, "part": _pattern(words), "limit": _TITLES}
+        key = {"user": user, "part": _pattern(plain_words(words)), "limit": _TITLES}
         rows = db.execute(self._narrowed("search_titles", key), key)
         found = (row for row in rows if has_all(row["title"], words))
         return [
@@ -57,20 +58,34 @@ class PostgresSearch(PostgresDatabase):
     ) -> list[Found]:
         found: dict[str, Found] = {}
         one = "conversation" if distinct else "message"
-        key: dict[str, object] = {"user": user, "part": _pattern(words), "limit": _PAGE, "before": _LAST}
-        among = "search_own_texts" if has_few_texts(db, self._sql, user) else "search_texts"
+        for row in self._candidates(db, words, user, limit, distinct=distinct):
+            if row[one] not in found and has_all(row["text"], words):
+                snippet = snippet_of(row["text"], words)
+                found[row[one]] = Found(row["message"], row["conversation"], row["title"], snippet)
+                if len(found) == limit:
+                    break
+        return list(found.values())
+
+    def _candidates(
+        self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int, *, distinct: bool
+    ) -> Iterator[Row]:
+        """Texts in which the words may be, the newest first."""
+        plain = plain_words(words)
+        key: dict[str, object] = {"user": user, "part": _pattern(plain[:1])}
+        key["others"] = json.dumps([_pattern([word]) for word in plain[1:]]) if plain[1:] else None
+        own = has_few_texts(db, self._sql, user)
+        if own and len(plain) == len({word.lower() for word in words}):  # the server knows them all
+            key |= {"each": 1 if distinct else limit, "limit": limit}
+            yield from db.execute(self._narrowed("search_own", key), key)
+            return
+        key |= {"limit": _PAGE, "before": _LAST}
+        among = "search_own_texts" if own else "search_texts"
         for _ in range(_PAGES):
             rows = db.execute(self._narrowed(among, key), key).fetchall()
-            if not rows:
-                break
-            for row in rows:
-                if row[one] not in found and has_all(row["text"], words):
-                    snippet = snippet_of(row["text"], words)
-                    found[row[one]] = Found(row["message"], row["conversation"], row["title"], snippet)
-                    if len(found) == limit:
-                        return list(found.values())
+            yield from rows
+            if len(rows) < _PAGE:
+                return
             key["before"] = rows[-1]["id"]
-        return list(found.values())
 
     def _add_text(self, db: SqlConnection, message: int, text: str) -> None:
         for chunk in chunks(text):
@@ -82,6 +97,6 @@ class PostgresSearch(PostgresDatabase):
 
 
 def _pattern(words: Sequence[str]) -> str:
-    """What the server finds by its index. The other words are looked for here."""
-    part = plain_part(words).replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+    """What the server finds by its index: the first of these."""
+    part = "".join(words[:1]).replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
     return f"%{part}%"

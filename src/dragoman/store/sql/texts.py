@@ -15,6 +15,7 @@ _CHUNK = 20_000  # characters: a longer text is several rows, so that indexing o
 _OVERLAP = 200  # of one row with the next: what stands on the border is found too
 _BEFORE, _AFTER = 16, 120  # characters of a snippet: a narrow list has to show what was found
 _FEW = 5000  # messages: read one after the other, in some 50 ms
+_PART, _MOST = 20, 100_000  # more are few, too, if everybody has so many times as many
 _WORD = re.compile(r"\b\w")  # where one begins; in Chinese, which has no spaces, a clause
 
 
@@ -49,19 +50,25 @@ def without_nul(value: object) -> object:
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
 
 
+def plain_words(words: Sequence[str]) -> list[str]:
+    """Those that a database can look for itself, in small letters, the longest first: of other alphabets it
+    may not know them."""
+    plain = {word.lower() for word in words if word.isascii() or word.lower() == word.upper()}
+    return sorted(plain, key=lambda word: (-len(word), word))
+
+
 def plain_part(words: Sequence[str]) -> str:
-    """The longest word that a database can look for itself, in small letters: of other alphabets it may not
-    know them. Empty where there is none."""
-    plain = (word.lower() for word in words if word.isascii() or word.lower() == word.upper())
-    return max(plain, key=len, default="")
+    """The longest of these. Empty where there is none."""
+    return next(iter(plain_words(words)), "")
 
 
 def has_few_texts(db: SqlConnection, sql: Mapping[str, str], user: str | None) -> bool:
     """Whether a person's texts are read faster than an index of everybody's."""
     if user is None:
         return False
-    key = {"user": user, "limit": _FEW}
-    return int(db.execute(sql["own_messages"], key).fetchone()["count"]) < _FEW
+    few = max(_FEW, min(int(db.execute(sql["all_texts"]).fetchone()["count"] or 0) // _PART, _MOST))
+    key = {"user": user, "limit": few}
+    return int(db.execute(sql["own_messages"], key).fetchone()["count"]) < few
 
 
 def has_all(text: str, words: Sequence[str]) -> bool:

@@ -157,6 +157,7 @@ SELECT m.seq, :text FROM calls c JOIN messages m ON m.id = c.message WHERE c.id 
 SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM texts t JOIN messages m ON m.seq = t.message JOIN conversations c ON c.id = m.conversation
 WHERE t.id < :before AND lower(t.text) LIKE :part
+  AND (:others IS NULL OR lower(t.text) LIKE ALL (ARRAY(SELECT json_array_elements_text(:others::text::json))))
   AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
 ORDER BY t.id DESC LIMIT :limit;
 
@@ -167,6 +168,25 @@ SELECT count(*) AS count FROM (
   SELECT 1 FROM conversations c CROSS JOIN LATERAL (SELECT 1 FROM messages WHERE conversation = c.id OFFSET 0) m
   WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user LIMIT :limit) own;
 
+-- name: all_texts
+-- How many everybody has, as the server last counted them.
+SELECT reltuples::bigint AS count FROM pg_class WHERE oid = to_regclass('texts');
+
+-- name: search_own
+-- Of each conversation of one person the newest messages in which there is something like this. A word that many
+-- have is found in the first of them.
+SELECT f.id, f.text, f.message, c.id AS conversation, c.title
+FROM conversations c CROSS JOIN LATERAL (
+  SELECT t.id, t.text, m.id AS message
+  FROM messages m CROSS JOIN LATERAL (
+    SELECT o.id, o.text FROM (SELECT id, text FROM texts WHERE message = m.seq OFFSET 0) o
+    WHERE lower(o.text) LIKE :part
+      AND (:others IS NULL OR lower(o.text) LIKE ALL (ARRAY(SELECT json_array_elements_text(:others::text::json))))
+    ORDER BY o.id DESC LIMIT 1) t
+  WHERE m.conversation = c.id ORDER BY m.seq DESC LIMIT :each) f
+WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user
+ORDER BY f.id DESC LIMIT :limit;
+
 -- name: search_own_texts
 -- The same as `search_texts` among the texts of one person, one after the other: for who has few.
 SELECT t.id, t.text, m.id AS message, m.conversation, c.title
@@ -174,6 +194,7 @@ FROM conversations c
   CROSS JOIN LATERAL (SELECT seq, id, conversation FROM messages WHERE conversation = c.id OFFSET 0) m
   CROSS JOIN LATERAL (SELECT id, text FROM texts WHERE message = m.seq OFFSET 0) t
 WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user AND t.id < :before AND lower(t.text) LIKE :part
+  AND (:others IS NULL OR lower(t.text) LIKE ALL (ARRAY(SELECT json_array_elements_text(:others::text::json))))
 ORDER BY t.id DESC LIMIT :limit;
 
 -- name: search_titles
