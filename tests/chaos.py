@@ -302,6 +302,7 @@ def main() -> None:
     words.add_argument("--seed", type=int, default=random.randrange(10**6))
     words.add_argument("--keep", type=Path, help="a folder for the logs of the nodes")
     wanted = words.parse_args()
+    failed = 0
     for number in range(wanted.runs):
         seed = wanted.seed + number
         print(f"run {number + 1} of {wanted.runs}, seed {seed}", flush=True)
@@ -323,8 +324,9 @@ def main() -> None:
         print(
             json.dumps({"seed": seed, "seconds": round(time.monotonic() - began), "wrong": wrong}), flush=True
         )
-        if wrong:
-            sys.exit(1)
+        failed += bool(wrong)
+    if failed:
+        sys.exit(f"{failed} of {wanted.runs} runs failed")
 
 
 if __name__ == "__main__":

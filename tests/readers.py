@@ -57,11 +57,11 @@ class Reader:
                 frame[name] = value
                 continue
             if "data" in frame:
-                if not began:
+                if not began and "id" in frame:
                     self.starts["snapshot" if frame["event"] == "snapshot" else "cursor"] += 1
                     began = True
                 self._hear(frame["event"], json.loads(frame["data"]))
-                self.cursor = frame["id"]
+                self.cursor = frame.get("id", self.cursor)  # the farewell of a server that stops has none
             frame = {}
             if enough():
                 return
