@@ -43,6 +43,7 @@ class Web:
 
     program: Program
     http: aiohttp.ClientSession | None = None
+    is_read: bool = True  # whether readers of conversations go there
 
     async def connect(self) -> None:
         found = await self.program.printed(READY, again=True)

@@ -93,6 +93,11 @@ class Lists:
         if self._changed:
             self._publish_soon()
 
+    @property
+    def unsettled(self) -> bool:
+        """Whether something is still to be published."""
+        return bool(self._changed)
+
     def close(self) -> None:
         for feed in self._feeds.values():
             feed.close()
@@ -151,6 +156,7 @@ def drop_unread(feeds: dict[str, FeedT]) -> list[str]:
 
 _LATEST = 3  # turns whose events may be left, for who has not heard them to their end
 _GLANCE = 1.0  # seconds between looks at conversations in which another process may be at work
+_SELDOM = 10.0  # seconds between them where nothing is at work, and nothing was written
 _PAUSE = 0.1  # seconds between two such looks, whatever is written
 _PIECES = (e.TextDelta, e.ReasoningDelta, e.CallInputDelta, e.CallProgress)
 _CHANGES_LIST = (e.TurnStart, e.TurnEnd, e.CallAsked, e.CallAnswered)
@@ -177,6 +183,7 @@ class Publisher:
         self._background = runtime.background  # ends with it
         self._publishing_queues: asyncio.Task[None] | None = None
         self._watches = False
+        self._unsettled = True  # what is read here is to be looked at again in a moment
         self._followed: dict[str, FollowedTurn] = {}  # of other processes
         self._stirred = asyncio.Event()  # another process has written something
         runtime.bus.watchers.append(self._listen)
@@ -241,6 +248,7 @@ class Publisher:
         return Subject(feed)
 
     def _begin_watch(self) -> None:
+        self._stirred.set()  # something else is read here than before
         if not self._watches:
             self._watches = True
             self._background.repeat("the watch for other processes", self._watch, every=_PAUSE)
@@ -306,6 +314,7 @@ class Publisher:
         """What a turn changed has been published."""
         self._revisions.pop(conversation, None)
         self._moved.add(conversation)
+        self._stirred.set()
 
     async def _publish_queues(self) -> None:
         """One after the other, so that what was read first is published first."""
@@ -317,6 +326,7 @@ class Publisher:
                 continue
             except StoreUnavailable:
                 self._changed_queues.add(id)
+                self._stirred.set()
                 return  # it is tried again with the next look at what others do
             finally:
                 self._queue_being_read = None
@@ -347,11 +357,21 @@ class Publisher:
 
     async def _watch(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_GLANCE):
+            async with asyncio.timeout(_GLANCE if self._unsettled else _SELDOM):
                 await self._stirred.wait()
         self._stirred.clear()
+        self._unsettled = True  # unless we come to the end of this
         await self._lists.watch_others()
         await self._watch_others()
+        self._unsettled = self._lists.unsettled or not self._is_settled()
+
+    def _is_settled(self) -> bool:
+        """Whether nothing can change in a conversation that is read here without our being told."""
+        if self._changed_queues:
+            return False
+        read = {id for id, feed in self._conversations.items() if feed.readers}
+        followed = {turn.conversation for turn in self._followed.values()}
+        return read <= self._revisions.keys() | followed
 
     async def _watch_others(self) -> None:
         """Conversations that somebody reads here: turns that another process runs in them are followed, and
@@ -453,6 +473,7 @@ class Publisher:
             followed.move()
             if self._followed.get(turn) is followed:
                 del self._followed[turn]
+            self._stirred.set()
 
     async def _hear_other(self, followed: FollowedTurn, event: Event) -> bool:
         """What is awaited is awaited first: that it was heard here, and what readers are told, is one."""

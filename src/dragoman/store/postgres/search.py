@@ -23,6 +23,7 @@ from dragoman.store.sql.texts import (
 
 _PAGE = 200  # texts that are looked at at once
 _PAGES = 250  # of them at most: about as many texts as SQLite looks through in the time of one search
+_COMMON = 2000  # texts in which a word is, after which there is no use in an index of it
 _TITLES = 10_000  # that are looked at at most
 _LAST = 2**62  # comes after every text
 
@@ -71,21 +72,31 @@ class PostgresSearch(PostgresDatabase):
     ) -> Iterator[Row]:
         """Texts in which the words may be, the newest first."""
         plain = plain_words(words)
+        few = has_few_texts(db, self._sql, user)
+        seldom = None if few else next((word for word in plain if self._is_seldom(db, word)), None)
+        plain.sort(key=lambda word: word != seldom)  # the index looks for the first
         key: dict[str, object] = {"user": user, "part": _pattern(plain[:1])}
         key["others"] = json.dumps([_pattern([word]) for word in plain[1:]]) if plain[1:] else None
-        own = has_few_texts(db, self._sql, user)
-        if own and len(plain) == len({word.lower() for word in words}):  # the server knows them all
+        known = len(plain) == len({word.lower() for word in words})  # to the server: all of them
+        if user is not None and known and seldom is None:
             key |= {"each": 1 if distinct else limit, "limit": limit}
             yield from db.execute(self._narrowed("search_own", key), key)
             return
-        key |= {"limit": _PAGE, "before": _LAST}
-        among = "search_own_texts" if own else "search_texts"
+        key |= {"limit": _COMMON if seldom else _PAGE, "before": _LAST}
+        among = "search_texts" if seldom else "search_own_texts" if few else "scan_texts"
         for _ in range(_PAGES):
             rows = db.execute(self._narrowed(among, key), key).fetchall()
             yield from rows
-            if len(rows) < _PAGE:
+            if len(rows) < int(str(key["limit"])):
                 return
             key["before"] = rows[-1]["id"]
+
+    def _is_seldom(self, db: SqlConnection, word: str) -> bool:
+        """Whether the index finds it, and in so few texts that all can be read."""
+        if len(word) < 3:
+            return False
+        key = {"part": _pattern([word]), "limit": _COMMON}
+        return int(db.execute(self._sql["count_texts"], key).fetchone()["count"]) < _COMMON
 
     def _add_text(self, db: SqlConnection, message: int, text: str) -> None:
         for chunk in chunks(text):

@@ -17,7 +17,7 @@ INSERT INTO events (turn, seq, body)
 SELECT e.turn, e.seq, e.body FROM json_to_recordset(:events::text::json) AS e (turn TEXT, seq BIGINT, body TEXT)
 ON CONFLICT (turn, seq) DO UPDATE SET body = excluded.body;
 
--- name: announce_events
+-- name: announce
 SELECT pg_notify(:channel, '');
 
 -- name: turns_with_signals_for
@@ -34,8 +34,17 @@ SELECT id, revision FROM conversations
 WHERE id = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) AND deleted = 0;
 
 -- name: queue_marks
-SELECT conversation, max(seq) AS newest, sum(length(body)) AS size FROM queue
-WHERE conversation = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) GROUP BY conversation;
+SELECT conversation, count(*) AS count, sum(seq) AS places, sum(size) AS size FROM (
+  SELECT conversation, seq, length(body) AS size FROM queue
+  WHERE conversation = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json)))
+  UNION ALL
+  SELECT t.conversation, s.seq, length(s.body) FROM turns t JOIN signals s ON s.turn = t.id AND s.kind = 'steer'
+  WHERE t.live = 1 AND t.conversation = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json)))) q
+GROUP BY conversation;
+
+-- name: live_turns_named
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+WHERE id = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) AND live = 1;
 
 -- name: live_turns_among
 SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
@@ -157,6 +166,20 @@ SELECT m.seq, :text FROM calls c JOIN messages m ON m.id = c.message WHERE c.id 
 SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM texts t JOIN messages m ON m.seq = t.message JOIN conversations c ON c.id = m.conversation
 WHERE t.id < :before AND lower(t.text) LIKE :part
+  AND (:others IS NULL OR lower(t.text) LIKE ALL (ARRAY(SELECT json_array_elements_text(:others::text::json))))
+  AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+ORDER BY t.id DESC LIMIT :limit;
+
+-- name: count_texts
+-- In how many there is something like this, counted up to a limit.
+SELECT count(*) AS count FROM (SELECT 1 FROM texts WHERE lower(text) LIKE :part LIMIT :limit) c;
+
+-- name: scan_texts
+-- The same as `search_texts` without the index: for what is found in the first texts that are looked at.
+SELECT t.id, t.text, m.id AS message, m.conversation, c.title
+FROM (SELECT id, message, text FROM texts WHERE id < :before ORDER BY id DESC OFFSET 0) t
+  JOIN messages m ON m.seq = t.message JOIN conversations c ON c.id = m.conversation
+WHERE lower(t.text) LIKE :part
   AND (:others IS NULL OR lower(t.text) LIKE ALL (ARRAY(SELECT json_array_elements_text(:others::text::json))))
   AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
 ORDER BY t.id DESC LIMIT :limit;
