@@ -1,5 +1,5 @@
-"""Whether costs grow with what others have: lists, search, opening, claiming, deleting and nodes at rest, on a
-PostgreSQL that holds 0, 1, 10 and 100 % of 200,000 waiting turns and 2 million messages of 20,000 people.
+"""Whether costs grow with what others have: lists, search, opening, claiming, deleting and nodes at rest, in
+a PostgreSQL that holds 0, 1, 10 and 100 % of 200,000 waiting turns and 2 million messages of 20,000 people.
 
 The time is what PostgreSQL itself spends on the statements of one operation (`pg_stat_statements`), the best
 of several. Compare the columns of a row, not the rows. `--most 10` stops at 10 %.
@@ -25,8 +25,8 @@ from tests.fleet import Fleet, Node, node, worker
 from tests.postgres import Server, served
 
 from dragoman import Runtime
-from dragoman.messages.message import Message, Text
 from dragoman.conversation.tree import Conversation
+from dragoman.messages.message import Message, Text
 from dragoman.messages.questions import Question
 from dragoman.server.snapshots import Trees
 from dragoman.store.codecs import QUESTION
@@ -64,7 +64,9 @@ class Filler:
     async def person(self, name: str | None, first: int, each: int = EACH, long: int = MESSAGES) -> None:
         await self.people([(name, first)], each, long)
 
-    async def people(self, named: Sequence[tuple[str | None, int]], each: int = EACH, long: int = MESSAGES) -> None:
+    async def people(
+        self, named: Sequence[tuple[str | None, int]], each: int = EACH, long: int = MESSAGES
+    ) -> None:
         rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _COLUMNS}
         for name, first in named:
             for number in range(first, first + each):
@@ -182,7 +184,9 @@ async def measure(url: str, filler: Filler, db: asyncpg.Connection[Any]) -> dict
                 times.append(await db.fetchval(_SPENT))
             found[name] = min(times[1:])
             if name.startswith("claim"):
-                await db.execute("UPDATE sizes.turns SET owner = NULL, epoch = 0 WHERE id LIKE 'turn_9000000_'")
+                await db.execute(
+                    "UPDATE sizes.turns SET owner = NULL, epoch = 0 WHERE id LIKE 'turn_9000000_'"
+                )
     return found
 
 
@@ -256,7 +260,9 @@ async def run(server: Server, shares: Sequence[int]) -> list[str]:
             await fill(db, filler, before, share)
             size = await db.fetchval("SELECT pg_database_size(current_database())")
             sizes.append(size / 2**20)
-            print(f"{share} %: {size / 2**20:,.0f} MB, filled in {time.monotonic() - began:.0f} s", flush=True)
+            print(
+                f"{share} %: {size / 2**20:,.0f} MB, filled in {time.monotonic() - began:.0f} s", flush=True
+            )
             found = await measure(url, filler, db)
             for more in (0, 3) if share in (0, shares[-1]) else (0,):
                 at_rest = await rest(server, url, more)

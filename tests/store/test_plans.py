@@ -160,8 +160,27 @@ async def test_postgresql_reads_nobody_elses_rows(postgres: Server) -> None:
         for name, key in AT_REST.items():
             plan = await plan_of(db, name, key, "ANALYZE, BUFFERS")
             pages[name] = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+        await check_search(postgres)
     assert scanned == {}
     assert {name: count for name, count in pages.items() if count > 20} == {}
+
+
+async def check_search(server: Server) -> None:
+    """S1: the newest first, for a word that all texts contain, for one of a single text, and for both."""
+    store = PostgresStore(server.url("plans"))
+    await store.open()
+    try:
+        for words, user, found in (
+            ("words", None, [f"msg_{COUNT - n}" for n in range(5)]),
+            ("words msg_1234", None, ["msg_12349", "msg_12348", "msg_12347", "msg_12346", "msg_12345"]),
+            ("of ord", "p7", [f"msg_{COUNT - PEOPLE * n + 7 - PEOPLE}" for n in range(5)]),
+            ("msg_2007", "p7", ["msg_2007"]),
+            ("msg_2007 other", None, []),
+        ):
+            hits = await store.search(words, user=user, limit=5)
+            assert [hit.message for hit in hits] == found, words
+    finally:
+        await store.close()
 
 
 def nodes_of(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from typing import TypeVar
 
 from dragoman.errors import NotFound, StoreUnavailable, Unreadable
@@ -185,6 +186,8 @@ class Publisher:
         self._watches = False
         self._unsettled = True  # what is read here is to be looked at again in a moment
         self._followed: dict[str, FollowedTurn] = {}  # of other processes
+        self._reading: dict[int, tuple[str, dict[str, FollowedTurn]]] = {}  # conversations, at this moment
+        self._numbers = count()
         self._stirred = asyncio.Event()  # another process has written something
         runtime.bus.watchers.append(self._listen)
         runtime.bus.elsewhere.append(self._begin_elsewhere)
@@ -345,8 +348,13 @@ class Publisher:
         """As it is now. Its queue may have changed since that was read, and is published once more then."""
         published = self._queues_published
         self._queues.add(id)
-        followed = [turn for turn in self._followed.values() if turn.conversation == id]
-        tree = await self.trees.read(id, followed)
+        elsewhere = {turn.id: turn for turn in self._followed.values() if turn.conversation == id}
+        reading = next(self._numbers)
+        self._reading[reading] = id, elsewhere
+        try:
+            tree = await self.trees.read(id, elsewhere)
+        finally:
+            del self._reading[reading]
         if self._queues_published != published:
             self.queue_changed(id)
         elif tree.nothing_queued:
@@ -411,8 +419,14 @@ class Publisher:
                 self._revisions.pop(id, None)  # what has been published is not to be published again
             elif id not in busy:
                 self._revisions[id] = revision
-                if before not in (None, revision):
+                if await self._has_missed(id) if before is None else before != revision:
                     await self._publish_snapshot(id)
+
+    async def _has_missed(self, id: str) -> bool:
+        """Whether a turn began and ended elsewhere, while it was not known what had changed."""
+        rows = await self._runtime.store.turns(id)
+        feed = self._conversations.get(id)
+        return feed is not None and any(not row.live and not feed.has_begun(row.id) for row in rows)
 
     def _begin_all_elsewhere(self, rows: Iterable[TurnRow]) -> None:
         for row in rows:
@@ -430,6 +444,9 @@ class Publisher:
         if feed is not None and turn not in self._followed:
             followed = FollowedTurn(turn, conversation, shown=shown, known=feed.last_of(turn))
             self._followed[turn] = followed
+            for read, elsewhere in self._reading.values():
+                if read == conversation:  # what broke off is not to be shown in place of it
+                    elsewhere[turn] = followed
             self._background.run(f"following turn {turn}", partial(self._follow_other, followed))
 
     def _follow_shown(self, turn: str, conversation: str) -> FollowedTurn | None:

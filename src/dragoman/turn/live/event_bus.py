@@ -134,6 +134,7 @@ class Follower:
         self.turn = turn
         self.at = after
         self.owner: str | None = ""  # of the turn, when it was last looked at
+        self.called = False  # to look it up
         self.told = False  # what it asks, though nobody runs it
         self._events: list[Event] = []
         self._arrived = asyncio.Event()
@@ -146,10 +147,11 @@ class Follower:
 
     def look_up(self) -> None:
         """Wait no longer: there is something to be seen elsewhere."""
+        self.called = True
         self._arrived.set()
 
     async def take(self, seconds: float | None) -> list[Event]:
-        """All that has come; nothing where nothing comes for so long, or something is to be seen elsewhere."""
+        """All that has come; nothing where nothing comes for so long, or something is to be looked up."""
         try:
             async with asyncio.timeout(seconds):
                 await self._arrived.wait()
@@ -380,6 +382,7 @@ class EventBus:
         patience, asked = _PATIENCE, False
         async with self._remote.follow(turn, after) as follower:
             while patience > 0:
+                follower.called = False
                 row = await self._store.turn(turn)
                 if row.live and not asked:
                     asked = await self._store.post(turn, "follow", {})  # and whoever owns it after that
@@ -391,6 +394,8 @@ class EventBus:
                     yield batch
                     if isinstance(batch[-1], TurnEnd):
                         return
+                    if follower.called:
+                        break
                 if (live := self.here(turn)) is not None:  # it was taken up here
                     async for batch in live.log.events.batches(follower.at):
                         follower.at = batch[-1].seq
