@@ -15,7 +15,6 @@ _CHUNK = 20_000  # characters: a longer text is several rows, so that indexing o
 _OVERLAP = 200  # of one row with the next: what stands on the border is found too
 _BEFORE, _AFTER = 16, 120  # characters of a snippet: a narrow list has to show what was found
 _FEW = 5000  # messages: read one after the other, in some 50 ms
-_PART, _MOST = 20, 100_000  # more are few, too, if everybody has so many times as many
 _WORD = re.compile(r"\b\w")  # where one begins; in Chinese, which has no spaces, a clause
 
 
@@ -66,9 +65,8 @@ def has_few_texts(db: SqlConnection, sql: Mapping[str, str], user: str | None) -
     """Whether a person's texts are read faster than an index of everybody's."""
     if user is None:
         return False
-    few = max(_FEW, min(int(db.execute(sql["all_texts"]).fetchone()["count"] or 0) // _PART, _MOST))
-    key = {"user": user, "limit": few}
-    return int(db.execute(sql["own_messages"], key).fetchone()["count"]) < few
+    key = {"user": user, "limit": _FEW}
+    return int(db.execute(sql["own_messages"], key).fetchone()["count"]) < _FEW
 
 
 def has_all(text: str, words: Sequence[str]) -> bool:

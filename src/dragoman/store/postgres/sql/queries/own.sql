@@ -191,10 +191,6 @@ SELECT count(*) AS count FROM (
   SELECT 1 FROM conversations c CROSS JOIN LATERAL (SELECT 1 FROM messages WHERE conversation = c.id OFFSET 0) m
   WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user LIMIT :limit) own;
 
--- name: all_texts
--- How many everybody has, as the server last counted them.
-SELECT reltuples::bigint AS count FROM pg_class WHERE oid = to_regclass('texts');
-
 -- name: search_own
 -- Of each conversation of one person the newest messages in which there is something like this. A word that many
 -- have is found in the first of them.

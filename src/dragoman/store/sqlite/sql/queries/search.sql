@@ -71,10 +71,6 @@ SELECT count(*) AS count FROM (
   SELECT 1 FROM conversations c CROSS JOIN messages m ON m.conversation = c.id
   WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user LIMIT :limit);
 
--- name: all_texts
--- How many everybody has, about.
-SELECT max(id) AS count FROM texts;
-
 -- name: scan_own_texts
 -- All texts of one person, the newest first.
 SELECT t.text, m.id AS message, m.conversation, c.title
