@@ -164,6 +164,10 @@ class App {
       try {
         this.took(view, await api.send(view.id, parts, { options, ...(running ? { queue: true } : {}) }), parts);
       } catch (error) {
+        if (error instanceof Problem && error.status === 409 && !running) { // another tab was faster: this one comes next
+          this.took(view, await api.send(view.id, parts, { options, queue: true }), parts);
+          return true;
+        }
         if (!(error instanceof Problem && !error.status && (await arrived(view.id, parts, known)))) throw error;
       }
       return true;
