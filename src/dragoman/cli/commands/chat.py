@@ -14,6 +14,7 @@ from rich.text import Text
 
 from dragoman.cli.chat.session import Session
 from dragoman.cli.chat.slash_commands import COMMANDS, ChatCompleter, Quit, run_command
+from dragoman.cli.first_model import ask_for_model
 from dragoman.cli.flags.chat import ChatFlags
 from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.interrupted import interrupted_conversations
@@ -41,6 +42,7 @@ def chat(flags: ChatFlags) -> None:
     settings = settings_for(flags, values)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise ConfigError("a chat needs a terminal: without one, use `dragoman run`")
+    asyncio.run(ask_for_model(settings, flags))
     with mute_typing():
         try:
             asyncio.run(_run(settings, flags))

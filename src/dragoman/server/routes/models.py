@@ -36,12 +36,11 @@ async def models(context: TheContext) -> shapes.ModelList:
     nearby = await _nearby()
     known = await asyncio.to_thread(lambda: list(_all(find, nearby)))  # keyrings and price lists are slow
     views = {view.name: view for view in known}
-    default = context.model.name if context.model is not None else find.default
+    current = await context.current_model()
+    default = current.name if current is not None else find.default
     if default is not None:
         found = views.get(default) or _view(find, *find.catalog.find(default), missing=None)
-        views[default] = replace(
-            found, name=default, note=context.model.note if context.model is not None else None
-        )
+        views[default] = replace(found, name=default, note=current.note if current is not None else None)
     providers = await asyncio.to_thread(
         lambda: [_provider_view(find, provider) for provider in find.catalog.providers.values()]
     )
