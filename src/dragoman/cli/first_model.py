@@ -57,7 +57,7 @@ async def _ask_for_key(catalog: Catalog, flags: ChatFlags) -> None:
     name = await _ask("provider: ")
     if name not in catalog.providers:
         raise ConfigError(f"Unknown provider {name!r}. Run `dragoman models` to list providers.")
-    await set_key(SetKeyFlags(provider=name, no_test=False, config=flags.config, trust=False))
+    await set_key(SetKeyFlags(provider=name, no_test=False, config=flags.config))
 
 
 async def _ask(prompt: str) -> str:

@@ -79,7 +79,9 @@ class Context:
         """The model that answers where none is named. A server that started without one finds here what was
         set up since."""
         find = self.runtime.services.model
-        if self.model is not None or self.own_settings is None or not isinstance(find, Models):
+        if self.own_settings is None or not isinstance(find, Models):
+            return self.model
+        if self.model is not None and self.model.name == find.default:
             return self.model
         if find.default is None:
             try:

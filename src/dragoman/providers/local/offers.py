@@ -69,8 +69,18 @@ def recommended(listed: Sequence[Offer], machine: Machine) -> Offer | None:
     return good[-1] if good else None
 
 
+_known: Machine | None = None
+
+
 async def this_machine() -> Machine:
-    """Asks llama.cpp in a child process, if it is installed: it would load drivers into this one."""
+    """Asks llama.cpp once, in a child process, if it is installed: it would load drivers into this one."""
+    global _known  # noqa: PLW0603 - one machine, one memory of it
+    if _known is None:
+        _known = await _ask_llama()
+    return _known
+
+
+async def _ask_llama() -> Machine:
     cores, memory = available_cores(), _memory()
     if not can_serve():
         return Machine(memory, cores)
