@@ -10,9 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from dragoman.errors import ConfigError
+from dragoman.providers.listing import LocalServer
 from dragoman.providers.local.downloaded import downloads, find_download, models_folder, remove_download
+from dragoman.providers.local.handover import hand_over
 from dragoman.providers.local.hub import Hub, HubModel, read_wanted
 from dragoman.wire.http_client.client import HttpClient, Retry
 from tests.patience import PATIENCE
@@ -150,3 +154,28 @@ async def test_the_models_of_a_repository_are_those_that_can_be_checked_and_part
 def test_what_is_no_repository_is_refused_before_anybody_is_asked(typed: str) -> None:
     with pytest.raises(ConfigError, match="not a model of the hub"):
         read_wanted(typed)
+
+
+async def test_ollama_gets_the_file_under_its_hash_where_dragoman_cannot_serve_it() -> None:
+    blobs: dict[str, bytes] = {}
+    made: list[dict[str, object]] = []
+
+    async def take(request: web.Request) -> web.Response:
+        blobs[request.match_info["digest"]] = await request.read()
+        return web.Response(status=201)
+
+    async def make(request: web.Request) -> web.Response:
+        made.append(await request.json())
+        return web.json_response({"status": "success"})
+
+    ollama = web.Application(client_max_size=1 << 30)
+    ollama.router.add_post("/api/blobs/{digest}", take)
+    ollama.router.add_post("/api/create", make)
+    async with hub_site() as site, HttpClient() as client, TestServer(ollama) as server:
+        hub, model = await find(client, site)
+        record = await hub.download(model)
+        running = LocalServer("ollama", f"{str(server.make_url('')).rstrip('/')}/v1", ())
+        assert await hand_over(client, record, running) == "ollama/tiny-q4_k_m"
+    digest = f"sha256:{record.sha256[0]}"
+    assert blobs == {digest: DATA}
+    assert made == [{"model": "tiny-q4_k_m", "files": {"tiny-Q4_K_M.gguf": digest}, "stream": False}]
