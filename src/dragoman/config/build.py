@@ -34,7 +34,7 @@ from dragoman.tools.deferred import budget_of
 from dragoman.tools.mcp.servers import McpServer, read_servers
 from dragoman.tools.mcp.source import sources_of
 from dragoman.tools.mcp.tool_list import KeptLists
-from dragoman.tools.permissions import parse_rule
+from dragoman.tools.permissions import READS, SECRET_FILES, parse_rule
 from dragoman.tools.program import is_installed
 from dragoman.tools.python_files import load_folder
 from dragoman.tools.skills import Skills
@@ -130,7 +130,11 @@ def build_runtime(
         ],
         agents=[agent_of(settings, name, table) for name, table in values.get("agents", {}).items()],
         plugins=load_plugins(settings, folders, warnings),
-        rules=[Rule("skills", "*", "allow", sentence("rule.built_in")), *_rules(settings, values, "")],
+        rules=[
+            Rule("skills", "*", "allow", sentence("rule.built_in")),
+            *_reads(settings),
+            *_rules(settings, values, ""),
+        ],
         later_denials=LaterDenials(settings.files),
         workspace=main,
         workspaces=others,
@@ -375,6 +379,16 @@ def agent_of(settings: Settings, name: str, table: AgentTable) -> Agent:
         tool_budget=budget_of(table["tool_budget"]) if "tool_budget" in table else None,
         handoffs=tuple(table.get("handoffs", ())),
     )
+
+
+def _reads(settings: Settings) -> list[Rule]:
+    """Reading the workspace needs no question, but for what is likely to be secret. An untrusted project gets
+    none of it. Any rule of the settings about reading has the last word."""
+    if settings.sources.left_out:
+        return []
+    origin = sentence("rule.built_in")
+    asked = (Rule(READS, pattern, "ask", origin) for pattern in SECRET_FILES)
+    return [Rule(READS, "*", "allow", origin), *asked]
 
 
 def _rules(settings: Settings, table: Mapping[str, Any], at: str) -> list[Rule]:

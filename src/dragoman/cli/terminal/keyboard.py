@@ -8,13 +8,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import Completer, WordCompleter
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input.vt100_parser import Vt100Parser
@@ -185,9 +186,12 @@ class Keyboard:
         with on_interrupt(_leave_to_editor):
             return await _prompt(self._messages, _styled("› ", "cyan"), default)
 
-    async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = ()) -> str:
+    async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = (), keys: str = "") -> str:
+        if keys:
+            _forget_typing()  # what was meant for something else must not answer
         session: PromptSession[str] = PromptSession(
             completer=WordCompleter(list(words)) if words else None,
+            key_bindings=_answer_with(keys) if keys else None,
             interrupt_exception=Interrupted,
             eof_exception=InputClosed,
         )
@@ -262,6 +266,28 @@ def _send_with_enter() -> KeyBindings:
             event.app.exit(exception=Interrupted())
 
     return keys
+
+
+def _answer_with(letters: str) -> KeyBindings:
+    keys = KeyBindings()
+    begins = Condition(lambda: not get_app().current_buffer.text.strip("0123456789"))
+    for letter in letters:
+
+        @keys.add(letter, filter=begins)
+        def answer(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text(event.data)
+            event.current_buffer.validate_and_handle()
+
+    return keys
+
+
+def _forget_typing() -> None:
+    try:
+        import termios
+    except ImportError:  # Windows
+        return
+    with suppress(termios.error):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def _finish_with_ctrl_s() -> KeyBindings:
