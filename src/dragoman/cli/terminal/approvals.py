@@ -42,6 +42,9 @@ class LineInput:
         print(f"{prompt}[{default}] " if default else prompt, end="", file=sys.stderr, flush=True)
         return (await self._read()).strip() or default
 
+    def forget_typing(self) -> None:
+        """A line that was typed ahead counts here: nothing is answered by one key."""
+
     async def edit(self, text: str, what: str) -> str:
         print(f"the {what} as it shall be; a line with a dot alone ends it", file=sys.stderr, flush=True)
         lines: list[str] = []
@@ -71,7 +74,7 @@ class QuestionMenu:
         self._instant = True
 
     def _keys(self, question: Question) -> str:
-        return instant_keys(question) if self._instant else ""
+        return instant_keys(question, self._hidden) if self._instant else ""
 
     async def settle(self, id: str, *, instant: bool = True) -> None:
         """Ask until it is answered, here or by another client. A key answers by itself unless the person was
@@ -83,6 +86,7 @@ class QuestionMenu:
         if not question.open:
             return
         self._hidden, self._instant = hidden_lines(question), instant
+        self._keyboard.forget_typing()
         self._console.print(question_card(question, await self._calling_agent(question)))
         how = await prompt_until_settled(self._runtime, question, self._prompt(question))
         if how is not None:

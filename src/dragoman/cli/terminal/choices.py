@@ -91,10 +91,10 @@ def menu_lines(question: Question, hidden: int = 0) -> Iterator[str]:
     yield " · ".join(f"{one.key} {_label(one, question)}" for one in items)
 
 
-def instant_keys(question: Question) -> str:
+def instant_keys(question: Question, hidden: int = 0) -> str:
     """The keys that answer by themselves: those after which nothing more is typed."""
     keys = [one.key for one in menu(question) if one not in (DENY, EDIT, PART)]
-    return "".join([*keys, MORE.key])
+    return "".join([*keys, *(MORE.key if hidden else "")])
 
 
 def parse_choice(question: Question, line: str, hidden: int = 0) -> Choice:

@@ -38,6 +38,10 @@ class Prompter(Protocol):
 
     async def edit(self, text: str, what: str) -> str: ...
 
+    def forget_typing(self) -> None:
+        """Drop the keys that were pressed before a question was on the screen: they must not answer it."""
+        ...
+
 
 class Declined(Exception):
     """The person does not want to answer; the text is their reason, if they gave one."""

@@ -187,8 +187,6 @@ class Keyboard:
             return await _prompt(self._messages, _styled("› ", "cyan"), default)
 
     async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = (), keys: str = "") -> str:
-        if keys:
-            _forget_typing()  # what was meant for something else must not answer
         session: PromptSession[str] = PromptSession(
             completer=WordCompleter(list(words)) if words else None,
             key_bindings=_answer_with(keys) if keys else None,
@@ -197,6 +195,14 @@ class Keyboard:
         )
         text = await _prompt(session, _styled(prompt, "yellow"), default)
         return text.strip()
+
+    def forget_typing(self) -> None:
+        try:
+            import termios
+        except ImportError:  # Windows
+            return
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
     async def edit(self, text: str, what: str) -> str:
         """A text as the person wants it: Enter is a new line here."""
@@ -279,15 +285,6 @@ def _answer_with(letters: str) -> KeyBindings:
             event.current_buffer.validate_and_handle()
 
     return keys
-
-
-def _forget_typing() -> None:
-    try:
-        import termios
-    except ImportError:  # Windows
-        return
-    with suppress(termios.error):
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def _finish_with_ctrl_s() -> KeyBindings:
