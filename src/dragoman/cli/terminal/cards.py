@@ -165,7 +165,7 @@ def folded_line(
     """A call on one line: what it was about, and how much came of it."""
     values = (value if isinstance(value, str) else format_json(value) for value in arguments.values())
     line = Text(f"⚙ {one_line(tool)}", "bold")
-    if about := ", ".join(one_line(value, 60) for value in values):
+    if about := ", ".join(one_line(value, 60) for value in values if "\n" not in value):
         line.append(f" {about}", "not bold")
     line.append(f" · {state}", "not bold green")
     diff = result.metadata.get("diff") if result is not None else None
