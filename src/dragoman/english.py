@@ -294,6 +294,10 @@ ENGLISH: dict[str, str] = {
     "hint.their_fault": "The fault is on the provider's side: try again",
     "hint.there_are": "there are {names}",
     "hint.token": "Check {name}, and whether it may use this model",
+    "history.malformed": (
+        "{message!r} is not a message of a history. Write {{'role': 'user', 'content': 'Hello'}}, or "
+        "'assistant'."
+    ),
     "hub.broken": "{file} did not arrive: {error}. Run the command again: the download resumes.",
     "hub.busy": "Another process is downloading {name}. Wait until it is done.",
     "hub.choose": "{repo} has several models. Name one, as {repo}:NAME. There are {models}.",
@@ -667,6 +671,14 @@ ENGLISH: dict[str, str] = {
     "usage.of_others": "what others spent is for whoever runs the server to see",
     "value.half_character": "{what} holds half a character (a lone surrogate): send it whole",
     "value.no_json": "{what} is no JSON value: {error}",
+    "unanswered.refused": (
+        "{tool} did not run: no rule allows it, and nobody can be asked. Pass allow=['{permission}'] to "
+        "allow it."
+    ),
+    "unanswered.waits": (
+        "Turn {turn} waits for a person: {question} Answer with runtime.answer({id!r}, allow_once()), or "
+        "allow it with a rule."
+    ),
     "value.not_finite": "{what} holds a number that is not finite",
     "value.too_deep": "{what} is nested too deeply",
     "value.wrong": "{what} cannot be kept: {error}",

@@ -177,6 +177,10 @@ class AlreadyAnswered(BadRequest):
         self.how = how
 
 
+class Unanswered(BadRequest):
+    """A person would have to answer, and the caller wants an error instead (`strict`)."""
+
+
 class RevertConflict(BadRequest):
     """Going back would lose what was done to the same files since, by whomever. Nothing was changed.
 

@@ -186,6 +186,8 @@ def _describe_price(one: ModelEntry) -> str:
         return f"${units['minute']:g} a minute"
     if "million_characters" in units:
         return f"${units['million_characters']:g} a million characters"
+    if "million_input" in units and "million_output" in units:
+        return f"${units['million_input']:g} / ${units['million_output']:g}"
     return f"${one.price.input:g} / ${one.price.output:g}" if one.price is not None else ""
 
 
