@@ -370,6 +370,10 @@ ENGLISH: dict[str, str] = {
         "there is no local/{model}: the model in the box is local/{box}, and any other file is "
         "local/PATH.gguf"
     ),
+    "local.unsure": (
+        "I am not sure what to change, so no file was changed. Say it in full: replace “OLD” with “NEW” in "
+        "FILE, or write “TEXT” to FILE."
+    ),
     "local.waits": (
         "{tool} is not called yet: its text has to be found first. Ask again if it is not called after that"
     ),
