@@ -16,12 +16,13 @@ from dragoman.config.sources import catalog_from
 from dragoman.config.tables import AgentTable, parse_duration
 from dragoman.config.trust.contents import CODE, expand, inspect_paths, inspect_project
 from dragoman.config.workspaces import workspace_of, workspaces_of
-from dragoman.errors import ConfigError, NotFound
+from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.installed import describe_missing, installed, load_installed
-from dragoman.messages.media import ModelType
+from dragoman.messages.media import CHAT, ModelType
 from dragoman.messages.questions import Rule
-from dragoman.providers.catalog import Catalog
+from dragoman.providers.catalog import Catalog, split_variant
 from dragoman.providers.chain import names_in
+from dragoman.providers.wires import wire_for
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
 from dragoman.store.address import StoreAddress, StoreFile, is_url, store_address
@@ -204,9 +205,30 @@ def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:
     except ConfigError as error:
         return errors or [str(error)]  # it reads the same files: what is wrong in them is known already
     attempt(check_model, settings, catalog, "model", values.get("model"))
+    attempt(_check_options, settings, catalog, "options", values.get("model"))
     for name, agent in agents.items():
         attempt(check_model, settings, catalog, f"agents.{name}", agent.get("model"))
+        attempt(_check_options, settings, catalog, f"agents.{name}.options", agent.get("model"))
     return errors
+
+
+def _check_options(settings: Settings, catalog: Catalog, at: str, model: str | None) -> None:
+    """Whether the wire of this model, or of the general one, takes these options."""
+    table: Any = settings.values
+    for step in at.split("."):
+        table = table.get(step, {})
+    named = model or settings.values.get("model")
+    try:
+        for full in names_in(named) if table and named else ():
+            provider, name = catalog.find(split_variant(full)[0])
+            traits = catalog.traits(provider, name)
+            extra = provider.extra if traits.type == CHAT else provider.extra is True
+            wire_for(provider, traits, name).check_options(table, model=full, extra=extra)
+    except NotFound:
+        return  # of the model, that is told already
+    except BadRequest as error:
+        origin = settings.origins.get(at) or settings.origins.get(at.partition(".")[0], "settings")
+        raise ConfigError(f"{origin}: {at}: {error}") from error
 
 
 def check_model(settings: Settings, catalog: Catalog, at: str, model: str | None) -> None:
