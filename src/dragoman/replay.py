@@ -290,7 +290,7 @@ def _results_of(calls: Sequence[ToolCall]) -> _Results:
 
 
 def _recorded_group(group: Group, results: _Results) -> Group:
-    if group.name == "programs":
+    if any(tool.runs_programs for tool in group.tools):
         return group  # they run again, over the recorded results of their calls
     recorded = tuple(_recorded(tool, results) for tool in group.tools)
     return replace(group, name=_RECORDED_TASKS if group.name == _TASKS else group.name, tools=recorded)

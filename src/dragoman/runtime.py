@@ -22,7 +22,6 @@ from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.ids import check_ids, new_id
 from dragoman.messages.message import File, Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
-from dragoman.messages.request import FIND_TOOLS
 from dragoman.messages.usage import Dimension, Spending, group
 from dragoman.parameters import (
     AnyModel,
@@ -47,8 +46,9 @@ from dragoman.telemetry.observer import Telemetry
 from dragoman.tools.authorize import ReviewPolicy
 from dragoman.tools.builtin import grouped
 from dragoman.tools.cage.policy import CAGE_OFF, PERMISSIONS, CageSettings
-from dragoman.tools.deferred import DEFAULT_BUDGET, budget_of
+from dragoman.tools.deferred import DEFAULT_BUDGET, FIND_PERMISSION, budget_of
 from dragoman.tools.permissions import concerns, is_known_later, parse_rule
+from dragoman.tools.program import PERMISSION as PROGRAMS
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source, Toolbox
 from dragoman.turn.agent import Agent
@@ -78,6 +78,9 @@ T = TypeVar("T", default=str)
 _log = logging.getLogger("dragoman.runtime")
 _FILES = 600.0  # seconds between looks for files at providers that nobody needs any more
 _RETENTION = 3600.0  # seconds between looks for conversations that are to be deleted
+# Allowed unless a rule says otherwise: programs ask about each of their calls, the others hurt nobody. A name
+# of a function has no dot, so none of these is the permission of a tool that a user named the same.
+_HARMLESS = ("output.read", PROGRAMS, FIND_PERMISSION, "basics.*")
 _CALLER = "given to the runtime"  # where rules come from that no file holds
 
 
@@ -192,12 +195,7 @@ class Runtime:
             agents_now=known,
             plugins=[*built_in, *own_plugins],
             rules=[
-                Rule("read_output", "*", "allow", sentence("rule.built_in")),
-                Rule("run_program", "*", "allow", sentence("rule.built_in")),  # its calls are asked about
-                Rule(FIND_TOOLS, "*", "allow", sentence("rule.built_in")),
-                Rule(
-                    "basics.*", "*", "allow", sentence("rule.built_in")
-                ),  # the calculator and its like hurt nobody
+                *(Rule(one, "*", "allow", sentence("rule.built_in")) for one in _HARMLESS),
                 *rules,
                 *(parse_rule(text, "allow", _CALLER) for text in listed("allow", allow)),
                 *(parse_rule(text, "ask", _CALLER) for text in listed("ask", ask)),
@@ -295,7 +293,7 @@ class Runtime:
         known = {
             "loop",
             "hand_off",
-            FIND_TOOLS,
+            FIND_PERMISSION,
             *PERMISSIONS,
             *(tool.permission for group in toolbox.groups for tool in group.tools),
         }

@@ -146,6 +146,10 @@ PLAYS: dict[str, list[Line]] = {
     "diary": [calls("memo", title="home/diary"), says("Dear diary.")],
     "settings": [calls("write_file", path="dragoman.toml", text=""), says("As it was.")],
     "draft": [calls("write_file", path="draft.txt", text="first\nsecond\n"), says("It is written.")],
+    "long draft": [
+        calls("write_file", path="long.txt", text="".join(f"line {n} of the draft\n" for n in range(60))),
+        says("It is written."),
+    ],
     "two drafts": [
         calls("write_file", path="one.txt", text="first\n"),
         calls("write_file", path="two.txt", text="second\n"),

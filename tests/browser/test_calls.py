@@ -35,6 +35,7 @@ async def test_a_call_is_allowed_once_or_rejected_with_a_reason(person: Person) 
 async def test_a_call_is_allowed_for_the_conversation_and_the_rule_can_be_revoked(person: Person) -> None:
     """P3"""
     await person.say("note")
+    await person.by("remember").first.click()
     await person.by("allow-conversation").first.click()
     await person.sees("The note is written.")
     await person.say("note")
@@ -54,7 +55,6 @@ async def test_arguments_are_edited_and_checked_and_in_manual_mode_the_person_ru
 ) -> None:
     """P3, P8"""
     await person.say("note")
-    await person.by("more").click()
     await person.by("edit-arguments").click()
     await person.by("value-editor").get_by_role("button", name="JSON").click()
     editor = person.by("json-editor")
@@ -85,7 +85,6 @@ async def test_only_what_was_changed_in_the_arguments_is_sent(person: Person) ->
     await expect(person.by("question")).to_have_count(2, timeout=60_000)
     one, other = person.by("call").first, person.by("call").last
     for card in (one, other):
-        await card.get_by_test_id("more").click()
         await card.get_by_test_id("edit-arguments").click()
         field = card.get_by_test_id("value-editor").get_by_label("text")
         await expect(field).to_be_focused()

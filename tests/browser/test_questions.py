@@ -27,13 +27,12 @@ async def test_a_question_tells_why_it_is_asked(person: Person) -> None:
     await person.by("reject").click()
     await person.say("settings")
     await expect(person.by("because")).to_contain_text("protected", timeout=60_000)
-    await person.by("more").click()
-    await expect(person.by("for-longer")).to_have_count(0)
+    await expect(person.by("remember")).to_have_count(0)
     await person.by("reject").click()
     await person.set(mode="ask")
     await person.say("add")
     await expect(person.by("because")).to_contain_text("every call is asked about", timeout=60_000)
-    await expect(person.by("allow-conversation")).to_have_count(0)
+    await expect(person.by("remember")).to_have_count(0)
     await person.by("allow").click()
     await person.sees("It is 5.")
 
@@ -77,15 +76,17 @@ async def test_what_the_server_says_is_told_in_the_language_of_the_page(
 
 @pytest.mark.long
 async def test_a_small_change_is_little_to_read(person: Person) -> None:
-    """P3, P9: the file and its change, what an answer covers, three buttons; what is folded is named."""
+    """P3, P9: the file and its change, and every answer without a menu; what is folded is named."""
     await person.say("draft")
     await expect(person.by("question-diff")).to_contain_text("draft.txt", timeout=60_000)
     shown = await person.question.inner_text()
-    for noise in ("diff --git", "/dev/null", "Make change", "Edit arguments", "no rule allows"):
+    for noise in ("diff --git", "/dev/null", "Make change", "no rule allows"):
         assert noise not in shown
     assert "new file" in shown
+    await person.by("remember").click()
     await expect(person.by("rule")).to_contain_text("files.write for “draft.txt”")
-    await expect(person.by("more")).to_have_text("More · path · text")
+    await person.by("remember").click()
+    await expect(person.by("more")).to_have_text("Details · path · text")
     await person.by("more").click()
     await expect(person.by("arguments").locator("dt")).to_have_text(["path", "text"])
     await person.by("composer-text").press("ArrowUp")
@@ -102,7 +103,6 @@ async def test_a_small_change_is_little_to_read(person: Person) -> None:
 async def test_what_was_begun_stands_there_again(person: Person) -> None:
     """U2: a reply, a reason, arguments, a message: after another conversation, and after a reload."""
     await person.say("note")
-    await person.by("more").click()
     await person.by("reject-with").click()
     await person.by("reason").fill("not on a Sunday")
     noted = person.page.url
@@ -248,7 +248,6 @@ async def test_who_has_gone_to_a_question_is_not_called_back_by_what_was_sent(pe
 async def test_what_was_being_written_is_not_lost_where_another_tab_answers(person: Person) -> None:
     """P9 × U2: it is said, and can be copied."""
     await person.say("note")
-    await person.by("more").click()
     await person.by("reject-with").click()
     await person.by("reason").fill("not on a Sunday")
     other = await person.page.context.new_page()
@@ -289,7 +288,7 @@ async def test_a_plugins_question_is_in_its_words_and_offers_nothing_longer(
             await expect(person.question).to_contain_text("This is PRODUCTION. Really?", timeout=60_000)
             await expect(person.by("because")).to_contain_text("a plugin wants you to look")
             await person.by("more").click()
-            for longer in ("allow-conversation", "for-longer", "rule"):
+            for longer in ("remember", "rule"):
                 await expect(person.by(longer)).to_have_count(0)
             await person.by("allow").click()
             await person.sees("It is out.")
@@ -323,10 +322,11 @@ async def test_a_program_shows_its_line_and_its_calls_below_it(browser: Browser,
 async def test_what_else_would_run_is_told_before_a_wider_rule_is_made(person: Person) -> None:
     """P9, P11: also what waits in another conversation."""
     await person.say("plan")
-    await expect(person.by("rule-choice")).to_be_visible(timeout=60_000)
+    await expect(person.by("remember")).to_be_visible(timeout=60_000)
     await person.by("new-conversation").click()
     await person.say("report")
     await expect(person.question).to_contain_text("work/report", timeout=60_000)
+    await person.by("remember").click()
     await expect(person.by("covered-elsewhere")).to_have_count(0)  # not by the rule for this alone
     await person.by("rule-choice").select_option(label="memos.write for “work/*”")
     await expect(person.by("covered-elsewhere")).to_contain_text("a call that waits elsewhere is answered")
@@ -341,6 +341,7 @@ async def test_what_else_would_run_is_told_before_a_wider_rule_is_made(person: P
 async def test_a_wider_rule_and_a_denial_are_chosen_and_remembered(person: Person) -> None:
     """P11: both are listed, and taken back for those who come after."""
     await person.say("plan")
+    await person.by("remember").click()
     await expect(person.by("rule-choice").locator("option")).to_have_text(
         ["memos.write for “work/plan”", "memos.write for “work/*”", "memos.write for everything"],
         timeout=60_000,
@@ -348,16 +349,13 @@ async def test_a_wider_rule_and_a_denial_are_chosen_and_remembered(person: Perso
     await person.by("rule-choice").select_option(label="memos.write for “work/*”")
     await expect(person.by("covered")).to_contain_text("It would have covered")
     await expect(person.by("covered").locator("code", has_text="work/plan").first).to_be_visible()
-    await person.by("more").click()
-    await person.by("for-longer").click()
     await person.by("allow-always").click()
     await person.sees("Planned.")
     await person.say("report")
     await person.sees("Reported.")
     await person.say("diary")
     await expect(person.question).to_contain_text("May memo run", timeout=60_000)
-    await person.by("more").click()
-    await person.by("for-longer").click()
+    await person.by("remember").click()
     await person.by("deny-hour").click()
     await person.sees_call("rejected")
     await person.say("diary")

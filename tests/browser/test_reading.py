@@ -211,7 +211,6 @@ async def test_nothing_serious_bars_the_way_in_any_view(
         await button.click()
     await expect(person.by("todo")).to_be_visible()
     await person.say("mail")
-    await person.by("more").click()
     await person.by("edit-arguments").click()
     assert await faults(person) == []
     for key, view in (("Alt+i", "inbox"), ("Control+k", "palette")):

@@ -201,6 +201,7 @@ async def test_what_the_cage_refused_is_allowed_from_the_result(browser: Browser
             await expect(person.question).to_contain_text(
                 "The command asks to write .vscode/*.", timeout=60_000
             )
+            await person.by("remember").click()
             await person.by("allow-conversation").click()
             await person.sees("Written.")
             assert (tmp_path / "work/.vscode/tasks.json").read_text() == "x\n"

@@ -39,8 +39,15 @@ async def test_a_write_is_seen_allowed_taken_back_and_done_again(person: Person,
     await head.click()
     await expect(person.call.get_by_test_id("arguments")).to_contain_text("draft.txt")
 
-    await person.by("changes-button").click()
+    await expect(person.by("changed-files")).to_contain_text("1 file changed +2 −0")
+    await person.by("review-changes").click()
     await expect(person.by("turn-diff")).to_contain_text("+first")
+    await person.by("comment-line").first.click()
+    await person.by("line-comment").fill("Why first?")
+    await person.by("send-comments").click()
+    await expect(person.by("message").last).to_contain_text("draft.txt, line 1: Why first?")
+    await expect(person.by("message").last).to_contain_text("> first")
+    await expect(person.by("answer")).to_have_count(2)
     file.write_text("mine")
     await person.by("revert").click()
     await expect(person.by("conflict")).to_contain_text("draft.txt")
@@ -60,14 +67,13 @@ async def test_the_steps_of_a_turn_are_looked_at_one_by_one(person: Person, serv
     for _ in range(2):
         await person.by("allow").click()
     await person.sees("Both are written.")
-    await person.by("changes-button").click()
+    await person.by("review-changes").click()
     diff = person.by("turn-diff")
     await expect(diff).to_contain_text("+first")
     await expect(diff).to_contain_text("+second")
     await person.by("step").select_option(label="Step 2 of 2")
     await expect(diff).not_to_contain_text("+first")
     await expect(diff).to_contain_text("+second")
-    await expect(person.by("revert")).to_be_hidden()
 
 
 @pytest.mark.long
@@ -124,7 +130,6 @@ async def test_one_change_of_three_is_refused_and_another_edited(person: Person,
     made = POEM.replace("3\n", "three\n", 1).replace("27\n", "27\nmore of mine\n")
     assert file.read_text("utf-8") == made
 
-    await person.by("changes-button").click()
     await person.by("revert").click()
     await eventually(lambda: file.read_text("utf-8") == POEM)
     await person.by("redo").click()
@@ -138,7 +143,6 @@ async def test_a_diff_is_said_to_be_the_models_while_the_arguments_are_others(
     """B2 × P3; and a write that changes nothing says so."""
     file = nothing_at(server.config.with_name("draft.txt"))
     await person.say("draft")
-    await person.by("more").click()
     await person.by("edit-arguments").click()
     await expect(person.by("stale-diff")).to_have_count(0)
     field = person.by("value-editor").get_by_label("path")

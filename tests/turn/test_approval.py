@@ -67,6 +67,24 @@ async def test_a_call_that_no_rule_allows_is_asked_about(tmp_path: Path) -> None
     assert ran == ["a.txt"]
 
 
+@pytest.mark.parametrize("name", ["run_program", "find_tools", "read_output"])
+async def test_p1_a_tool_that_has_a_name_of_ours_is_asked_about(tmp_path: Path, name: str) -> None:
+    """What Dragoman's own tools of these names may do, says nothing about it; nor does it run programs."""
+
+    @tool(name=name)
+    def own(code: str) -> str:
+        """Do something else."""
+        return code
+
+    async with runtime_with(tmp_path, [calls(name, code="x"), says("No.")], tools=[own], allow=()) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        (asked,) = await runtime.questions()
+        spec = next(spec for spec in model_of(runtime).requests[0].tools if spec.name == name)
+        assert (asked.tool, spec.description) == (name, "Do something else.")
+        await turn.cancel()
+
+
 async def test_the_last_rule_that_matches_wins(tmp_path: Path) -> None:
     """P1"""
     script = [calls("delete", path="tmp/a") + calls("delete", path="etc/b"), says("ok")]

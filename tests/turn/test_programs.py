@@ -313,7 +313,7 @@ async def test_g4_what_is_not_caught_ends_the_program_with_its_line(tmp_path: Pa
     assert program.state is CallState.FAILED
     assert _text(program).startswith("before\n")
     assert 'File "program.py", line 3' in _text(program)
-    assert "It had made 2 calls by then" in _text(program)
+    assert "The program made 2 calls until then" in _text(program)
     assert house.ran == [1]
 
 
@@ -362,6 +362,7 @@ async def test_g4_a_call_that_nobody_waits_for_ends_with_the_program(tmp_path: P
         ("await note(n=1)\nwhile True: pass", "TimeoutError"),
         ("await note(n=1)\nx = 'a'\nwhile True: x = x + x", "MemoryError"),
         ("await note(n=1)\ndef f(n: int) -> int:\n    return f(n + 1)\nf(0)", "RecursionError"),
+        ("value = [await note(n=1)]\nfor n in range(99_999): value = [value]\nvalue", "nested too deeply"),
     ],
 )
 async def test_g5_time_memory_and_depth_are_bounded(tmp_path: Path, code: str, says: str) -> None:
@@ -374,7 +375,8 @@ async def test_g5_time_memory_and_depth_are_bounded(tmp_path: Path, code: str, s
 async def test_g5_calls_are_bounded(tmp_path: Path) -> None:
     house = House()
     program, inner = await _run(house, tmp_path, "for n in range(600):\n    await note(n=n)")
-    assert "more than 500 calls" in _text(program)
+    assert "500 calls, and this one needs more" in _text(program)
+    assert "made 500 calls until then" in _text(program)
     assert len(inner) == len(house.ran) == 500
 
 

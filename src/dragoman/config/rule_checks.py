@@ -11,11 +11,11 @@ from typing import Any
 
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Rule
-from dragoman.messages.request import FIND_TOOLS
 from dragoman.runtime import Runtime
 from dragoman.tools.authorize import concerns_tool
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.cage.policy import PERMISSIONS
+from dragoman.tools.deferred import FIND_PERMISSION
 from dragoman.tools.permissions import concerns, is_known_later, parse_rule
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group
@@ -72,7 +72,7 @@ def _permissions(runtime: Runtime) -> set[str]:
         "skills",
         "loop",
         "format",
-        FIND_TOOLS,
+        FIND_PERMISSION,
         *PERMISSIONS,
     }
 

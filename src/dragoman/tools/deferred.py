@@ -26,6 +26,7 @@ from dragoman.tools.toolbox import Offer
 
 LETTERS = 4  # of a token, about
 FOUND = 5  # tools that one search loads
+FIND_PERMISSION = "tools.find"  # no name of a function: a rule about it is about no other tool
 NAMED = 120  # letters of the names of a server's tools in the description
 PURPOSE = 160  # letters of what a server says of itself
 _SHOWN = 300  # letters of a description in a result: the definition has all of it
@@ -224,7 +225,7 @@ def find_tools_tool(tools: Mapping[str, Tool], sources: Mapping[str, str], said:
         description=_description(tools, sources, said),
         parameters=_parameters(),
         run=run,
-        permission=FIND_TOOLS,
+        permission=FIND_PERMISSION,
         patterns=lambda _: (),
         threaded=True,
         replay="safe",

@@ -39,9 +39,10 @@ class JsonArguments(RootModel[dict[str, JsonValue]]):
 
 
 class JsonParameters(Parameters):
-    """Parameters described by a JSON schema instead of a signature. ConfigError where it is none."""
+    """Parameters described by a JSON schema instead of a signature. ConfigError if the schema is invalid;
+    pass `checked` if it was found valid before."""
 
-    def __init__(self, tool: str, schema: Mapping[str, Any]) -> None:
+    def __init__(self, tool: str, schema: Mapping[str, Any], *, checked: bool = False) -> None:
         self.model = JsonArguments
         self._tool = tool
         self._whole = dict(schema)
@@ -50,7 +51,8 @@ class JsonParameters(Parameters):
         self.schema = {**shown, "type": "object", "properties": shown.get("properties") or {}}
         if not isinstance(self.schema["properties"], dict):
             raise ConfigError(f"tool {tool}: the properties of its schema are no object")
-        _check(tool, self._whole)
+        if not checked:
+            _check(tool, self._whole)
 
     def validate(self, arguments: Arguments) -> JsonArguments:
         """The arguments themselves. Strict: what does not fit is a ValidationError, as pydantic's own."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -26,7 +25,7 @@ from dragoman.tools.toolbox import Group
 if TYPE_CHECKING:
     import pydantic_monty as monty
 
-NAME = "run_program"
+PERMISSION = "programs.run"  # no name of a function: a rule about it is about no other tool
 MAX_CALLS = 500  # of one program
 _MOST = 1_000_000  # characters that it prints or returns, or of the arguments of one call
 _IDLE = (
@@ -82,8 +81,15 @@ def programs_group(*, named: bool = False) -> Group:
             raise ToolFailed(_UNAVAILABLE)
         return await Program(code, context.program, workers).run()
 
-    made = tool(replay="safe", cancellable=True, writes="nothing", timeout=10 * 365 * 86_400.0)(run_program)
-    return Group("programs", (made,), helps=True, named=named, close=workers.close)
+    ages = 10 * 365 * 86_400.0
+    made = tool(permission=PERMISSION, replay="safe", cancellable=True, writes="nothing", timeout=ages)
+    runs = replace(made(run_program), runs_programs=True)
+    return Group("programs", (runs,), helps=True, named=named, close=workers.close)
+
+
+def program_in(tools: Mapping[str, Tool]) -> str | None:
+    """The name under which a model is offered to write programs."""
+    return next((name for name, one in tools.items() if one.runs_programs), None)
 
 
 def description_with(specs: Sequence[ToolSpec], functions: Mapping[str, Tool]) -> str:
@@ -95,11 +101,11 @@ def description_with(specs: Sequence[ToolSpec], functions: Mapping[str, Tool]) -
 
 
 def condensed(
-    specs: Sequence[ToolSpec], functions: Mapping[str, Tool], keep: str | None
+    specs: Sequence[ToolSpec], name: str, functions: Mapping[str, Tool], keep: str | None
 ) -> tuple[ToolSpec, ...]:
-    """The tools of a request in which programs are on: functions by their signatures alone (`keep` names one
-    that the model must call)."""
-    program = next(spec for spec in specs if spec.name == NAME)
+    """The tools of a request in which programs are on, by this name: functions by their signatures alone
+    (`keep` names one that the model must call)."""
+    program = next(spec for spec in specs if spec.name == name)
     told = replace(program, description=description_with(specs, functions))
     rest = (spec for spec in specs if spec is not program)
     shown = (spec for spec in rest if spec.name == keep or spec.found or spec.name not in functions)
@@ -109,8 +115,9 @@ def condensed(
 def functions_of(tools: Mapping[str, Tool], *apart: str) -> dict[str, Tool]:
     """The tools that programs can call: neither programs themselves, nor what ends an agent's work, nor what
     the sender of the message runs, whose protocol knows of no program."""
-    apart = (NAME, FIND_TOOLS, *apart)
-    return {name: one for name, one in tools.items() if name not in apart and not one.brought}
+    apart = (FIND_TOOLS, *apart)
+    rest = {name: one for name, one in tools.items() if name not in apart}
+    return {name: one for name, one in rest.items() if not one.brought and not one.runs_programs}
 
 
 class _Workers:
@@ -248,9 +255,9 @@ class Program:
         if len(text) > _MOST:
             return {"exc_type": "ValueError", "message": f"{name}(): the arguments exceed {_MOST} characters"}
         wanted = WantedCall(stop.call_id, self._names[name], json.loads(text), self._line)
+        if not self._calls.recorded(wanted) and len(self._asked) >= MAX_CALLS:
+            raise ToolFailed(self._failure(f"A program can make {MAX_CALLS} calls, and this one needs more."))
         self._asked.add(wanted.number)
-        if not self._calls.recorded(wanted) and len(self._asked) > MAX_CALLS:
-            raise ToolFailed(self._failure(f"The program made more than {MAX_CALLS} calls."))
         self._wanted.append(wanted)
         return None
 
@@ -285,8 +292,10 @@ class Program:
             text = json.dumps(value, allow_nan=False, ensure_ascii=False)
             value = json.loads(text)
         except (TypeError, ValueError, RecursionError):
-            with suppress(RecursionError):
+            try:
                 value = text = repr(value)
+            except RecursionError:
+                raise ToolFailed(self._failure("The value of the program is nested too deeply.")) from None
         text = value if isinstance(value, str) else text
         if len(text) > _MOST:
             value = text = f"{text[:_MOST]}\n[{len(text) - _MOST} more characters were returned.]"
@@ -296,7 +305,8 @@ class Program:
 
     def _failure(self, text: str) -> str:
         made = len(self._asked) - len(self._wanted)
-        done = f"\nIt had made {made} call{'s' * (made != 1)} by then: they stay done." if made else ""
+        calls = f"{made} call{'s' * (made != 1)}"
+        done = f"\nThe program made {calls} until then. They are not undone." if made else ""
         return f"{self._output}{text.rstrip()}{done}"
 
 

@@ -177,6 +177,7 @@ class Tool:
     fingerprint: str | None = None  # a hash of what a foreign tool says it is: a new one is asked about again
     remark: str = ""  # what is added to a question about it
     function: Callable[..., Any] | None = None  # what it was made from
+    runs_programs: bool = False  # its code makes calls of its own, through `context.program`
     brought: bool = False  # it came with a message, and its sender runs it: allowed unless a rule says no
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:

@@ -85,7 +85,6 @@ NOT_IN_CHAT: list[tuple[str, Any]] = [
     ("top_logprobs", 3),
     ("modalities", ["text", "audio"]),
     ("audio", {"voice": "alloy", "format": "wav"}),
-    ("store", False),
     ("functions", [{"name": "f"}]),
     ("logit_bias", {"1": 1}),
     ("nonsense", 1),
@@ -117,11 +116,10 @@ async def test_what_chat_completions_cannot_do_is_refused(tmp_path: Path) -> Non
 
 
 NOT_IN_RESPONSES: list[tuple[str, Any]] = [
-    ("include", ["reasoning.encrypted_content"]),
+    ("include", ["message.output_text.logprobs"]),
     ("max_tool_calls", 3),
     ("prompt", {"id": "pmpt_1"}),
     ("truncation", "auto"),
-    ("store", False),
     ("nonsense", 1),
     ("tools", [{"type": "code_interpreter"}]),
     ("tools", [{**RESPONSE_TOOL, "parameters": {"type": "nothing"}}]),

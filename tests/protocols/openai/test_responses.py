@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from dragoman import Agent
+from dragoman.messages.message import Reasoning
 from dragoman.messages.usage import Usage
 from dragoman.wire.scripted import Line, calls, fails, says
 from tests.later import Later
@@ -128,6 +129,46 @@ async def test_items_of_ours_may_be_named_by_their_ids(tmp_path: Path) -> None:
         unknown: Any = {"type": "item_reference", "id": "msg_nope"}
         with pytest.raises(openai.BadRequestError, match="no item with the id msg_nope"):
             await client.responses.create(model=MODEL, input=[unknown, user("Hi")])
+
+
+async def test_a_stateless_caller_sends_sealed_reasoning_back(tmp_path: Path) -> None:
+    """F1, F3: it sends its whole history, without ids. What it seals is this person's alone."""
+    script = [
+        Line("", thinks="Where?") + calls("where"),
+        Line("Rome.", thinks="So."),
+        says("Yes."),
+        says("Yes!"),
+    ]
+    asked: Any = {"store": False, "include": ["reasoning.encrypted_content"], "tools": [RESPONSE_TOOL]}
+
+    def sent_back(reply: responses.Response) -> list[Any]:
+        return [item.model_dump(exclude={"id", "status"}, exclude_none=True) for item in reply.output]
+
+    async with called(tmp_path, script) as (client, site):
+        history = [user("Where am I?")]
+        first = await client.responses.create(model=MODEL, input=history, **asked)
+        assert first.output[0].type == "reasoning"
+        assert first.output[0].encrypted_content
+        history += [*sent_back(first), output(first.output[1].call_id, "Rome")]
+        second = await client.responses.create(model=MODEL, input=history, **asked)
+        assert second.output_text == "Rome."
+        for gone in (first, second):
+            with pytest.raises(openai.NotFoundError):
+                await client.responses.retrieve(gone.id)
+            with pytest.raises(openai.NotFoundError):
+                await client.responses.create(model=MODEL, input="Hi", previous_response_id=gone.id)
+        history += [*sent_back(second), user("Sure?")]
+        third = await client.responses.create(model=MODEL, input=history, **asked)
+        assert third.output_text == "Yes."
+        assert len(await conversations(site)) == 1
+        changed = [user("Where was I?"), *history[1:]]  # another history: a conversation of its own
+        await client.responses.create(model=MODEL, input=changed, **asked)
+        seen = model_of(site.runtime).requests[-1].messages
+        thoughts = [part.text for one in seen for part in one.parts if isinstance(part, Reasoning)]
+        assert thoughts == ["Where?", "So."]
+        forged = {"type": "reasoning", "summary": [], "encrypted_content": "Zm9yZ2Vk"}
+        with pytest.raises(openai.BadRequestError, match="could not be verified"):
+            await client.responses.create(model=MODEL, input=[forged, user("Hi")], **asked)
 
 
 async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:

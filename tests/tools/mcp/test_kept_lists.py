@@ -29,6 +29,18 @@ async def test_a_list_that_was_kept_needs_no_server(tmp_path: Path) -> None:
         assert second.started_in is not None
 
 
+async def test_what_was_left_out_is_not_kept_and_still_told(tmp_path: Path) -> None:
+    """Schemas in a kept list were found valid: the next start does not check them again."""
+    kept, server = KeptLists(tmp_path), raw("schema")
+    async with source(server, kept=kept) as first:
+        offered, left_out = [one.name for one in first.group().tools], first.left_out
+    found = kept.read("it", server)
+    assert found is not None
+    assert [f"it_{one.name}" for one in found.definitions] == offered
+    second = McpSource("it", server, patience=PATIENCE, kept=kept)
+    assert second.left_out == left_out != []
+
+
 async def test_a_tool_that_changed_meanwhile_does_not_run(tmp_path: Path) -> None:
     """L3 × P8: it was offered, and perhaps allowed, in other words."""
     kept, server = KeptLists(tmp_path), raw()

@@ -81,6 +81,7 @@ export const withdraw = (turn: string, message: number): Promise<void> =>
 export const turn = (id: string): Promise<TurnInfo> => get(at`/api/turns/${id}`);
 export const turnDiff = (turn: string): Promise<DiffView> => get(at`/api/turns/${turn}/diff`);
 /** What one reply's calls did: a step of its turn. */
+export const conversationDiff = (id: string): Promise<DiffView> => get(at`/api/conversations/${id}/diff`);
 export const stepDiff = (message: string): Promise<DiffView> => get(at`/api/messages/${message}/diff`);
 export const revertFiles = (turn: string, force: boolean): Promise<RevertView> =>
   post(at`/api/turns/${turn}/revert`, { files_only: true, force });

@@ -27,8 +27,7 @@ from dragoman.server.mcp.caller import CALLER, call_text
 from dragoman.store.store import Store
 from dragoman.tools.approval import choices_for
 from dragoman.tools.permissions import decide
-from dragoman.tools.program import NAME as PROGRAM
-from dragoman.tools.program import description_with, functions_of
+from dragoman.tools.program import description_with, functions_of, program_in
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.api.turn_handle import TurnHandle
@@ -105,10 +104,10 @@ class ToolCalls:
 
     async def list_tools(self) -> list[types.Tool]:
         tools = await self._tools()
-        if (program := tools.get(PROGRAM)) is not None:
-            specs = [tool.spec(name) for name, tool in tools.items()]
+        if name := program_in(tools):
+            specs = [tool.spec(one) for one, tool in tools.items()]
             told = description_with(specs, functions_of(tools))
-            tools[PROGRAM] = replace(program, description=told)
+            tools[name] = replace(tools[name], description=told)
         agents = [
             types.Tool(
                 name=f"{_AGENT}{agent.name}",

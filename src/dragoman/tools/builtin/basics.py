@@ -247,7 +247,7 @@ _PAGE = 400
 _WIDTH = 4000
 
 
-@tool(permission="read_output", writes="nothing", replay="safe", repeats=True)
+@tool(permission="output.read", writes="nothing", replay="safe", repeats=True)
 async def read_output(
     call: str,
     context: ToolContext,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -108,7 +108,7 @@ class McpSource:
         self._diagnostics = Diagnostics()
         self._secrets: set[str] = set()  # what its references stood for: never shown
         if kept is not None and (last := kept.read(name, server)) is not None:
-            self._use(last)
+            self._use(last, checked=True)
 
     @property
     def state(self) -> SourceState:
@@ -353,14 +353,15 @@ class McpSource:
         instructions = connection.client.instructions
         rules = f"The server {self.name} says of its tools: {instructions}" if instructions else ""
         has_resources = connection.client.server_capabilities.resources is not None
-        found = ToolList(definitions, rules[:LONGEST_RULES], has_resources)
-        if self._use(found, wrong) and self._kept is not None:
-            await in_thread(partial(self._kept.write, self.name, self.server, found))
+        found = ToolList(definitions, rules[:LONGEST_RULES], has_resources, tuple(wrong))
+        if self._use(found) and self._kept is not None:
+            sound = found.sound(self._group.tools, self.left_out)
+            await in_thread(partial(self._kept.write, self.name, self.server, sound))
 
-    def _use(self, found: ToolList, wrong: Sequence[str] = ()) -> bool:
+    def _use(self, found: ToolList, *, checked: bool = False) -> bool:
         """Whether it is another list than before."""
-        tools, refused = tools_of(self.name, self.server, found.definitions, self.call)
-        self.left_out = [*wrong, *refused]
+        tools, refused = tools_of(self.name, self.server, found.definitions, self.call, checked=checked)
+        self.left_out = [*dict.fromkeys([*found.left_out, *refused])]
         self._fingerprints = {one.fingerprint for one in found.definitions}
         own: list[Tool] = []
         if found.has_resources:

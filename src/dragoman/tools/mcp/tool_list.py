@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -47,6 +47,13 @@ class ToolList:
     definitions: tuple[Definition, ...] = ()
     rules: str = ""  # what it says of its tools
     has_resources: bool = False
+    left_out: tuple[str, ...] = ()  # tools that cannot be offered, and why
+
+    def sound(self, tools: Iterable[Tool], left_out: Iterable[str]) -> ToolList:
+        """What is kept: definitions that became tools. The next start does not check their schemas again."""
+        offered = {tool.fingerprint for tool in tools}
+        definitions = tuple(one for one in self.definitions if one.fingerprint in offered)
+        return replace(self, definitions=definitions, left_out=tuple(left_out))
 
 
 _LIST: TypeAdapter[ToolList] = TypeAdapter(ToolList)
@@ -84,9 +91,15 @@ class KeptLists:
 
 
 def tools_of(
-    server: str, settings: McpServer, definitions: Sequence[Definition], call: CallTool
+    server: str,
+    settings: McpServer,
+    definitions: Sequence[Definition],
+    call: CallTool,
+    *,
+    checked: bool = False,
 ) -> tuple[tuple[Tool, ...], list[str]]:
-    """The tools that can be offered, in the server's order, and what is wrong with the others."""
+    """The tools that can be offered, in the server's order, and what is wrong with the others. Pass `checked`
+    for a list that was kept."""
     tools: dict[str, Tool] = {}
     wrong: list[str] = []
     for definition in definitions:
@@ -94,13 +107,15 @@ def tools_of(
             wrong.append(f"there are two tools named {definition.name}: the second one is left out")
             continue
         try:
-            tools[definition.name] = _tool_of(server, settings, definition, call)
+            tools[definition.name] = _tool_of(server, settings, definition, call, checked=checked)
         except ConfigError as error:
             wrong.append(f"{error}: it is left out")
     return tuple(tools.values()), wrong
 
 
-def _tool_of(server: str, settings: McpServer, definition: Definition, call: CallTool) -> Tool:
+def _tool_of(
+    server: str, settings: McpServer, definition: Definition, call: CallTool, *, checked: bool
+) -> Tool:
     name = offered_name(server, definition.name)
 
     async def run(arguments: BaseModel, context: ToolContext) -> ToolOutput:
@@ -110,7 +125,7 @@ def _tool_of(server: str, settings: McpServer, definition: Definition, call: Cal
     return Tool(
         name=name,
         description=definition.description,
-        parameters=JsonParameters(name, definition.schema),
+        parameters=JsonParameters(name, definition.schema, checked=checked),
         run=run,
         permission=f"mcp.{server}.{local_name(definition.name)}",
         patterns=lambda _: (),

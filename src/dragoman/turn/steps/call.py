@@ -21,7 +21,6 @@ from dragoman.sentences import sentence, together
 from dragoman.store.codecs import RESULT
 from dragoman.store.store import Change, Store
 from dragoman.tools.execute import Outcome, execute, failed
-from dragoman.tools.program import NAME as PROGRAM
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
@@ -337,7 +336,7 @@ class CallRun:
             owner = self._log.conversation.owner
             await self._log.store.set_pin(owner, tool.permission, tool.fingerprint)
         now = self._log.now()
-        first = call.started if tool.name == PROGRAM else None  # its clock, which a rerun finds again
+        first = call.started if tool.runs_programs else None  # its clock, which a rerun finds again
         running = replace_fast(call, state=CallState.RUNNING, started=first or now)
         await self._log.record(
             *decided.facts,
@@ -366,7 +365,7 @@ class CallRun:
         """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
         tool = ready.tool
         program = None
-        if tool.name == PROGRAM:
+        if tool.runs_programs:
             program = CallsOfProgram(self._prepared, self._offer, self._id, slot, self._carry_inner)
         context = CallContext(self._prepared, tool, self._id, self._grants, slot=slot, program=program)
         with within(self._log.trace, "call", self._id):

@@ -20,8 +20,7 @@ from dragoman.messages.request import FIND_TOOLS, Request
 from dragoman.sentences import sentence
 from dragoman.tools.authorize import decide_with_grants, review_of
 from dragoman.tools.permissions import hidden
-from dragoman.tools.program import NAME as PROGRAM
-from dragoman.tools.program import condensed, functions_of
+from dragoman.tools.program import condensed, functions_of, program_in
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group, Offer
 from dragoman.turn.acting_agent import (
@@ -236,9 +235,9 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     if log.turn.closing:
         request.without_tools()
     kept = _offered(prepared, request, offer)
-    if PROGRAM in kept:
+    if program := program_in(kept):
         functions = functions_of(kept, NAME)
-        request.tools = condensed(request.tools, functions, request.tool_choice)
+        request.tools = condensed(request.tools, program, functions, request.tool_choice)
     await _pin_at_first_sight(prepared, kept.values())
     view.forget_tools()
     turn = log.turn  # a plugin may have compacted meanwhile

@@ -20,6 +20,7 @@ from dragoman.messages.message import (
     File,
     Message,
     Part,
+    Reasoning,
     Role,
     Text,
     ToolCall,
@@ -98,8 +99,11 @@ class BroughtCall:
 
 @dataclass(slots=True, frozen=True)
 class AssistantEntry:
+    """`reasoning` is from the store: a caller sends a reference to it."""
+
     texts: tuple[str, ...] = ()
     calls: tuple[BroughtCall, ...] = ()
+    reasoning: tuple[Reasoning, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -124,8 +128,12 @@ class Brought:
         match (self.entries[-1] if self.entries else None, entry):
             case (UserEntry(content=before), UserEntry(content=now)):
                 self.entries[-1] = UserEntry((*before, *now))
-            case (AssistantEntry(texts=texts, calls=calls), AssistantEntry()):
-                self.entries[-1] = AssistantEntry((*texts, *entry.texts), (*calls, *entry.calls))
+            case (AssistantEntry() as before, AssistantEntry() as now):
+                self.entries[-1] = AssistantEntry(
+                    (*before.texts, *now.texts),
+                    (*before.calls, *now.calls),
+                    (*before.reasoning, *now.reasoning),
+                )
             case _:
                 self.entries.append(entry)
 
@@ -204,9 +212,9 @@ async def messages_of(entries: Sequence[Entry], conversation: str, context: Cont
         match entry:
             case UserEntry(content=content):
                 parts, role, turn = await parts_of(content, context), "user", new_id("turn")
-            case AssistantEntry(texts=texts, calls=calls):
+            case AssistantEntry(texts=texts, calls=calls, reasoning=reasoning):
                 settled = [await _settled(*next(made), context) for _ in calls]
-                parts, role = [*map(Text, filter(None, texts)), *settled], "assistant"
+                parts, role = [*reasoning, *map(Text, filter(None, texts)), *settled], "assistant"
             case _:
                 continue
         parent = messages[-1].id if messages else None
@@ -437,9 +445,6 @@ class AnswerOptions(StrictBody):
 
     def options(self, renamed: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """Those of a request, in the words that all wires share."""
-        if self.store is False:
-            what = "everything is stored here, so that people can see and answer it: leave out store"
-            raise not_offered("store", what)
         given: dict[str, JsonValue] = {
             "temperature": self.temperature,
             "top_p": self.top_p,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,12 +12,13 @@ from typing import Any
 from dragoman.errors import NotFound, TurnBusy
 from dragoman.messages import events as e
 from dragoman.messages.endings import REFUSED
-from dragoman.messages.message import Citation, File, Message, Text
+from dragoman.messages.message import Citation, File, Message, Reasoning, Text
 from dragoman.messages.request import OutputSpec
 from dragoman.messages.usage import Usage
 from dragoman.server.context import Context
 from dragoman.server.problems import without_paths
 from dragoman.server.protocols.event_reader import CallForClient, PartDelta
+from dragoman.server.protocols.openai.api_errors import ApiRefusal
 from dragoman.server.protocols.openai.begin_turn import ReplyPlace, parse_response_id, response_id
 from dragoman.server.protocols.openai.find_conversation import MARK
 from dragoman.server.protocols.openai.reply import (
@@ -33,18 +36,22 @@ from dragoman.server.protocols.openai.request_input import missing_output
 from dragoman.turn.facts import TurnOptions
 
 _CODES = {"rate_limit": "rate_limit_exceeded", **dict.fromkeys(REFUSED, "invalid_prompt")}
+SEALED = "reasoning.encrypted_content"  # as callers ask for it
 TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
 @dataclass(slots=True)
 class ResponseObject:
-    """One response. `head` is what it holds besides output, status and usage."""
+    """One response. `head` is what it holds besides output, status and usage; `seals`: reasoning carries what
+    a caller sends back."""
 
     head: dict[str, Any]
+    seals: bool = False
     output: list[dict[str, Any]] = field(default_factory=list)
     over: ReplyOver | None = None
     number: int = 0  # of the next event
     _text: list[str] = field(default_factory=list)
+    _message: str = ""  # that the last item is of
 
     def begin(self) -> Iterator[dict[str, Any]]:
         yield self._event("response.created", response=self.whole())
@@ -57,7 +64,7 @@ class ResponseObject:
                 part = {"type": "output_text", "text": "", "annotations": []}
                 yield self._part("response.content_part.added", content_index=0, part=part)
             case OutputOpened(message=message):
-                yield from self._open(_reasoning(self._id("rs", message), "in_progress"))
+                yield from self._open(self._reasoning(self._id("rs", message), message, "in_progress"))
                 part = {"type": "summary_text", "text": ""}
                 yield self._part("response.reasoning_summary_part.added", summary_index=0, part=part)
             case PartDelta(kind="text", text=text):
@@ -71,7 +78,7 @@ class ResponseObject:
             case OutputClosed():
                 yield from self._close_reasoning("".join(self._text))
             case TextBecameReasoning(message=message):
-                self._make_thoughts(f"msg_{_suffix(message)}_")
+                self._make_thoughts(f"msg_{_suffix(message)}_", message)
             case CallForClient():
                 yield from self._hand(piece)
             case ReplyOver():
@@ -105,7 +112,9 @@ class ResponseObject:
     def _error(self) -> dict[str, Any] | None:
         if self.over is None or self.over.outcome != "error":
             return None
-        return {"code": _CODES.get(self.over.kind, "server_error"), "message": without_paths(self.over.error)}
+        code = _CODES.get(self.over.kind, "server_error")
+        # The AI SDK reads no error without a type; OpenAI's own SDKs leave it aside.
+        return {"code": code, "message": without_paths(self.over.error), "type": code}
 
     # ── items ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -125,17 +134,18 @@ class ResponseObject:
         yield from self._close(item)
 
     def _close_reasoning(self, text: str) -> Iterator[dict[str, Any]]:
-        item = _reasoning(self.output[-1]["id"], "completed", text)
+        item = self._reasoning(self.output[-1]["id"], self._message, "completed", text)
         yield self._part("response.reasoning_summary_text.done", summary_index=0, text=text)
         yield self._part("response.reasoning_summary_part.done", summary_index=0, part=item["summary"][0])
         yield from self._close(item)
 
-    def _make_thoughts(self, ids: str) -> None:
+    def _make_thoughts(self, ids: str, message: str) -> None:
         """Items that were told of as messages: there is no event for it, and the whole response is right."""
         for at, item in enumerate(self.output):
             if item["id"].startswith(ids):
                 text = item["content"][0]["text"]
-                self.output[at] = _reasoning(f"rs{item['id'].removeprefix('msg')}", "completed", text)
+                id = f"rs{item['id'].removeprefix('msg')}"
+                self.output[at] = self._reasoning(id, message, "completed", text)
 
     def _hand(self, handed: CallForClient) -> Iterator[dict[str, Any]]:
         arguments = json.dumps(handed.arguments, ensure_ascii=False)
@@ -153,7 +163,13 @@ class ResponseObject:
         yield from self._close({**item, "arguments": arguments, "status": "completed"})
 
     def _id(self, noun: str, message: str) -> str:
+        self._message = message
         return f"{noun}_{_suffix(message)}_{len(self.output)}"
+
+    def _reasoning(self, id: str, message: str, status: str, text: str | None = None) -> dict[str, Any]:
+        summary = [{"type": "summary_text", "text": text}] if text is not None else []
+        sealed = {"encrypted_content": _seal(message)} if self.seals and text is not None else {}
+        return {"type": "reasoning", "id": id, "summary": summary, "status": status, **sealed}
 
     # ── events ────────────────────────────────────────────────────────────────────────────────────
 
@@ -185,11 +201,6 @@ def _message(
     part = {"type": "output_text", "text": text, "annotations": sources, "logprobs": []}
     content = [part] if text is not None else []
     return {"type": "message", "id": id, "role": "assistant", "status": status, "content": content}
-
-
-def _reasoning(id: str, status: str, text: str | None = None) -> dict[str, Any]:
-    summary = [{"type": "summary_text", "text": text}] if text is not None else []
-    return {"type": "reasoning", "id": id, "summary": summary, "status": status}
 
 
 def _is_whole(source: Citation) -> bool:
@@ -224,6 +235,28 @@ def _suffix(id: str) -> str:
     return id.partition("_")[2] or id
 
 
+# ── reasoning that a caller sends back ────────────────────────────────────────────────────────────
+
+
+_SEAL = "dragoman 1 "
+
+
+def _seal(message: str) -> str:
+    """A reference. The reasoning itself, with what its provider signed, stays in the store."""
+    return base64.urlsafe_b64encode(f"{_SEAL}{message}".encode()).decode()
+
+
+async def open_reasoning(context: Context, sealed: str, param: str) -> tuple[str, tuple[Reasoning, ...]]:
+    """The message that a seal names, and its reasoning. ApiRefusal if the caller cannot have received it."""
+    try:
+        mark, found, id = base64.urlsafe_b64decode(sealed).decode().partition(_SEAL)
+        message = await context.message(id if found and not mark else "")
+    except (binascii.Error, ValueError, NotFound):
+        what = "the encrypted content could not be verified: send reasoning items as you received them"
+        raise ApiRefusal(what, f"{param}.encrypted_content", code="invalid_encrypted_content") from None
+    return message.id, tuple(part for part in message.parts if isinstance(part, Reasoning))
+
+
 # ── read from the store ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -234,6 +267,8 @@ async def find_place(context: Context, id: str) -> ReplyPlace:
         row = await context.turn(turn)
     except NotFound:
         raise NotFound("response", id) from None
+    if not _asked(await context.runtime.store.message(row.message)).get("store", True):
+        raise NotFound("response", id, "it was made with store: false")
     place = ReplyPlace(turn, row.conversation, after)
     if after is not None and all(m.id != after for m in await messages_of_turn(context.runtime, place)):
         raise NotFound("response", id)
@@ -253,18 +288,18 @@ async def parent_of(context: Context, place: ReplyPlace) -> str:
     return messages[-1].id if messages else row.message  # of an answer made once more there may be nothing
 
 
-async def new_object(context: Context, place: ReplyPlace) -> ResponseObject:
+async def new_object(context: Context, place: ReplyPlace, *, seals: bool = False) -> ResponseObject:
     """A response of which nothing has come yet."""
     row = await context.runtime.store.turn(place.turn)
     options = await options_of(context.runtime, place.turn)
     messages = await messages_of_turn(context.runtime, place)
     first = await context.runtime.store.message(row.message)
-    return ResponseObject(_head(place, options, messages, first, row.created))
+    return ResponseObject(_head(place, options, messages, first, row.created), seals)
 
 
-async def read_object(context: Context, place: ReplyPlace) -> ResponseObject:
+async def read_object(context: Context, place: ReplyPlace, *, seals: bool = False) -> ResponseObject:
     """A response as it is now."""
-    found = await new_object(context, place)
+    found = await new_object(context, place, seals=seals)
     reader = await reader_of(context.runtime, place)
     if (await context.runtime.store.turn(place.turn)).live:
         for message in (await context.runtime.turn(place.turn).snapshot()).messages:
@@ -319,8 +354,7 @@ def _input(part: object) -> dict[str, Any] | None:
 def _head(
     place: ReplyPlace, options: TurnOptions, messages: Sequence[Message], first: Message, created: float
 ) -> dict[str, Any]:
-    request = first.metadata.get(MARK)
-    asked: dict[str, Any] = request if isinstance(request, dict) else {}
+    asked = _asked(first)
     asked_options = options.options
     return {
         "id": response_id(place),
@@ -329,7 +363,7 @@ def _head(
         "previous_response_id": _before(place, options, messages) or asked.get("previous_response_id"),
         "conversation": {"id": place.conversation},
         "background": bool(asked.get("background")),
-        "store": True,
+        "store": asked.get("store", True),
         "metadata": asked.get("metadata") or {},
         "instructions": asked.get("instructions"),
         "temperature": asked_options.get("temperature"),
@@ -354,6 +388,11 @@ def _head(
         "text": {"format": _format(options.output)},
         "truncation": "disabled",
     }
+
+
+def _asked(first: Message) -> dict[str, Any]:
+    request = first.metadata.get(MARK)
+    return request if isinstance(request, dict) else {}
 
 
 def _before(place: ReplyPlace, options: TurnOptions, messages: Sequence[Message]) -> str | None:

@@ -67,11 +67,13 @@ from dragoman.server.protocols.openai.request_input import (
     text_alone,
 )
 from dragoman.server.protocols.openai.response_object import (
+    SEALED,
     TERMINAL,
     ResponseObject,
     find_place,
     input_items,
     new_object,
+    open_reasoning,
     parent_of,
     read_object,
 )
@@ -98,9 +100,10 @@ class OutputItem(Lenient):
 
 
 class ReasoningItem(Lenient):
-    """Sent back by callers who tell the whole history: models get their own thoughts from the store."""
+    """Of clients that send the whole history. Models receive their own reasoning, from the store."""
 
     type: Literal["reasoning"]
+    encrypted_content: str | None = None
 
 
 class ItemReference(Lenient):
@@ -144,8 +147,26 @@ class ConversationName(Lenient):
     id: str
 
 
+# Of these, reasoning alone occurs here: the others belong to tools that OpenAI runs.
+_INCLUDED = frozenset(
+    {
+        SEALED,
+        "code_interpreter_call.outputs",
+        "computer_call_output.output.image_url",
+        "file_search_call.results",
+        "message.input_image.image_url",
+        "web_search_call.action.sources",
+        "web_search_call.results",
+    }
+)
+
+
+def _unknown_parts(include: object) -> bool:
+    return not isinstance(include, list) or any(one not in _INCLUDED for one in include)
+
+
 _REFUSALS: Refusals = (
-    ("include", bool, "nothing can be included besides what is there"),
+    ("include", _unknown_parts, f"a response includes {', '.join(sorted(_INCLUDED))}"),
     ("max_tool_calls", bool, "the limits of calls are the agent's"),
     ("prompt", bool, "prompts by id are not known here"),
     ("top_logprobs", bool, "log probabilities are not given"),
@@ -176,6 +197,9 @@ class ResponseBody(AnswerOptions):
 
     def request_options(self) -> dict[str, JsonValue]:
         refuse(self, _REFUSALS)
+        if self.background and self.store is False:
+            what = "a response in the background is read later: leave out store, or background"
+            raise ApiRefusal(what, "store", code="mutually_exclusive_parameters")
         if self.previous_response_id and self.conversation:
             what = "previous_response_id and conversation both say where to go on: send one of them"
             raise ApiRefusal(what, "conversation", code="mutually_exclusive_parameters")
@@ -190,6 +214,10 @@ class ResponseBody(AnswerOptions):
         )
 
     @property
+    def seals(self) -> bool:
+        return isinstance(self.include, list) and SEALED in self.include
+
+    @property
     def conversation_id(self) -> str | None:
         named = self.conversation
         return named.id if isinstance(named, ConversationName) else named
@@ -198,6 +226,7 @@ class ResponseBody(AnswerOptions):
         found, limit = Brought([self.instructions] if self.instructions else []), context.upload_limit
         items = [MessageItem(role="user", content=self.input)] if isinstance(self.input, str) else self.input
         told: set[str] = set()  # messages: each of their texts has an item of its own
+        sealed_by: set[str] = set()  # messages: each of their reasoning items seals all of it
         for at, item in enumerate(items):
             param = f"input[{at}]"
             match item:
@@ -211,6 +240,11 @@ class ResponseBody(AnswerOptions):
                     found.add(AssistantEntry(calls=(BroughtCall(call, name, arguments),)))
                 case OutputItem(call_id=call, output=output):
                     found.add(CallOutput(call, read_content(output, param, limit)))
+                case ReasoningItem(encrypted_content=str(sealed)):
+                    message, reasoning = await open_reasoning(context, sealed, param)
+                    if message not in sealed_by:
+                        found.add(AssistantEntry(reasoning=reasoning))
+                    sealed_by.add(message)
                 case ItemReference(id=id):
                     for entry in await _referred(context, id, told, param):
                         found.add(entry)
@@ -270,9 +304,10 @@ async def create_response(context: TheContext, request: Request, body: ResponseB
     key = await attempt_of(request, context.runtime.services.clock())
     wanted = replace(await _wanted(context, body, key), retried=is_retry(request))
     place = await begin(context, wanted)
-    found = await new_object(context, place)
+    found = await new_object(context, place, seals=body.seals)
     if body.background and not body.stream:
-        return json_response((await read_object(context, place)).whole(), headers=headers_of(place))
+        whole = (await read_object(context, place, seals=body.seals)).whole()
+        return json_response(whole, headers=headers_of(place))
     reader = await reader_of(context.runtime, place)
     if body.stream:
         chunks = _events(context, place, reader, found)
@@ -295,6 +330,7 @@ async def _wanted(context: Context, body: ResponseBody, key: SendKey) -> ReplyRe
         "previous_response_id": body.previous_response_id,
         "instructions": body.instructions,
         "background": bool(body.background),
+        "store": body.store is not False,
     }
     conversation, parent = body.conversation_id, None
     if conversation is not None:
@@ -312,13 +348,15 @@ async def read_response(
     id: str,
     stream: bool = False,
     starting_after: Annotated[int | None, Query(ge=0, le=10**15)] = None,
+    include: Annotated[list[str] | None, Query()] = None,
 ) -> Response:
     """As it is now; or, streamed, from its beginning or after an event on. Who hangs up cancels nothing."""
-    place = await find_place(context, id)
+    place, seals = await find_place(context, id), SEALED in (include or ())
     if not stream:
-        return json_response((await read_object(context, place)).whole(), headers=headers_of(place))
+        whole = (await read_object(context, place, seals=seals)).whole()
+        return json_response(whole, headers=headers_of(place))
     reader = await reader_of(context.runtime, place)
-    found = await new_object(context, place)
+    found = await new_object(context, place, seals=seals)
     after = -1 if starting_after is None else starting_after
     chunks = _events(context, place, reader, found, after)
     return EventStream(
