@@ -295,8 +295,7 @@ ENGLISH: dict[str, str] = {
     "hint.there_are": "there are {names}",
     "hint.token": "Check {name}, and whether it may use this model",
     "history.malformed": (
-        "{message!r} is not a message of a history. Write {{'role': 'user', 'content': 'Hello'}}, or "
-        "'assistant'."
+        "{message!r} is not a message of a history. Give it a role, 'user' or 'assistant', and a content."
     ),
     "hub.broken": "{file} did not arrive: {error}. Run the command again: the download resumes.",
     "hub.busy": "Another process is downloading {name}. Wait until it is done.",
