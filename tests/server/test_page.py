@@ -236,10 +236,10 @@ async def test_what_the_page_is_made_of_is_sent_packed_and_kept_for_ever(tmp_pat
 
 @pytest.mark.skipif(not (BUILT / "index.html").exists(), reason="the page is not built")
 def test_what_is_loaded_before_the_page_is_seen_is_small() -> None:
-    """U3: 61 kB of scripts, packed; what else there is comes when it is wanted."""
+    """U3: 62 kB of scripts, packed; what else there is comes when it is wanted."""
     scripts = re.findall(r'"\./(assets/[^"]+\.js)"', (BUILT / "index.html").read_text("utf-8"))
     assert scripts
-    assert sum((BUILT / f"{script}.gz").stat().st_size for script in scripts) < 61_000
+    assert sum((BUILT / f"{script}.gz").stat().st_size for script in scripts) < 62_000
     assert not [script for script in scripts if "mermaid" in script]
 
 
