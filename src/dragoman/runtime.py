@@ -301,11 +301,6 @@ class Runtime:
         idle = [rule for rule in denials if not any(concerns(rule, permission) for permission in known)]
         return [rule for rule in idle if not is_known_later(rule.permission)]
 
-    def permission_of(self, tool: str) -> str:
-        """What a rule names to allow this tool."""
-        found = self.services.toolbox.offer().find(tool)
-        return found[1].permission if found is not None else tool
-
     def use_agents(self, agents: Iterable[Agent]) -> None:
         """These instead of those that are there. Turns that run keep theirs."""
         fresh, toolbox = agents_by_name(agents), self.services.toolbox

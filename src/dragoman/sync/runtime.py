@@ -228,9 +228,9 @@ def run_sync(
         turn: SyncTurn[Any] = runtime.send(said, output_type=output_type)
         refused = runtime.answer_questions(turn.id)
         for tool in dict.fromkeys(refused):
-            problem = sentence(
-                "unanswered.refused", tool=tool, permission=runtime.runtime.permission_of(tool)
-            )
+            found = runtime.runtime.services.toolbox.offer().find(tool)
+            permission = found[1].permission if found is not None else tool
+            problem = sentence("unanswered.refused", tool=tool, permission=permission)
             if strict:
                 raise Unanswered(problem)
             _log.warning("%s", problem)
