@@ -36,7 +36,7 @@ from dragoman.server.routes import (
     tools,
     turns,
 )
-from dragoman.server.setup import agents, mcp_servers, providers, skills
+from dragoman.server.setup import agents, downloads, mcp_servers, providers, skills
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel, Problem
 from dragoman.trace_context import HEADER, parse_header, within
@@ -69,6 +69,7 @@ _API = [
         models.router,
         people.router,
         providers.router,
+        downloads.router,
         mcp_servers.router,
         agents.router,
         skills.router,
