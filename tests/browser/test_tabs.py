@@ -218,7 +218,7 @@ async def test_what_two_tabs_send_at_the_same_time_queues_and_an_end_is_notified
     both = asyncio.Barrier(2)
 
     async def together(route: Route) -> None:
-        if not route.request.post_data_json.get("queue"):
+        if "queue" not in (route.request.post_data or ""):
             await both.wait()
         await route.continue_()
 
