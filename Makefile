@@ -162,6 +162,7 @@ compared: $(READY)       ## ten programs with Dragoman and with pydantic-ai: doc
 bench-fleet: $(READY) postgres   ## speed of several nodes, what things cost there, and a simulation of more
 	@$(BIN)/python benchmarks/fleet.py
 	@$(BIN)/python benchmarks/costs.py --write docs/scale.md
+	@$(BIN)/python benchmarks/sizes.py --write docs/scale.md
 	@$(BIN)/python benchmarks/simulate.py --write docs/scale.md
 
 bench-tools: $(READY)    ## 500 tools of 20 servers: what a request holds, and which tools are found

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nodes import BenchNode, bench_nodes, machine, server_cpu
+from nodes import BenchNode, bench_nodes, machine, replace_part, server_cpu
 from tests.postgres import Server, served
 
 from dragoman.store.postgres.store import PostgresStore
@@ -198,9 +197,7 @@ def main() -> None:
         text = table(asyncio.run(measure(server)))
     print(text)
     if wanted.write is not None:
-        before = wanted.write.read_text("utf-8")
-        pattern = re.compile(f"{re.escape(_BEGIN)}.*{re.escape(_END)}", re.DOTALL)
-        wanted.write.write_text(pattern.sub(lambda _: f"{_BEGIN}\n{text}\n{_END}", before), "utf-8")
+        replace_part(wanted.write, _BEGIN, text, _END)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -234,6 +235,13 @@ def server_cpu(server: Server) -> float:
         elif int(fields[1]) == postmaster:
             spent += sum(map(int, fields[11:13]))
     return spent / _TICKS
+
+
+def replace_part(file: Path, begin: str, text: str, end: str) -> None:
+    """Between two marks of a page."""
+    pattern = re.compile(f"{re.escape(begin)}.*{re.escape(end)}", re.DOTALL)
+    replaced = pattern.sub(lambda _: f"{begin}\n{text}\n{end}", file.read_text("utf-8"))
+    file.write_text(replaced, "utf-8")
 
 
 def machine() -> str:

@@ -12,11 +12,12 @@ import argparse
 import heapq
 import math
 import random
-import re
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from nodes import replace_part
 
 SEED = 7
 RUNS = 16
@@ -157,9 +158,7 @@ def main() -> None:
     )
     print(text)
     if wanted.write is not None:
-        before = wanted.write.read_text("utf-8")
-        pattern = re.compile(f"{re.escape(_BEGIN)}.*{re.escape(_END)}", re.DOTALL)
-        wanted.write.write_text(pattern.sub(lambda _: f"{_BEGIN}\n{text}\n{_END}", before), "utf-8")
+        replace_part(wanted.write, _BEGIN, text, _END)
 
 
 if __name__ == "__main__":

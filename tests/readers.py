@@ -36,7 +36,7 @@ class Reader:
 
     async def read(self, enough: Callable[[], bool]) -> None:
         """Until it has heard enough."""
-        while not enough():
+        while not enough() and any(web.is_read for web in self.chaos.webs):
             web = self.chaos.random.choice(self.chaos.webs)
             pause = 0.5 + 4 * self.chaos.random.random() if self.moves else None
             with suppress(*GONE):
@@ -44,7 +44,7 @@ class Reader:
                 path = f"/api/conversations/{self.conversation}/events"
                 headers = {"last-event-id": self.cursor} if self.cursor else {}
                 async with asyncio.timeout(pause), web.http.get(path, headers=headers) as stream:
-                    if stream.status == 200:
+                    if stream.status == 200 and web.is_read:
                         await self._take(stream.content, enough)
             await asyncio.sleep(0.05)
 
@@ -57,11 +57,11 @@ class Reader:
                 frame[name] = value
                 continue
             if "data" in frame:
-                if not began:
+                if not began and "id" in frame:
                     self.starts["snapshot" if frame["event"] == "snapshot" else "cursor"] += 1
                     began = True
                 self._hear(frame["event"], json.loads(frame["data"]))
-                self.cursor = frame["id"]
+                self.cursor = frame.get("id", self.cursor)  # the farewell of a server that stops has none
             frame = {}
             if enough():
                 return

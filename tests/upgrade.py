@@ -120,6 +120,7 @@ class Upgrade:
         web.program = self.chaos.web_program(self.target)
         web.program.start()
         await web.connect()
+        web.is_read = True
         self.say(f"web node {place} is replaced; {len(self.chaos.promised)} turns so far")
 
     async def replace_worker(self, place: int) -> None:
@@ -162,6 +163,8 @@ async def run(
         talking: list[asyncio.Task[None]] = []
         try:
             await chaos.start(nodes, nodes, base)
+            for web in chaos.webs:  # an older one keeps the promises of its version
+                web.is_read = base is None
             say("the old nodes are there")
             over = asyncio.Event()
             talking = [asyncio.create_task(thinker.talk()) for thinker in thinkers]

@@ -12,16 +12,13 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 const SERVER = process.env.DRAGOMAN ?? "http://127.0.0.1:8721";
 const served = { target: SERVER, changeOrigin: true, headers: { origin: SERVER } };
 
-/** The frame is served under its own policy, which lets nothing in but what stands in it: it is not bundled. */
-function sandboxFrame(): Plugin {
+/** These frames are served under policies that let nothing in but what stands in them: they are not bundled. */
+function sandboxFrames(): Plugin {
   return {
-    name: "sandbox-frame",
+    name: "sandbox-frames",
     generateBundle() {
-      this.emitFile({
-        type: "asset",
-        fileName: "sandbox.html",
-        source: readFileSync(here("sandbox.html"), "utf8"),
-      });
+      for (const fileName of ["sandbox.html", "preview.html"])
+        this.emitFile({ type: "asset", fileName, source: readFileSync(here(fileName), "utf8") });
     },
   };
 }
@@ -81,7 +78,7 @@ const SHARED = /\/web\/src\/(?:base|api\/(?:calls|client)|calls\/(?:asking|kept|
 
 export default defineConfig({
   base: "./", // the server says where it is, and files find each other
-  plugins: [oneFontFormat(), svelte(), sandboxFrame(), packed()],
+  plugins: [oneFontFormat(), svelte(), sandboxFrames(), packed()],
   worker: { format: "es", plugins: () => [fewerDiagrams()] },
   resolve: process.env.VITEST ? { conditions: ["browser"] } : {},
   build: {
@@ -94,7 +91,7 @@ export default defineConfig({
   },
   server: {
     host: "127.0.0.1", // a cookie holds for all ports of a host
-    proxy: { "/api": served, "/sandbox": served },
+    proxy: { "/api": served, "/sandbox": served, "/preview": served },
   },
   test: {
     environment: "jsdom",

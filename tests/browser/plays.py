@@ -129,6 +129,12 @@ PIECE = 48  # characters of a long answer: each piece is drawn
 
 EXAMPLE = "There is a typo in greet.sh. Can you fix it and run it?"  # for a picture of the page
 
+CHART = """\
+<!doctype html><title>TITLE</title><style>p { color: rgb(1, 2, 3) }</style><p>TITLE</p>
+<script>document.querySelector("p").textContent += " chart, drawn by a script";</script>
+"""
+
+
 PLAYS: dict[str, list[Line]] = {
     "hello": [says("Hello! How can I help?")],
     "think": [thinks("The person wants me to think.") + says("I have thought about it.")],
@@ -247,6 +253,7 @@ def obey(body: Body) -> Reply:
     model = body["model"].rpartition("/")[2]
     if model == "broken":
         return BROKEN
+    results = [_text(message["content"]) for message in after if message["role"] == "tool"]
     if name == "busy":
         return BUSY
     if name == "torn":
@@ -254,7 +261,11 @@ def obey(body: Body) -> Reply:
     if model in VOICES:
         play = VOICES[model]
     elif name == EXAMPLE:
-        play = _example([_text(message["content"]) for message in after if message["role"] == "tool"])
+        play = _example(results)
+    elif name == "chart":
+        play = _chart(results)
+    elif name.startswith("html: "):
+        play = [says("```html\n" + _text(said[-1]["content"]).strip().removeprefix("html: ") + "\n```\n")]
     elif name.startswith("js: "):
         play = [calls("browser_js_eval", code=name.removeprefix("js: ")), says("Done.")]
     else:
@@ -277,6 +288,17 @@ def _example(results: list[str]) -> list[Line]:
         + calls("edit_file", path="greet.sh", old="wrold", new="world", version=version),
         calls("shell", command="sh greet.sh"),
         says("Done: `greet.sh` says **Hello, world!** now."),
+    ]
+
+
+def _chart(results: list[str]) -> list[Line]:
+    """It writes a page, and writes it again."""
+    version = re.findall(r"version (\w+)", "".join(results) or "version none")[0]
+    first, second = (CHART.replace("TITLE", title) for title in ("First", "Second"))
+    return [
+        calls("write_file", path="chart.html", text=first),
+        calls("write_file", path="chart.html", text=second, version=version),
+        says("Drawn.\n\n```csv\nname,sum\nAda,3\n```\n"),
     ]
 
 

@@ -14,9 +14,10 @@ import pytest
 
 from dragoman import Runtime
 from dragoman.messages.events import EVENT, Event, TurnEnd
+from dragoman.messages.questions import allow_once
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.store import Store, StoredEvent
+from dragoman.store.store import Store, StoredEvent, TurnRow
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
@@ -282,13 +283,53 @@ async def test_what_is_queued_at_one_server_is_shown_at_another(tmp_path: Path, 
             assert await _queued(events, ["and then"])
             await first.post(f"/api/turns/{queued}/cancel")
             assert await _queued(events, [])
+            turn = (await first.get(f"/api/conversations/{id}/tree"))["turns"][0]["id"]
+            await first.post(f"/api/turns/{turn}/steer", {"text": "rather not"})
+            assert await _queued(events, ["rather not"], "steering")
+            (steering,) = (await first.get(f"/api/conversations/{id}/queue"))["steering"]
+            await first.ask("DELETE", f"/api/turns/{turn}/steering/{steering['id']}")
+            assert await _queued(events, [], "steering")
 
 
-async def _queued(events: AsyncIterator[Received], wanted: list[str]) -> bool:
+class CountingStore(SqliteStore):
+    """Knows how often one turn was asked for."""
+
+    asked = 0
+
+    async def turn(self, id: str) -> TurnRow:
+        self.asked += 1
+        return await super().turn(id)
+
+
+async def test_followers_of_a_turn_that_waits_ask_for_nothing(tmp_path: Path) -> None:
+    """N3: they are told when it goes on, however many they are."""
+    async with (
+        runtime_with(tmp_path, [calls("add", a=1, b=2), says("Done.")], tools=[add], allow=()) as owner,
+        asyncio.timeout(PATIENCE),
+    ):
+        turn = await owner.send("go")
+        assert await turn.reached("waiting")
+        store = CountingStore(tmp_path / "chat.db")
+        async with Runtime(store, adopts=False) as other:
+            followers = [aiter(other.turn(turn.id).events()) for _ in range(20)]
+            for follower in followers:
+                while (await anext(follower)).type != "call.asked":
+                    pass
+            resting = [asyncio.ensure_future(anext(follower)) for follower in followers]
+            await asyncio.sleep(1.0)  # the first look at who runs it
+            store.asked = 0
+            await asyncio.sleep(2.0)
+            assert store.asked == 0
+            (question,) = await owner.store.questions()
+            await owner.answer(question.id, allow_once())
+            assert {(await event).type for event in resting} == {"call.answered"}
+
+
+async def _queued(events: AsyncIterator[Received], wanted: list[str], where: str = "queued") -> bool:
     """Whether readers are shown that this is queued."""
     async for event in events:
         if event.type == "queue.changed":
-            texts = [one["message"]["parts"][0]["text"] for one in event.data["queued"]]
+            texts = [one["message"]["parts"][0]["text"] for one in event.data[where]]
             if texts == wanted:
                 return True
     return False

@@ -94,7 +94,8 @@ POSTGRES = [
     *SHARED,
     *AT_REST.items(),
     ("search_titles", {"user": "p7", "part": "%the%", "limit": 100}),
-    ("search_own_texts", {"user": "p7", "part": "%the%", "before": 2**62, "limit": 200}),
+    ("search_own_texts", {"user": "p7", "part": "%the%", "others": None, "before": 2**62, "limit": 200}),
+    ("search_own", {"user": "p7", "part": "%the%", "others": '["%of%"]', "each": 1, "limit": 20}),
 ]
 HOLD_NO_MORE = (  # what is wanted is all there is: rows of an index, or what a part of the statement gave
     *(
@@ -159,8 +160,27 @@ async def test_postgresql_reads_nobody_elses_rows(postgres: Server) -> None:
         for name, key in AT_REST.items():
             plan = await plan_of(db, name, key, "ANALYZE, BUFFERS")
             pages[name] = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+        await check_search(postgres)
     assert scanned == {}
     assert {name: count for name, count in pages.items() if count > 20} == {}
+
+
+async def check_search(server: Server) -> None:
+    """S1: the newest first, for a word that all texts contain, for one of a single text, and for both."""
+    store = PostgresStore(server.url("plans"))
+    await store.open()
+    try:
+        for words, user, found in (
+            ("words", None, [f"msg_{COUNT - n}" for n in range(5)]),
+            ("words msg_1234", None, ["msg_12349", "msg_12348", "msg_12347", "msg_12346", "msg_12345"]),
+            ("of ord", "p7", [f"msg_{COUNT - PEOPLE * n + 7 - PEOPLE}" for n in range(5)]),
+            ("msg_2007", "p7", ["msg_2007"]),
+            ("msg_2007 other", None, []),
+        ):
+            hits = await store.search(words, user=user, limit=5)
+            assert [hit.message for hit in hits] == found, words
+    finally:
+        await store.close()
 
 
 def nodes_of(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -52,6 +52,29 @@ _SANDBOX = {
     "cross-origin-resource-policy": "same-origin",
 }
 
+# What a page that a model wrote is shown in: its own scripts and styles, and nothing from anywhere else.
+_PREVIEW = {
+    "content-security-policy": "; ".join(
+        (
+            "sandbox allow-scripts",
+            "default-src 'none'",
+            "script-src 'unsafe-inline' 'unsafe-eval' blob:",
+            "style-src 'unsafe-inline'",
+            "img-src data: blob:",
+            "font-src data:",
+            "media-src data: blob:",
+            "connect-src 'none'",
+            "form-action 'none'",
+            "base-uri 'none'",
+            "webrtc 'block'",
+            "frame-ancestors 'self'",
+        )
+    ),
+    "cache-control": "no-cache",
+    "cross-origin-resource-policy": "same-origin",
+    "x-dns-prefetch-control": "off",
+}
+
 _USED = (
     "This link is not valid any more: each is for one browser. `dragoman link` prints another, "
     "and so does the server when you press Enter where it runs."
@@ -105,6 +128,11 @@ async def callback(request: Request) -> Response:
 @router.get("/sandbox")
 async def sandbox() -> Response:
     return _file("sandbox.html", _SANDBOX)
+
+
+@router.get("/preview")
+async def preview() -> Response:
+    return _file("preview.html", _PREVIEW)
 
 
 def mount_assets(app: FastAPI) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from typing import TypeVar
 
 from dragoman.errors import NotFound, StoreUnavailable, Unreadable
@@ -93,6 +94,11 @@ class Lists:
         if self._changed:
             self._publish_soon()
 
+    @property
+    def unsettled(self) -> bool:
+        """Whether something is still to be published."""
+        return bool(self._changed)
+
     def close(self) -> None:
         for feed in self._feeds.values():
             feed.close()
@@ -151,6 +157,7 @@ def drop_unread(feeds: dict[str, FeedT]) -> list[str]:
 
 _LATEST = 3  # turns whose events may be left, for who has not heard them to their end
 _GLANCE = 1.0  # seconds between looks at conversations in which another process may be at work
+_SELDOM = 10.0  # seconds between them where nothing is at work, and nothing was written
 _PAUSE = 0.1  # seconds between two such looks, whatever is written
 _PIECES = (e.TextDelta, e.ReasoningDelta, e.CallInputDelta, e.CallProgress)
 _CHANGES_LIST = (e.TurnStart, e.TurnEnd, e.CallAsked, e.CallAnswered)
@@ -177,7 +184,10 @@ class Publisher:
         self._background = runtime.background  # ends with it
         self._publishing_queues: asyncio.Task[None] | None = None
         self._watches = False
+        self._unsettled = True  # what is read here is to be looked at again in a moment
         self._followed: dict[str, FollowedTurn] = {}  # of other processes
+        self._reading: dict[int, tuple[str, dict[str, FollowedTurn]]] = {}  # conversations, at this moment
+        self._numbers = count()
         self._stirred = asyncio.Event()  # another process has written something
         runtime.bus.watchers.append(self._listen)
         runtime.bus.elsewhere.append(self._begin_elsewhere)
@@ -241,6 +251,7 @@ class Publisher:
         return Subject(feed)
 
     def _begin_watch(self) -> None:
+        self._stirred.set()  # something else is read here than before
         if not self._watches:
             self._watches = True
             self._background.repeat("the watch for other processes", self._watch, every=_PAUSE)
@@ -306,6 +317,7 @@ class Publisher:
         """What a turn changed has been published."""
         self._revisions.pop(conversation, None)
         self._moved.add(conversation)
+        self._stirred.set()
 
     async def _publish_queues(self) -> None:
         """One after the other, so that what was read first is published first."""
@@ -317,6 +329,7 @@ class Publisher:
                 continue
             except StoreUnavailable:
                 self._changed_queues.add(id)
+                self._stirred.set()
                 return  # it is tried again with the next look at what others do
             finally:
                 self._queue_being_read = None
@@ -335,8 +348,13 @@ class Publisher:
         """As it is now. Its queue may have changed since that was read, and is published once more then."""
         published = self._queues_published
         self._queues.add(id)
-        followed = [turn for turn in self._followed.values() if turn.conversation == id]
-        tree = await self.trees.read(id, followed)
+        elsewhere = {turn.id: turn for turn in self._followed.values() if turn.conversation == id}
+        reading = next(self._numbers)
+        self._reading[reading] = id, elsewhere
+        try:
+            tree = await self.trees.read(id, elsewhere)
+        finally:
+            del self._reading[reading]
         if self._queues_published != published:
             self.queue_changed(id)
         elif tree.nothing_queued:
@@ -347,11 +365,21 @@ class Publisher:
 
     async def _watch(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_GLANCE):
+            async with asyncio.timeout(_GLANCE if self._unsettled else _SELDOM):
                 await self._stirred.wait()
         self._stirred.clear()
+        self._unsettled = True  # unless we come to the end of this
         await self._lists.watch_others()
         await self._watch_others()
+        self._unsettled = self._lists.unsettled or not self._is_settled()
+
+    def _is_settled(self) -> bool:
+        """Whether nothing can change in a conversation that is read here without our being told."""
+        if self._changed_queues:
+            return False
+        read = {id for id, feed in self._conversations.items() if feed.readers}
+        followed = {turn.conversation for turn in self._followed.values()}
+        return read <= self._revisions.keys() | followed
 
     async def _watch_others(self) -> None:
         """Conversations that somebody reads here: turns that another process runs in them are followed, and
@@ -391,8 +419,14 @@ class Publisher:
                 self._revisions.pop(id, None)  # what has been published is not to be published again
             elif id not in busy:
                 self._revisions[id] = revision
-                if before not in (None, revision):
+                if await self._has_missed(id) if before is None else before != revision:
                     await self._publish_snapshot(id)
+
+    async def _has_missed(self, id: str) -> bool:
+        """Whether a turn began and ended elsewhere, while it was not known what had changed."""
+        rows = await self._runtime.store.turns(id)
+        feed = self._conversations.get(id)
+        return feed is not None and any(not row.live and not feed.has_begun(row.id) for row in rows)
 
     def _begin_all_elsewhere(self, rows: Iterable[TurnRow]) -> None:
         for row in rows:
@@ -410,6 +444,9 @@ class Publisher:
         if feed is not None and turn not in self._followed:
             followed = FollowedTurn(turn, conversation, shown=shown, known=feed.last_of(turn))
             self._followed[turn] = followed
+            for read, elsewhere in self._reading.values():
+                if read == conversation:  # what broke off is not to be shown in place of it
+                    elsewhere[turn] = followed
             self._background.run(f"following turn {turn}", partial(self._follow_other, followed))
 
     def _follow_shown(self, turn: str, conversation: str) -> FollowedTurn | None:
@@ -453,6 +490,7 @@ class Publisher:
             followed.move()
             if self._followed.get(turn) is followed:
                 del self._followed[turn]
+            self._stirred.set()
 
     async def _hear_other(self, followed: FollowedTurn, event: Event) -> bool:
         """What is awaited is awaited first: that it was heard here, and what readers are told, is one."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -136,7 +136,7 @@ class FollowedTurn:
         self.id = turn
         self.conversation = conversation
         self.shown = shown  # in a snapshot, before anything was heard of it
-        self._known = known  # the number up to which readers were told before
+        self.known = known  # the number up to which readers were told before
         self.epoch = 0  # of the owner that was heard last
         self.ended = False
         self.message = ""  # the person's
@@ -157,12 +157,12 @@ class FollowedTurn:
     @property
     def is_behind(self) -> bool:
         """Whether readers know more of it: it was followed before, and is read again."""
-        return self._known > 0 and not self.ended
+        return self.known > 0 and not self.ended
 
     def apply(self, event: Event, question: Question | None = None) -> None:
         self._newest = event
-        if event.seq >= self._known > 0:
-            self._known = 0
+        if event.seq >= self.known > 0:
+            self.known = 0
             self.move()
         self._fold.apply(event)
         match event:
@@ -303,15 +303,16 @@ class Trees:
     def forget(self, conversation: str) -> None:
         self._cache.pop(conversation, None)
 
-    async def read(self, id: str, followed: Iterable[FollowedTurn] = ()) -> TreeSnapshot:
+    async def read(self, id: str, elsewhere: dict[str, FollowedTurn] | None = None) -> TreeSnapshot:
         """The conversation as it is now; of turns that other processes run, as far as that was heard here.
+        One that is followed again meanwhile is put in `elsewhere` by who follows it.
 
         Turns that run, begin or end here while it is read are taken from their logs, so that it is read
         once, whatever goes on. There is no `await` between the look at the logs and the end, and they have
         published all they know: whoever counts the events published so far counts those that are in it.
         """
         store = self._runtime.store
-        elsewhere = {turn.id: turn for turn in followed}
+        elsewhere = {} if elsewhere is None else elsewhere
         for left in reversed(range(_TRIES)):
             with self._logs(id) as logs:
                 await self._hear(id, elsewhere)
@@ -328,19 +329,22 @@ class Trees:
                 asked = await store.questions(conversation=id)
                 left_by = {row.id: row.epoch for row in rows if await store.is_abandoned(row.id)}
                 late = await self._hear(id, elsewhere)
+                known = left_by.keys() & elsewhere.keys()
+                untold = left_by.keys() - {one for one in known if await self._comes_again(elsewhere[one])}
                 await _published(logs)
                 texts, questions = dict(stored.texts), {question.id: question for question in asked}
                 for log in logs:
                     self._lay_over(log, texts, turns, questions)
+                untold |= {log.id for log in logs}
                 newest = left_by | {log.id: log.epoch + 1 for log in logs}
                 for turn in elsewhere.values():
                     if turn.epoch and turn.epoch >= newest.get(turn.id, 0):  # else nobody tells the rest
                         late |= not self._lay_over_followed(turn, texts, turns, questions)
             if not late or not left:
                 break
-        for row in rows:
-            if row.id not in newest and row.id in elsewhere and elsewhere[row.id].is_behind:
-                raise StoreUnavailable(f"events of {row.id}", "try again in a moment", retryable=True)
+        for turn in elsewhere.values():
+            if turn.is_behind and turn.id not in untold:
+                raise StoreUnavailable(f"events of {turn.id}", "try again in a moment", retryable=True)
         begun = {log.id for log in logs}
         queued = [one for one in queue.queued if one.id not in begun]
         around = _Around(
@@ -377,6 +381,10 @@ class Trees:
         if not await store.is_abandoned(row.id):
             return True
         return bool(await store.events({row.id: number_before(row.epoch)}, 1))
+
+    async def _comes_again(self, turn: FollowedTurn) -> bool:
+        """Whether whoever ran it has left the events that readers know."""
+        return bool(await self._runtime.store.events({turn.id: turn.known - 1}, 1))
 
     def _lay_over_followed(
         self,

@@ -201,5 +201,5 @@ class Store(
         """Whether anybody, also another process, has written since this was last asked."""
 
     async def wait_for_writes(self, seconds: float) -> None:
-        """Until somebody may have written, and no longer than this. An engine that cannot notify waits it
-        out: it is to be asked several times a second."""
+        """Until somebody may have written. An engine that cannot notify waits no longer than this, and is to
+        be asked several times a second."""

@@ -254,6 +254,9 @@ class TurnStore(Protocol):
     async def live_turns(self, conversation: str | None = None) -> list[TurnRow]:
         """Those that are not over, of one conversation or of all, oldest first."""
 
+    async def live_turns_named(self, turns: Collection[str]) -> list[TurnRow]:
+        """Those of these that are not over."""
+
     async def facts(self, turn: str) -> list[str]:
         """All of them in order; none for a turn that is not there. Unreadable where one is damaged."""
 
@@ -310,7 +313,7 @@ class QueueStore(Protocol):
         """These of the conversation's queue come first, in this order. What has begun is passed over."""
 
     async def queue_marks(self, conversations: Sequence[str]) -> dict[str, str]:
-        """For each that has something queued a text, which changes with what is queued."""
+        """For each that has something queued, or steered by, a text which changes with that."""
 
     async def queue(self, conversation: str | None = None) -> list[str]:
         """Turns that may begin now: the one they waited for is over."""

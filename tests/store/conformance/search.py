@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
@@ -142,24 +143,27 @@ class SearchConformance(Suite):
         """S1: however often the others have the words."""
         async with self.opened(tmp_path) as store:
             await store.add_conversation(
-                Conversation("conv_0"), [scene.user("msg_old", None, "conv_0", text="a raven")]
+                Conversation("conv_0", user="ada"), [scene.user("msg_old", None, "conv_0", text="a raven")]
             )
             await scene.written(store, *(f"a raven {n}" for n in range(30)))
-            await store.add_conversation(Conversation("conv_2", title="ravens"))
+            await store.add_conversation(Conversation("conv_2", title="ravens", user="ada"))
             for title, all_of_them in (
                 ("", [None, "msg_30", "msg_old"]),
                 ("raven", ["msg_old", None, "msg_30"]),
             ):
                 await store.set_title("conv_0", title)
-                for query in ("raven", "ra"):
-                    found = await store.search(query, limit=3, distinct=True)
+                for query, user in product(("raven", "ra", "a raven"), (None, "ada")):
+                    found = await store.search(query, limit=3, distinct=True, user=user)
                     assert [hit.message for hit in found] == all_of_them, query
-                    first = await store.search(query, limit=2, distinct=True)
+                    first = await store.search(query, limit=2, distinct=True, user=user)
                     assert [hit.conversation for hit in first] == [hit.conversation for hit in found[:2]]
 
     async def test_the_newest_are_found_first(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await scene.written(store, *(f"a raven {n}" for n in range(30)))
             newest = [f"msg_{n}" for n in range(30, 25, -1)]
-            for query in ("raven", "ra", "a"):
-                assert [hit.message for hit in await store.search(query, limit=5)] == newest, query
+            for query, user in product(("raven", "ra", "a", "a 2", "raven ß"), (None, "ada")):
+                hits = await store.search(query, limit=5, user=user)
+                twenties = [f"msg_{n}" for n in range(30, 20, -1)][:5]
+                expected = {"a 2": twenties, "raven ß": []}.get(query, newest)
+                assert [hit.message for hit in hits] == expected, query

@@ -5,6 +5,7 @@ import { copyText } from "../parts/clipboard";
 import { settings } from "../state/settings.svelte";
 import { late } from "../parts/late";
 import { whenNear } from "../parts/near";
+import { kindOfLanguage } from "../preview/languages";
 
 const HIGHLIGHT_LIMIT = 60_000;
 
@@ -33,7 +34,11 @@ function codeBlock(pre: HTMLPreElement): void {
     });
   });
   copy.setAttribute("aria-label", t().copyCode);
-  bar.append(language, copy);
+  bar.append(language);
+  if (kindOfLanguage(language.textContent)) {
+    bar.append(button(t().preview, "code-copy", () => frame.dispatchEvent(new CustomEvent("preview", { bubbles: true, detail: { language: pre.dataset.language, text: code.textContent } }))));
+  }
+  bar.append(copy);
   frame.dir = "ltr"; // code is, whatever the words around it are
   pre.tabIndex = 0; // wide code is scrolled with the keyboard, too
   pre.replaceWith(frame);

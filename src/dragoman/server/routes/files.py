@@ -24,12 +24,14 @@ from dragoman.turn.api.way_back import Reverted, WorkspaceDiff
 
 router = api_router("files")
 
-_SHOWN = re.compile(r"(?:image/(?:png|jpeg|gif|webp|avif|bmp)|(?:audio|video)/[a-z0-9.+-]+)")
+_SHOWN = re.compile(r"(?:application/pdf|image/(?:png|jpeg|gif|webp|avif|bmp)|(?:audio|video)/[a-z0-9.+-]+)")
 _HEADERS = {
     "content-security-policy": "sandbox; default-src 'none'",
     "cache-control": "private, max-age=31536000, immutable",
     "accept-ranges": "bytes",
 }
+# No viewer of PDF runs in a sandbox.
+_PDF = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
 _WORD = "[A-Za-z0-9.+_-]{1,100}"
 MediaType = Annotated[str, Query(pattern=f"^{_WORD}/{_WORD}$", examples=["image/png"])]
 Name = Annotated[str | None, Query(max_length=255, examples=["picture.png"])]
@@ -74,7 +76,7 @@ async def download(  # noqa: PLR0917 - FastAPI calls it by name
     download: Annotated[bool, Query()] = False,
     range: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Pictures, sound and film are shown; everything else is saved, never opened as a page of ours."""
+    """Images, audio, video and PDF are shown; everything else is saved, never opened as a page of ours."""
     if not re.fullmatch(r"[0-9a-f]{64}", blob):
         raise NotFound("file", blob)
     await context.check_blob(blob)
@@ -82,6 +84,8 @@ async def download(  # noqa: PLR0917 - FastAPI calls it by name
     size = await store.blob_size(blob)
     shown = not download and _SHOWN.fullmatch(type) is not None
     headers = {**_HEADERS, "content-disposition": _disposition("inline" if shown else "attachment", name)}
+    if shown and type == "application/pdf":
+        headers |= _PDF
     kind = type if shown else "application/octet-stream"
     wanted = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", (range or "").strip())
     if wanted is None or not any(wanted.groups()):  # no range, or one that we may ignore

@@ -219,7 +219,7 @@ class PostgresDatabase(SqlDatabase):
         return await self._translated(self._session.has_new_writes)
 
     async def wait_for_writes(self, seconds: float) -> None:
-        await self._session.wait_for_writes(seconds)
+        await self._session.wait_for_writes(max(seconds, self._lease / 4))
 
     async def wait_for_events(self, seconds: float) -> None:
         await self._session.wait_for_events(max(seconds, _TOLD))
@@ -228,7 +228,10 @@ class PostgresDatabase(SqlDatabase):
         return self._session.list_changes()
 
     def _announce_events(self, db: SqlConnection) -> None:
-        db.execute(self._sql["announce_events"], {"channel": self._session.event_channel})
+        db.execute(self._sql["announce"], {"channel": self._session.event_channel})
+
+    def _announce_write(self, db: SqlConnection) -> None:
+        db.execute(self._sql["announce"], {"channel": self.schema})
 
     def job_queue(self) -> JobQueue:
         """Hands turns out to every process that uses this database."""

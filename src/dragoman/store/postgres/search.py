@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from dragoman.messages.message import ToolCall
 from dragoman.store.conversations import Found
 from dragoman.store.postgres.database import PostgresDatabase
-from dragoman.store.sql.database import SqlConnection
+from dragoman.store.sql.database import Row, SqlConnection
 from dragoman.store.sql.texts import (
     chunks,
     has_all,
     has_few_texts,
     in_order,
-    plain_part,
+    plain_words,
     snippet_of,
     text_of_call,
     words_of,
@@ -22,6 +23,7 @@ from dragoman.store.sql.texts import (
 
 _PAGE = 200  # texts that are looked at at once
 _PAGES = 250  # of them at most: about as many texts as SQLite looks through in the time of one search
+_COMMON = 2000  # texts in which a word is, after which there is no use in an index of it
 _TITLES = 10_000  # that are looked at at most
 _LAST = 2**62  # comes after every text
 
@@ -44,7 +46,7 @@ class PostgresSearch(PostgresDatabase):
     def _search_titles(
         self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int
     ) -> list[Found]:
-        key = {"user": user, "part": _pattern(words), "limit": _TITLES}
+        key = {"user": user, "part": _pattern(plain_words(words)), "limit": _TITLES}
         rows = db.execute(self._narrowed("search_titles", key), key)
         found = (row for row in rows if has_all(row["title"], words))
         return [
@@ -57,20 +59,44 @@ class PostgresSearch(PostgresDatabase):
     ) -> list[Found]:
         found: dict[str, Found] = {}
         one = "conversation" if distinct else "message"
-        key: dict[str, object] = {"user": user, "part": _pattern(words), "limit": _PAGE, "before": _LAST}
-        among = "search_own_texts" if has_few_texts(db, self._sql, user) else "search_texts"
+        for row in self._candidates(db, words, user, limit, distinct=distinct):
+            if row[one] not in found and has_all(row["text"], words):
+                snippet = snippet_of(row["text"], words)
+                found[row[one]] = Found(row["message"], row["conversation"], row["title"], snippet)
+                if len(found) == limit:
+                    break
+        return list(found.values())
+
+    def _candidates(
+        self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int, *, distinct: bool
+    ) -> Iterator[Row]:
+        """Texts in which the words may be, the newest first."""
+        plain = plain_words(words)
+        few = has_few_texts(db, self._sql, user)
+        seldom = None if few else next((word for word in plain if self._is_seldom(db, word)), None)
+        plain.sort(key=lambda word: word != seldom)  # the index looks for the first
+        key: dict[str, object] = {"user": user, "part": _pattern(plain[:1])}
+        key["others"] = json.dumps([_pattern([word]) for word in plain[1:]]) if plain[1:] else None
+        known = len(plain) == len({word.lower() for word in words})  # to the server: all of them
+        if user is not None and known and seldom is None:
+            key |= {"each": 1 if distinct else limit, "limit": limit}
+            yield from db.execute(self._narrowed("search_own", key), key)
+            return
+        key |= {"limit": _COMMON if seldom else _PAGE, "before": _LAST}
+        among = "search_texts" if seldom else "search_own_texts" if few else "scan_texts"
         for _ in range(_PAGES):
             rows = db.execute(self._narrowed(among, key), key).fetchall()
-            if not rows:
-                break
-            for row in rows:
-                if row[one] not in found and has_all(row["text"], words):
-                    snippet = snippet_of(row["text"], words)
-                    found[row[one]] = Found(row["message"], row["conversation"], row["title"], snippet)
-                    if len(found) == limit:
-                        return list(found.values())
+            yield from rows
+            if len(rows) < int(str(key["limit"])):
+                return
             key["before"] = rows[-1]["id"]
-        return list(found.values())
+
+    def _is_seldom(self, db: SqlConnection, word: str) -> bool:
+        """Whether the index finds it, and in so few texts that all can be read."""
+        if len(word) < 3:
+            return False
+        key = {"part": _pattern([word]), "limit": _COMMON}
+        return int(db.execute(self._sql["count_texts"], key).fetchone()["count"]) < _COMMON
 
     def _add_text(self, db: SqlConnection, message: int, text: str) -> None:
         for chunk in chunks(text):
@@ -82,6 +108,6 @@ class PostgresSearch(PostgresDatabase):
 
 
 def _pattern(words: Sequence[str]) -> str:
-    """What the server finds by its index. The other words are looked for here."""
-    part = plain_part(words).replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+    """What the server finds by its index: the first of these."""
+    part = "".join(words[:1]).replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
     return f"%{part}%"

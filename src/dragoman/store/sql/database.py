@@ -234,6 +234,10 @@ class SqlDatabase(ABC):
         """Wake who waits for events, in an engine that can."""
 
     @abstractmethod
+    def _announce_write(self, db: SqlConnection) -> None:
+        """Wake who waits for writes, where none of the tables' triggers does."""
+
+    @abstractmethod
     def _chore(self, name: str) -> AbstractAsyncContextManager[bool]:
         """Whether it is ours to do now: of the processes that use the database, one does it at a time."""
 
@@ -262,6 +266,15 @@ class SqlDatabase(ABC):
     async def _run(self, name: str, /, **key: object) -> int:
         """How many rows it changed."""
         return await self._write(lambda db: db.execute(self._sql[name], key).rowcount)
+
+    async def _take_back(self, name: str, /, **key: object) -> bool:
+        """Whether it was still there. No trigger tells others of a row that is deleted."""
+
+        def write(db: SqlConnection) -> bool:
+            self._announce_write(db)
+            return bool(db.execute(self._sql[name], key).rowcount)
+
+        return await self._write(write)
 
     async def _change(self, noun: str, id: str, name: str, /, **key: object) -> None:
         if not await self._run(name, id=id, **key):

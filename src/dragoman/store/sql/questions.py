@@ -39,7 +39,7 @@ class SqlSignals(SqlDatabase):
         return self._readable(_signal_of, await self._all("signals", turn=turn))
 
     async def withdraw_steering(self, turn: str, signal: int) -> bool:
-        return bool(await self._run("withdraw_steering", turn=turn, seq=signal))
+        return await self._take_back("withdraw_steering", turn=turn, seq=signal)
 
     async def turns_with_signals(self, *, own: Collection[str] | None = None) -> list[Signalled]:
         if own is None:

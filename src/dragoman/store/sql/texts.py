@@ -49,11 +49,16 @@ def without_nul(value: object) -> object:
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
 
 
+def plain_words(words: Sequence[str]) -> list[str]:
+    """Those that a database can look for itself, in small letters, the longest first: of other alphabets it
+    may not know them."""
+    plain = {word.lower() for word in words if word.isascii() or word.lower() == word.upper()}
+    return sorted(plain, key=lambda word: (-len(word), word))
+
+
 def plain_part(words: Sequence[str]) -> str:
-    """The longest word that a database can look for itself, in small letters: of other alphabets it may not
-    know them. Empty where there is none."""
-    plain = (word.lower() for word in words if word.isascii() or word.lower() == word.upper())
-    return max(plain, key=len, default="")
+    """The longest of these. Empty where there is none."""
+    return next(iter(plain_words(words)), "")
 
 
 def has_few_texts(db: SqlConnection, sql: Mapping[str, str], user: str | None) -> bool:

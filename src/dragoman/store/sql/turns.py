@@ -48,6 +48,10 @@ class SqlTurns(SqlConversations, SqlQuestions):
         rows = await self._all("live_turns_among", ids=json.dumps(list(conversations)))
         return [turn_of(row) for row in rows]
 
+    async def live_turns_named(self, turns: Collection[str]) -> list[TurnRow]:
+        rows = await self._all("live_turns_named", ids=json.dumps(list(turns)))
+        return [turn_of(row) for row in rows]
+
     async def facts(self, turn: str) -> list[str]:
         rows = await self._all("facts", turn=turn)
         for place, row in enumerate(rows, 1):
@@ -290,7 +294,7 @@ class SqlQueue(SqlTurns):
         return self._readable(_queued_of, await self._all("queued", turn=turn, conversation=conversation))
 
     async def unqueue(self, turn: str) -> bool:
-        return bool(await self._run("dequeue", turn=turn))
+        return await self._take_back("dequeue", turn=turn)
 
     async def change_queued(self, turn: str, parts: Sequence[Part]) -> bool:
         def write(db: SqlConnection) -> bool:
@@ -333,7 +337,7 @@ class SqlQueue(SqlTurns):
 
     async def queue_marks(self, conversations: Sequence[str]) -> dict[str, str]:
         rows = await self._all("queue_marks", ids=json.dumps(list(conversations)))
-        return {row["conversation"]: f"{row['newest']} {row['size']}" for row in rows}
+        return {row["conversation"]: f"{row['count']} {row['places']} {row['size']}" for row in rows}
 
     async def queue(self, conversation: str | None = None) -> list[str]:
         rows = await self._all("queue", conversation=conversation)

@@ -125,6 +125,9 @@ class SqliteDatabase(SqlDatabase):
     def _announce_events(self, db: SqlConnection) -> None:
         pass  # who waits for them looks again and again
 
+    def _announce_write(self, db: SqlConnection) -> None:
+        pass
+
     async def schema_state(self) -> SchemaState:
         return await asyncio.to_thread(self._look)
 

@@ -242,7 +242,9 @@ class TaskDriver:
     async def _look_for_signals(self) -> None:
         """Signals of this process are read at once; those of others are found here, and where turns are
         adopted, also those for turns that nobody runs."""
-        await self._store.wait_for_writes(_GLANCE)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GLANCE if self._unheard else None):
+                await self._store.wait_for_writes(_GLANCE)
         if await self._store.has_new_writes() or self._unheard:
             self._unheard = True  # unless we come to the end of this, and everybody is here
             self._bus.hear_of_writes()

@@ -123,12 +123,19 @@ def _rows(log: TurnLog, events: list[Event]) -> list[StoredEvent]:
     return rows
 
 
+_LOOK = 0.5  # seconds between looks for turns that are over, or that somebody else runs
+_SELDOM = 5.0  # seconds between them where nothing was written
+
+
 class Follower:
     """What has been read of one turn for one reader, and not been taken yet."""
 
     def __init__(self, turn: str, after: int) -> None:
         self.turn = turn
         self.at = after
+        self.owner: str | None = ""  # of the turn, when it was last looked at
+        self.called = False  # to look it up
+        self.told = False  # what it asks, though nobody runs it
         self._events: list[Event] = []
         self._arrived = asyncio.Event()
 
@@ -140,10 +147,11 @@ class Follower:
 
     def look_up(self) -> None:
         """Wait no longer: there is something to be seen elsewhere."""
+        self.called = True
         self._arrived.set()
 
-    async def take(self, seconds: float) -> list[Event]:
-        """All that has come; nothing where nothing comes for so long."""
+    async def take(self, seconds: float | None) -> list[Event]:
+        """All that has come; nothing where nothing comes for so long, or something is to be looked up."""
         try:
             async with asyncio.timeout(seconds):
                 await self._arrived.wait()
@@ -162,6 +170,7 @@ class RemoteEvents:
         self._background = background
         self._followers: set[Follower] = set()
         self._wanted = asyncio.Event()
+        self.written = asyncio.Event()  # something, by another process
         self._begun = False
 
     @asynccontextmanager
@@ -172,6 +181,7 @@ class RemoteEvents:
         if not self._begun:
             self._begun = True
             self._background.repeat("reading events of other processes", self._read_next, every=_PAUSE)
+            self._background.repeat("looking after followed turns", self._look_after, every=_LOOK)
         try:
             await self._catch_up(follower)
             yield follower
@@ -182,6 +192,28 @@ class RemoteEvents:
         for follower in self._followers:
             if follower.turn == turn:
                 follower.look_up()
+
+    async def _look_after(self) -> None:
+        """All turns in one statement, when something was written: a turn that is over, or that somebody else
+        runs or nobody, may have nobody who tells of it. A process may also die without a word."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SELDOM):
+                await self.written.wait()
+        self.written.clear()
+        if not (followers := list(self._followers)):
+            return
+        try:
+            found = await self._store.live_turns_named({follower.turn for follower in followers})
+        except StoreUnavailable:
+            self.written.set()
+            raise
+        rows = {row.id: row for row in found}
+        for follower in followers:
+            row = rows.get(follower.turn)
+            silent = row is not None and row.state == State.WAITING and not (follower.at or follower.told)
+            if row is None or row.owner != follower.owner or silent:
+                follower.look_up()
+            follower.owner = None if row is None else row.owner
 
     async def _read_next(self) -> None:
         await self._wanted.wait()
@@ -215,7 +247,6 @@ class RemoteEvents:
                 return
 
 
-_LOOK = 0.5  # seconds without an event after which a follower looks whether the turn is over
 _LOOK_EVERY = 0.05  # seconds between looks for the last events of a turn that is over
 _PATIENCE = 3.0  # seconds in which the last events of a turn that is over may still arrive
 _KEPT = 10_000  # events of turns that are over, for who lost the connection before they were
@@ -284,6 +315,7 @@ class EventBus:
             watch(turn, conversation)
 
     def hear_of_writes(self) -> None:
+        self._remote.written.set()
         for watch in self.writes:
             watch()
 
@@ -347,19 +379,23 @@ class EventBus:
         return False
 
     async def _follow_elsewhere(self, turn: str, after: int) -> AsyncIterator[list[Event]]:
-        patience, asked, told = _PATIENCE, False, False
+        patience, asked = _PATIENCE, False
         async with self._remote.follow(turn, after) as follower:
             while patience > 0:
+                follower.called = False
                 row = await self._store.turn(turn)
                 if row.live and not asked:
                     asked = await self._store.post(turn, "follow", {})  # and whoever owns it after that
-                if not told and not follower.at and (questions := await self._asked_by_nobody(row)):
-                    told = True
+                told = follower.told or follower.at
+                if not told and (questions := await self._asked_by_nobody(row)):
+                    follower.told = True
                     yield questions
-                while batch := await follower.take(_LOOK if row.live else _LOOK_EVERY):
+                while batch := await follower.take(None if row.live else _LOOK_EVERY):
                     yield batch
                     if isinstance(batch[-1], TurnEnd):
                         return
+                    if follower.called:
+                        break
                 if (live := self.here(turn)) is not None:  # it was taken up here
                     async for batch in live.log.events.batches(follower.at):
                         follower.at = batch[-1].seq

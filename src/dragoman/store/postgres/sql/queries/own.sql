@@ -17,7 +17,7 @@ INSERT INTO events (turn, seq, body)
 SELECT e.turn, e.seq, e.body FROM json_to_recordset(:events::text::json) AS e (turn TEXT, seq BIGINT, body TEXT)
 ON CONFLICT (turn, seq) DO UPDATE SET body = excluded.body;
 
--- name: announce_events
+-- name: announce
 SELECT pg_notify(:channel, '');
 
 -- name: turns_with_signals_for
@@ -34,8 +34,17 @@ SELECT id, revision FROM conversations
 WHERE id = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) AND deleted = 0;
 
 -- name: queue_marks
-SELECT conversation, max(seq) AS newest, sum(length(body)) AS size FROM queue
-WHERE conversation = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) GROUP BY conversation;
+SELECT conversation, count(*) AS count, sum(seq) AS places, sum(size) AS size FROM (
+  SELECT conversation, seq, length(body) AS size FROM queue
+  WHERE conversation = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json)))
+  UNION ALL
+  SELECT t.conversation, s.seq, length(s.body) FROM turns t JOIN signals s ON s.turn = t.id AND s.kind = 'steer'
+  WHERE t.live = 1 AND t.conversation = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json)))) q
+GROUP BY conversation;
+
+-- name: live_turns_named
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+WHERE id = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) AND live = 1;
 
 -- name: live_turns_among
 SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
@@ -157,6 +166,21 @@ SELECT m.seq, :text FROM calls c JOIN messages m ON m.id = c.message WHERE c.id 
 SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM texts t JOIN messages m ON m.seq = t.message JOIN conversations c ON c.id = m.conversation
 WHERE t.id < :before AND lower(t.text) LIKE :part
+  AND (:others IS NULL OR lower(t.text) LIKE ALL (ARRAY(SELECT json_array_elements_text(:others::text::json))))
+  AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+ORDER BY t.id DESC LIMIT :limit;
+
+-- name: count_texts
+-- In how many there is something like this, counted up to a limit.
+SELECT count(*) AS count FROM (SELECT 1 FROM texts WHERE lower(text) LIKE :part LIMIT :limit) c;
+
+-- name: scan_texts
+-- The same as `search_texts` without the index: for what is found in the first texts that are looked at.
+SELECT t.id, t.text, m.id AS message, m.conversation, c.title
+FROM (SELECT id, message, text FROM texts WHERE id < :before ORDER BY id DESC OFFSET 0) t
+  JOIN messages m ON m.seq = t.message JOIN conversations c ON c.id = m.conversation
+WHERE lower(t.text) LIKE :part
+  AND (:others IS NULL OR lower(t.text) LIKE ALL (ARRAY(SELECT json_array_elements_text(:others::text::json))))
   AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
 ORDER BY t.id DESC LIMIT :limit;
 
@@ -167,6 +191,21 @@ SELECT count(*) AS count FROM (
   SELECT 1 FROM conversations c CROSS JOIN LATERAL (SELECT 1 FROM messages WHERE conversation = c.id OFFSET 0) m
   WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user LIMIT :limit) own;
 
+-- name: search_own
+-- Of each conversation of one person the newest messages in which there is something like this. A word that many
+-- have is found in the first of them.
+SELECT f.id, f.text, f.message, c.id AS conversation, c.title
+FROM conversations c CROSS JOIN LATERAL (
+  SELECT t.id, t.text, m.id AS message
+  FROM messages m CROSS JOIN LATERAL (
+    SELECT o.id, o.text FROM (SELECT id, text FROM texts WHERE message = m.seq OFFSET 0) o
+    WHERE lower(o.text) LIKE :part
+      AND (:others IS NULL OR lower(o.text) LIKE ALL (ARRAY(SELECT json_array_elements_text(:others::text::json))))
+    ORDER BY o.id DESC LIMIT 1) t
+  WHERE m.conversation = c.id ORDER BY m.seq DESC LIMIT :each) f
+WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user
+ORDER BY f.id DESC LIMIT :limit;
+
 -- name: search_own_texts
 -- The same as `search_texts` among the texts of one person, one after the other: for who has few.
 SELECT t.id, t.text, m.id AS message, m.conversation, c.title
@@ -174,6 +213,7 @@ FROM conversations c
   CROSS JOIN LATERAL (SELECT seq, id, conversation FROM messages WHERE conversation = c.id OFFSET 0) m
   CROSS JOIN LATERAL (SELECT id, text FROM texts WHERE message = m.seq OFFSET 0) t
 WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user AND t.id < :before AND lower(t.text) LIKE :part
+  AND (:others IS NULL OR lower(t.text) LIKE ALL (ARRAY(SELECT json_array_elements_text(:others::text::json))))
 ORDER BY t.id DESC LIMIT :limit;
 
 -- name: search_titles

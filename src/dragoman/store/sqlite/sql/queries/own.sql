@@ -38,8 +38,15 @@ GROUP BY turn ORDER BY turn;
 SELECT id, revision FROM conversations WHERE id IN (SELECT value FROM json_each(:ids)) AND deleted = 0;
 
 -- name: queue_marks
-SELECT conversation, max(seq) AS newest, sum(length(body)) AS size FROM queue
-WHERE conversation IN (SELECT value FROM json_each(:ids)) GROUP BY conversation;
+SELECT conversation, count(*) AS count, sum(seq) AS places, sum(size) AS size FROM (
+  SELECT conversation, seq, length(body) AS size FROM queue WHERE conversation IN (SELECT value FROM json_each(:ids))
+  UNION ALL
+  SELECT t.conversation, s.seq, length(s.body) FROM turns t CROSS JOIN signals s ON s.turn = t.id AND s.kind = 'steer'
+  WHERE t.live = 1 AND t.conversation IN (SELECT value FROM json_each(:ids)))
+GROUP BY conversation;
+
+-- name: live_turns_named
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns WHERE id IN (SELECT value FROM json_each(:ids)) AND live = 1;
 
 -- name: list_changes
 SELECT seq, conversation, owner FROM list_changes WHERE seq > :after ORDER BY seq;

@@ -1,0 +1,19 @@
+/** What is previewed beside the conversation, if anything is. */
+
+import type { Source } from "./sources";
+
+class Preview {
+  source = $state.raw<Source | null>(null);
+  conversation = $state<string | null>(null);
+
+  open(conversation: string, source: Source): void {
+    this.conversation = conversation;
+    this.source = source;
+  }
+
+  close(): void {
+    this.source = null;
+  }
+}
+
+export const preview = new Preview();
