@@ -21,9 +21,9 @@ PAGE = ROOT / "docs" / "other-clients.md"
 HEAD = "| client | version | scenarios passed |\n|---|---|---|\n"
 TABLE = re.compile(re.escape(HEAD) + r"(?:\|.*\n)*")
 NPM = {  # client: folder of its lock file, package, tests
-    "AI SDK 5": ("protocols/clients", "ai5", r"test_ai_sdk::.*\[5\b"),
-    "AI SDK 6": ("protocols/clients", "ai6", r"test_ai_sdk::.*\[6\b"),
-    "AI SDK 7": ("protocols/clients", "ai7", r"test_ai_sdk::.*\[7\b"),
+    "AI SDK 5": ("protocols/clients", "ai5", r"test_ai_sdk::.*\[(?:.*-)?5(?:-.*)?\]"),
+    "AI SDK 6": ("protocols/clients", "ai6", r"test_ai_sdk::.*\[(?:.*-)?6(?:-.*)?\]"),
+    "AI SDK 7": ("protocols/clients", "ai7", r"test_ai_sdk::.*\[(?:.*-)?7(?:-.*)?\]"),
     "AG-UI client": ("protocols/clients", "@ag-ui/client", r"test_ag_ui::"),
     "assistant-ui": ("protocols/frontends", "@assistant-ui/react", r"test_assistant_ui::"),
     "CopilotKit": ("protocols/frontends", "@copilotkit/core", r"test_copilotkit::"),
