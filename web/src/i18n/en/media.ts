@@ -31,6 +31,13 @@ export const media = {
   language: (name: string) => `Language: ${name}`,
   // before sending
   untaken: (model: string, kinds: string) => `${model} does not take ${kinds}.`,
+  unknown: (model: string, kinds: string) => `It is not known whether ${model} takes ${kinds}.`,
+  sendAnyway: "Send anyway",
+  modelGroups: { usual: "Default", recent: "Recent", custom: "Your providers", running: "On this machine", others: "Other models", media: "Images and audio", missing: "Not set up" },
+  free: "Free",
+  contextOf: (tokens: string) => `${tokens} tokens of context`,
+  priceOf: (input: string, output: string) => `${input} in, ${output} out per million`,
+  noPrice: "Price unknown",
   needsPicture: (model: string) => `${model} changes pictures: attach one.`,
   needsSound: (model: string) => `${model} writes down what is spoken: attach a recording.`,
   oneSound: (model: string) => `${model} takes one recording at a time.`,
