@@ -26,6 +26,7 @@ const en = {
   },
   command: "Command",
   prompt: "Prompt",
+  insert: "Insert",
 };
 
 type CommandName = keyof typeof en.about;
@@ -50,9 +51,10 @@ const zh: typeof en = {
   },
   command: "命令",
   prompt: "提示词",
+  insert: "插入",
 };
 
-const words = (): typeof en => (t().code === "zh" ? zh : en);
+export const words = (): typeof en => (t().code === "zh" ? zh : en);
 export const kindOf = (served: string | undefined, command: boolean): string => served ?? (command ? words().command : words().prompt);
 
 export interface Command {
