@@ -230,6 +230,7 @@ async def test_a_picture_goes_to_a_model_of_which_nobody_knows_what_it_takes(per
         await person.by("attach-file").set_input_files(file)
         await expect(person.by("attachment")).to_contain_text("a.png")
         await person.by("composer-text").fill("what is it?")
+        await expect(person.by("send")).to_be_enabled(timeout=60_000)  # the file has arrived
         if sent == 1:
             await expect(person.by("modality")).to_contain_text("not known whether alpha takes pictures")
             await person.page.locator("[data-offer=anyway]").click()
