@@ -661,6 +661,7 @@ ENGLISH: dict[str, str] = {
     "tool.name": "tool {name!r}: a name is 1 to 64 letters, digits, _ and -",
     "tools.missing": "the tools of {source} are missing: {why}",
     "tools.starting": "it has not started yet, and its tools come when it has",
+    "trust.changed": "{folder} changed since you looked at it. Review it again.",
     "turn.busy": (
         "turn {turn} of this branch is still running: wait for it, cancel it, steer it, or let the "
         "message queue"

@@ -8,9 +8,11 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Route, expect
+from playwright.async_api import FilePayload, Route, expect
 
 from tests.browser.stage import MARKS, Person
+from tests.browser.test_setup import violations
+from tests.media.media_server import png
 from tests.patience import PATIENCE
 
 pytestmark = MARKS
@@ -215,3 +217,61 @@ async def test_the_buttons_of_the_field_do_not_collide(person: Person) -> None:
     await person.page.set_viewport_size({"width": 1200, "height": 800})
     await person.by("reject-saying").click()
     await person.sees(re.compile("written"))
+
+
+async def test_a_picture_goes_to_a_model_of_which_nobody_knows_what_it_takes(person: Person) -> None:
+    """M2: the person decides once, and the choice is kept for this model. The list has recent ones first."""
+    await person.by("model").click()
+    await person.by("model-search").fill("alpha")
+    await expect(person.by("model-choice").first).to_contain_text("Free")
+    await person.by("model-search").press("Enter")
+    file: FilePayload = {"name": "a.png", "mimeType": "image/png", "buffer": png(9, 9)}
+    for sent in (1, 2):
+        await person.by("attach-file").set_input_files(file)
+        await expect(person.by("attachment")).to_contain_text("a.png")
+        await person.by("composer-text").fill("what is it?")
+        await expect(person.by("send")).to_be_enabled(timeout=60_000)  # the file has arrived
+        if sent == 1:
+            await expect(person.by("modality")).to_contain_text("not known whether alpha takes pictures")
+            await person.page.locator("[data-offer=anyway]").click()
+        else:
+            await person.by("composer-text").press("Enter")
+        await expect(person.by("answer")).to_have_count(sent, timeout=60_000)
+        await person.sees("I am alpha.")
+    await person.by("model").click()
+    groups = person.by("model-group")
+    await expect(groups.nth(1)).to_have_attribute("data-group", "recent")
+    await expect(groups.nth(1)).to_contain_text("alpha")
+    await expect(groups.nth(2)).to_have_attribute("data-group", "custom")
+    assert await violations(person, "models") == []
+
+
+async def test_a_slash_lists_prompts_with_variables_and_commands(person: Person) -> None:
+    """U3: what a prompt needs to know is asked for; a command does what it does in the terminal."""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    await person.page.evaluate(
+        """() => fetch("/api/prompts/trip", {method: "PUT", headers: {"content-type": "application/json"},
+        body: JSON.stringify({text: "Plan a day in {{city}}. Only {{city}}."})})"""
+    )
+    await person.by("open-settings").first.click()
+    await person.by("tab-prompts").click()
+    await expect(person.by("prompt")).to_contain_text("/trip")
+    await person.page.keyboard.press("Escape")
+    await person.by("composer-text").fill("/")
+    options = person.by("prompt-list").get_by_role("option")
+    await expect(options.filter(has_text="/context")).to_be_visible()
+    assert await violations(person) == []
+    await person.by("composer-text").press("Enter")  # your own prompts come first
+    await person.page.locator("[data-testid=prompt-argument][data-name=city]").fill("Rome")
+    await person.by("insert-prompt").click()
+    await expect(person.by("composer-text")).to_have_value("Plan a day in Rome. Only Rome.")
+    for name, view in (("/diff", "changes"), ("/model", "models")):
+        await person.by("composer-text").fill(name)
+        await person.by("composer-text").press("Enter")
+        await expect(person.by(view)).to_be_visible()
+        await expect(person.by("composer-text")).to_have_value("")
+        await person.page.keyboard.press("Escape")
+    await person.by("composer-text").fill("/fork")
+    await person.by("composer-text").press("Enter")
+    await expect(person.by("title")).to_contain_text("copy", timeout=60_000)

@@ -11,6 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.browser.stage import MARKS, Person, Server, at_the_page, staged
+from tests.browser.test_setup import violations
 
 pytestmark = MARKS
 
@@ -108,12 +109,11 @@ async def test_all_of_a_kind_are_answered_at_once(alone: Person) -> None:
     await alone.page.set_viewport_size({"width": 1200, "height": 420})
     await alone.by("open-inbox").click()
     await expect(alone.page.get_by_text("open the conversation")).to_be_in_viewport()
-    kind = alone.page.locator("[data-testid=inbox-kind][data-tool=note]")
-    await kind.get_by_test_id("allow-all").click()
-    await expect(kind.get_by_test_id("unseen")).to_have_text("One of them has not been on the screen yet.")
+    await alone.page.locator("[data-testid=inbox-kind][data-tool=note]").click()
+    await alone.by("allow-all").click()
+    await expect(alone.by("unseen")).to_have_text("One of them has not been on the screen yet.")
     await expect(alone.by("inbox-item")).to_have_count(2)
-    kind = alone.page.locator("[data-testid=inbox-kind][data-tool=note]")
-    await kind.get_by_test_id("allow-all").click()
+    await alone.by("allow-all").click()
     await expect(alone.by("inbox-item")).to_have_count(0, timeout=60_000)
     await alone.page.keyboard.press("Escape")
     await alone.sees("Both are written.")
@@ -132,7 +132,7 @@ async def test_a_question_of_a_conversation_that_is_not_in_the_list_is_told_of(a
     await expect(alone.page).to_have_title(re.compile(r"^\(1\)"))
     await alone.by("open-inbox").click()
     await expect(alone.by("inbox-item")).to_contain_text("buy milk")
-    await alone.by("inbox-item").get_by_role("link").click()
+    await alone.by("inbox-shown").get_by_role("link").click()
     await alone.by("allow").click()
     await alone.sees("The note is written.")
 
@@ -186,3 +186,37 @@ async def test_keys_are_told_where_there_are_some(alone: Person, browser: Browse
         await other.page.keyboard.press("Alt+i")
         await expect(other.by("inbox-item")).to_have_count(1, timeout=60_000)
         await expect(other.by("inbox-keys")).to_be_hidden()
+        await expect(other.by("question")).to_be_hidden()
+        await other.by("inbox-item").click()
+        await expect(other.by("inbox-item")).to_be_hidden()
+        assert await violations(other, "inbox") == []
+        await other.by("inbox-back").click()
+        await expect(other.by("inbox-item")).to_be_focused()
+        await other.by("inbox-item").click()
+        await other.by("allow").click()
+        await expect(other.by("inbox")).to_contain_text("Nothing waits for you.", timeout=60_000)
+
+
+@pytest.mark.long
+async def test_a_change_loads_what_waits_in_its_conversation_alone(alone: Person) -> None:
+    """P6: the whole list comes in chunks, once. The header leads to it without the sidebar."""
+    await asked(alone, "two")
+    await alone.page.keyboard.press("Control+b")
+    asked_for: list[str] = []
+    alone.page.on("request", lambda sent: asked_for.append(sent.url))
+    await alone.page.evaluate(
+        """async () => { const headers = {"content-type": "application/json"};
+        const post = (path, body) => fetch(path, {method: "POST", body: JSON.stringify(body), headers});
+        const { id } = await (await post("/api/conversations", {})).json();
+        await post(`/api/conversations/${id}/turns`, {text: "plan"}) }"""
+    )
+    await expect(alone.by("header-inbox")).to_have_text("3", timeout=60_000)
+    loads = [url for url in asked_for if "/api/questions?" in url]
+    assert loads
+    assert all("conversation=" in url for url in loads), loads
+    pages = [await alone.told("/api/questions?limit=2")]
+    pages.append(await alone.told(f"/api/questions?limit=2&after={pages[0]['items'][-1]['id']}"))
+    assert [len(page["items"]) for page in pages] == [2, 1]
+    await alone.by("header-inbox").click()
+    await expect(alone.by("inbox-item")).to_have_count(3)
+    assert await violations(alone, "inbox") == []

@@ -231,6 +231,7 @@ async def test_sent_pictures_and_files_stand_at_the_right_in_rows(person: Person
     await person.by("attach-file").set_input_files(files=[wide, note])
     await expect(person.by("attachment")).to_have_count(2)
     await person.say("hello")
+    await person.page.locator("[data-offer=anyway]").click()
     await person.sees("You said: hello")
     said = person.by("message").first
     picture = await said.locator("img").bounding_box()

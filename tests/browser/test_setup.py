@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Locator, Route, expect
 
 from tests.browser import test_reading
 from tests.browser.plays import obey
@@ -429,3 +429,56 @@ async def _download(owner: Person) -> None:
     await owner.by("model-search").fill("tiny")
     choice = owner.page.locator("[data-testid=model-choice][data-model='local/tiny-Q4_K_M']")
     await expect(choice).to_be_visible()
+
+
+@pytest.mark.long
+async def test_a_folder_is_trusted_by_a_button_after_its_files_are_seen(owner: Person) -> None:
+    """P11: the answer names exactly what was shown."""
+    folder = {
+        "folder": "/projects/notes",
+        "state": "not_trusted",
+        "would": ["starts the MCP server notes: python3 server.py"],
+        "changes": [],
+        "reason": "",
+        "files": ["dragoman.toml", "server.py"],
+        "seen": "these files",
+    }
+    said: list[object] = []
+
+    async def answer(route: Route) -> None:
+        decided = route.request.method == "PUT"
+        if decided:
+            said.append(route.request.post_data_json)
+        now = {**folder, "state": "trusted", "restart": True} if decided else folder
+        await route.fulfill(json={"items": [now]})
+
+    await owner.page.route("**/api/setup/trust", answer)
+    await open_setup(owner, "trust")
+    await expect(owner.by("folder-trust")).to_contain_text("server.py")
+    assert await violations(owner, "settings") == []
+    await owner.by("trust").click()
+    await expect(owner.by("trust-restart")).to_be_visible()
+    await expect(owner.by("distrust")).to_be_visible()
+    assert said == [{"folder": "/projects/notes", "trusted": True, "seen": "these files"}]
+
+
+@pytest.mark.long
+async def test_a_server_that_fails_is_told_of_at_the_tools(owner: Person) -> None:
+    """F1: where its tools would be, and not in the answers."""
+    await open_setup(owner, "servers")
+    await owner.by("open-new-server").click()
+    await owner.by("server-name").fill("mine")
+    await owner.by("server-command").fill(sys.executable)
+    await owner.by("server-args").fill("nothing-here.py")
+    await owner.by("plan-server").click()
+    await owner.by("confirm-server").click()
+    row = owner.page.locator("[data-testid=mcp-server][data-server='mine']")
+    await expect(row).to_have_attribute("data-state", "failed", timeout=60_000)
+    await owner.page.keyboard.press("Escape")
+    await owner.say("hello")
+    await owner.sees("How can I help?")
+    await expect(owner.by("open-tools")).to_have_accessible_name(re.compile("mine: "), timeout=60_000)
+    await expect(owner.by("notice")).to_have_count(0)
+    await owner.by("open-tools").click()
+    await expect(owner.by("group-problem")).to_be_visible()
+    assert await violations(owner, "tools") == []

@@ -322,6 +322,20 @@ def test_m2_what_a_model_takes_is_known_where_somebody_said_it(
     assert (traits.listed, traits.modalities) == (listed, modalities)
 
 
+def test_m2_a_context_in_the_settings_says_nothing_of_files(tmp_path: Path) -> None:
+    """Its server decides: text alone holds only where `modalities` says so."""
+    file = tmp_path / "dragoman.toml"
+    file.write_text(
+        '[providers.mine]\nbase_url = "http://localhost:1/v1"\n'
+        "[providers.mine.models]\nsees = { context = 9000 }\n"
+        'reads = { context = 9000, modalities = ["text"] }\n'
+    )
+    catalog = load_catalog(file)
+    assert not catalog.traits(*catalog.find("mine/sees")).listed
+    assert catalog.traits(*catalog.find("mine/reads")).listed
+    assert [one.name for one in catalog.providers.values() if one.custom] == ["mine"]
+
+
 @given(st.text("aAb*?[]!-", max_size=7), st.text("aAb*[]!-", max_size=7))
 def test_a_pattern_fits_what_it_fits_in_a_shell(pattern: str, name: str) -> None:
     """W1"""

@@ -41,3 +41,23 @@ async def test_a_change_of_a_program_is_named(folder: Folder, project: Path) -> 
         (project / "server.py").write_text("print('second')\n")
         [shown] = (await site.get(URL))["items"]  # while the server runs
     assert (shown["state"], shown["changes"]) == ("changed", ["changed: server.py"])
+
+
+async def test_a_folder_is_trusted_exactly_as_it_was_shown(folder: Folder, project: Path) -> None:
+    """What changed between the look and the answer is not covered by it."""
+    async with set_up(folder) as site:
+        [shown] = (await site.get(URL))["items"]
+        assert "server.py" in shown["files"]
+        yes = {"folder": shown["folder"], "trusted": True, "seen": shown["seen"]}
+        (project / "server.py").write_text("print('second')\n")
+        refused = await site.ask("PUT", URL, yes)
+        assert refused.status == 422
+        assert "Review it again" in refused.body["detail"]
+        [shown] = (await site.get(URL))["items"]
+        [shown] = (await site.ask("PUT", URL, {**yes, "seen": shown["seen"]})).body["items"]
+        assert (shown["state"], shown["restart"]) == ("trusted", True)
+        elsewhere = {"folder": "/", "trusted": True, "seen": shown["seen"]}
+        assert (await site.ask("PUT", URL, elsewhere)).status == 404
+        no = {**yes, "seen": shown["seen"], "trusted": False}
+        [shown] = (await site.ask("PUT", URL, no)).body["items"]
+    assert (shown["state"], shown["restart"]) == ("not_trusted", False)

@@ -106,7 +106,8 @@ describe("before it is sent (M2)", () => {
   it("a picture is not for a model that reads text only; one that sees is offered, if it is ready", () => {
     expect(lack(CHAT, "what is it?", [picture])).toBe("untaken");
     expect(lack(SEES, "what is it?", [picture])).toBeNull();
-    expect(lack(model("?", "chat", []), "what is it?", [picture])).toBeNull(); // nobody knows
+    expect(lackOf({ text: "", files: [picture] }, model("?", "chat", []), NOTHING, ["image"])).toBeNull(); // sent anyway before
+    expect(offers(model("?", "chat", []), "what is it?", [picture])).toEqual(["anyway", "sees", "changes"]);
     expect(offers(CHAT, "what is it?", [picture])).toEqual(["sees", "changes"]);
     expect(offers(SPEAKS, "hear", [sound])).toEqual(["hears"]);
     expect(offers(CHAT, "see", [{ name: "a.mp4", type: "video/mp4" }])).toEqual(["choose"]);

@@ -7,15 +7,16 @@ import { catalog } from "../src/state/catalog.svelte";
 let end = (): void => {};
 
 /** Somebody who has typed this, where there are three prompts. */
-function typing(begun: string): { choice: PromptChoice; types: (text: string) => void; text: () => string } {
+async function typing(begun: string): Promise<{ choice: PromptChoice; types: (text: string) => void; text: () => string }> {
   catalog.prompts = ["alpha", "beta", "gamma"].map((name) => ({ name, text: `${name} words` }));
   let text = $state(begun);
   let choice: PromptChoice | undefined;
   end = $effect.root(() => {
     choice = new PromptChoice(() => text, (words) => (text = words));
   });
+  await (choice as unknown as PromptChoice).load();
   flushSync();
-  return { choice: choice as PromptChoice, types: (words) => flushSync(() => (text = words)), text: () => text };
+  return { choice: choice as unknown as PromptChoice, types: (words) => flushSync(() => (text = words)), text: () => text };
 }
 
 const press = (choice: PromptChoice, key: string, more: KeyboardEventInit = {}): boolean =>
@@ -26,8 +27,8 @@ afterEach(() => {
   catalog.prompts = [];
 });
 
-test("Enter takes what is offered, however the words came into the field", () => {
-  const { choice, types, text } = typing("/");
+test("Enter takes what is offered, however the words came into the field", async () => {
+  const { choice, types, text } = await typing("/");
   press(choice, "ArrowDown");
   press(choice, "ArrowDown");
   types("/be"); // by an input method or the clipboard: no key was pressed here
@@ -36,8 +37,8 @@ test("Enter takes what is offered, however the words came into the field", () =>
   expect(text()).toBe("beta words");
 });
 
-test("a key that is not for the list leaves it as it is", () => {
-  const { choice, text } = typing("/");
+test("a key that is not for the list leaves it as it is", async () => {
+  const { choice, text } = await typing("/");
   press(choice, "ArrowDown");
   expect(press(choice, "Shift", { shiftKey: true })).toBe(false);
   expect(press(choice, "Tab", { shiftKey: true })).toBe(false); // to what stands before the field

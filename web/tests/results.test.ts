@@ -11,7 +11,8 @@ import { summaryOf } from "../src/calls/group";
 import { openedBy } from "../src/calls/sub";
 import { shapesOf, tableOf, valueOf } from "../src/calls/shapes";
 import { untaken } from "../src/composer/modality";
-import { choicesOf, isKnown } from "../src/composer/models";
+import { choicesOf } from "../src/composer/modelChoices";
+import { isKnown } from "../src/composer/models";
 import { itemsOf, wordsOf } from "../src/conversation/items";
 import { en } from "../src/i18n/en";
 import { zh } from "../src/i18n/zh";
@@ -103,7 +104,7 @@ describe("what was decided", () => {
 describe("a model", () => {
   const model = (name: string, more: object = {}) => ({ name, title: name.split("/")[1] ?? name, provider: "P", modalities: ["text"], ready: true, missing: null, note: null, context: null, tools: null, price: null, type: "chat" as const, unit_prices: {}, ...more });
   const models = [model("p/alpha"), model("p/beta", { ready: false, missing: "no key" })];
-  const providers = [{ name: "p", title: "P", ready: true, missing: null, local: false }, { name: "q", title: "Q", ready: false, missing: "no key", local: false }];
+  const providers = [{ name: "p", title: "P", ready: true, missing: null, local: false, custom: false }, { name: "q", title: "Q", ready: false, missing: "no key", local: false, custom: false }];
 
   it("is found by words, or named", () => {
     expect(choicesOf("alp", models, providers, null).map(({ name }) => name)).toEqual(["p/alpha"]);
@@ -112,6 +113,14 @@ describe("a model", () => {
     expect(choicesOf("q/any", models, providers, null)).toMatchObject([{ typed: true, missing: "no key" }]);
     expect(choicesOf("x/any", models, providers, null)).toEqual([]);
     expect(choicesOf("", models, providers, "p/alpha").map(({ name, chosen }) => [name, chosen])).toEqual([[null, false], ["p/alpha", true]]);
+  });
+
+  it("stands in its group: recent ones, yours and those of this machine come before others, media after them", () => {
+    const all = ["p/one", "p/two", "here/three", "mine/four"].map((name) => model(name));
+    const some = [...providers, ...["here", "mine"].map((name) => ({ name, title: name, ready: true, missing: null, local: true, custom: name === "mine" }))];
+    const draws = model("mine/draws", { type: "image-gen" as const });
+    const found = choicesOf("", [draws, ...all], some, null, ["p/two"]).map(({ name, group }) => [group, name]);
+    expect(found).toEqual([["usual", null], ["recent", "p/two"], ["custom", "mine/four"], ["running", "here/three"], ["others", "p/one"], ["media", "mine/draws"]]);
   });
 
   it("is kept from an earlier day only where it can still be meant", () => {

@@ -23,7 +23,15 @@ from dragoman.config.sources import (
     user_file,
 )
 from dragoman.config.tables import ConfigTable
-from dragoman.config.trust.contents import BYTE_ORDER_MARK, INSTRUCTIONS, PROMPTS, SKILLS, expand
+from dragoman.config.trust.contents import (
+    BYTE_ORDER_MARK,
+    INSTRUCTIONS,
+    PROMPTS,
+    SKILLS,
+    FolderContents,
+    expand,
+    inspect_project,
+)
 from dragoman.config.trust.contents import SETTINGS as FILE
 from dragoman.errors import ConfigError
 from dragoman.store.address import is_url
@@ -377,3 +385,33 @@ def _from_flags(flags: Mapping[str, object]) -> list[tuple[str, dict[str, Any]]]
         flag = f"--{(name or table).replace('_', '-')}"
         found.append((flag, {table: {name: value}} if name else {table: value}))
     return found
+
+
+def inspect_folder(folder: Path) -> FolderContents:
+    """All that would be asked about, as one: also what the person's own settings look for in each folder."""
+    files, texts, unsafe = dict[str, str](), dict[str, bytes](), list[str]()
+    mcp_files, started, unknown = dict[str, None](), dict[str, None](), dict[str, None]()
+
+    def add(contents: FolderContents) -> bool:
+        if contents.folder == folder:
+            files.update(contents.files)
+            texts.update(contents.texts)
+            mcp_files.update(dict.fromkeys(contents.mcp_files))
+            started.update(dict.fromkeys(contents.started))
+            unknown.update(dict.fromkeys(contents.unknown))
+            unsafe.extend([contents.unsafe] if contents.unsafe else [])
+        return contents.unsafe is None
+
+    if add(inspect_project(folder)):
+        settings, _ = read(start=folder, environment={}, decide=add)
+        for left_out in settings.sources.left_out:
+            add(left_out.contents)
+    return FolderContents(
+        folder,
+        files,
+        texts,
+        unsafe[0] if unsafe else None,
+        tuple(mcp_files),
+        tuple(started),
+        tuple(unknown),
+    )

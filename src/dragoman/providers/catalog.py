@@ -147,6 +147,7 @@ class Provider:
     defaults: TraitsTable = field(default_factory=TraitsTable)
     models: Mapping[str, TraitsTable] = field(default_factory=dict)
     own: Mapping[str, TraitsTable] = field(default_factory=dict)  # those of `models` that win over the facts
+    custom: bool = False  # a person named it: our catalog does not
 
     def address(self, environment: Mapping[str, str] = os.environ) -> str:
         """The base URL. ConfigError where only the person can know it and has not set it."""
@@ -226,8 +227,9 @@ class Catalog:
             first_fitting(provider.own, model),
         )
         known: dict[str, Any] = {**merge_traits(*layers)}
-        # of a model whose context is known, what it takes beside text would be said as well
-        known["listed"] = "modalities" in known or any("context" in layer for layer in layers[2:])
+        # Our own lists that know a context would name modalities as well; a person's entry need not.
+        ours = "context" in layers[3] or ("context" in layers[2] and "context" not in layers[4])
+        known["listed"] = "modalities" in known or ours
         known["modalities"] = tuple(known.get("modalities", ("text",)))
         if known.get("type", CHAT) != CHAT:
             return media_traits(known["type"], merge_traits(*layers[1:3], layers[4]))
@@ -281,7 +283,8 @@ def load_catalog(
     patterns = {name: table.pop("models", {}) for name, table in built_in["providers"].items()}
     known = read_tables(*files, under=built_in, project=project, check=check)
     providers = {
-        name: _provider(name, table, patterns.get(name, {})) for name, table in known["providers"].items()
+        name: replace(_provider(name, table, patterns.get(name, {})), custom=name not in patterns)
+        for name, table in known["providers"].items()
     }
     return Catalog(providers, known.get("families", {}))
 

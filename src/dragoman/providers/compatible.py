@@ -74,6 +74,7 @@ class OpenAICompatible:
             headers=self.headers,
             defaults=known,
             local=self.key is None,  # it wants none
+            custom=True,
         )
 
     def _name_of_address(self) -> str:

@@ -278,6 +278,7 @@ class ProviderView(Spoken):
     ready: bool
     missing: str | None = None
     local: bool = False  # it needs no key, and is there while it runs
+    custom: bool = False  # from the settings, not from our catalog
     said: SaidFields = field(default=None, compare=False)
 
 

@@ -59,8 +59,15 @@ class QuestionStore(Protocol):
     async def conversation_of_question(self, id: str) -> str:
         """Where it is asked, also where nothing else of it can be read."""
 
-    async def questions(self, *, conversation: str | None = None, user: str | None = None) -> list[Question]:
-        """The open ones, oldest first."""
+    async def questions(
+        self,
+        *,
+        conversation: str | None = None,
+        user: str | None = None,
+        after: str | None = None,
+        limit: int = 2**31,
+    ) -> list[Question]:
+        """The open ones, oldest first; `after` one of them, at most `limit`."""
 
     async def questions_of(self, turn: str) -> list[Question]:
         """The open and the settled ones, oldest first."""

@@ -96,7 +96,8 @@ export const answer = (question: string, decision: Decision): Promise<Question> 
 export const chooseHunks = (question: string, hunks: { hunk: number; text: string | null }[]): Promise<PartialCall> =>
   post(at`/api/questions/${question}/hunks`, { hunks });
 export const question = (id: string): Promise<Question> => get(at`/api/questions/${id}`);
-export const allQuestions = async (): Promise<Question[]> => (await get<QuestionList>("/api/questions")).items;
+export const questionsAfter = async (id: string | null): Promise<Question[]> =>
+  (await get<QuestionList>(`/api/questions?${new URLSearchParams(id === null ? { limit: "30" } : { limit: "30", after: id })}`)).items;
 export async function questions(conversation: string): Promise<Question[]> {
   return (await get<QuestionList>(at`/api/questions?conversation=${conversation}`)).items;
 }

@@ -893,6 +893,11 @@ export interface components {
             changes: string[];
             /** @default  */
             reason: string;
+            files: string[];
+            /** @default  */
+            seen: string;
+            /** @default false */
+            restart: boolean;
         };
         FolderTrustList: {
             items: components["schemas"]["FolderTrust"][];
@@ -1438,6 +1443,8 @@ export interface components {
             missing: string | null;
             /** @default false */
             local: boolean;
+            /** @default false */
+            custom: boolean;
             said?: {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
@@ -2300,6 +2307,13 @@ export interface components {
             steering: components["schemas"]["SteeringMessage"][];
             revision: number;
         };
+        /** @description Whether what a folder brings is used from the next start on. */
+        TrustDecision: {
+            folder: string;
+            trusted: boolean;
+            /** @description from the list: the files as they were shown */
+            seen: string;
+        };
         TurnEnd: {
             state: string;
             text: string;
@@ -2695,6 +2709,7 @@ export type ToolView = components['schemas']['ToolView'];
 export type Totals = components['schemas']['Totals'];
 export type TraceView = components['schemas']['TraceView'];
 export type TreeView = components['schemas']['TreeView'];
+export type TrustDecision = components['schemas']['TrustDecision'];
 export type TurnEnd = components['schemas']['TurnEnd'];
 export type TurnError = components['schemas']['TurnError'];
 export type TurnEvent = components['schemas']['TurnEvent'];

@@ -1,15 +1,15 @@
 /** What a message lacks for the model that is to answer it, found while it is typed; and what would do instead.
 
-The server checks it again. Where this page cannot know (a model whose modalities nobody lists), it is silent. */
+The server checks it again. If nobody lists what a model takes, the person decides, once for each kind of file. */
 
 import type { Model } from "../api/types";
 import { kindOf, type Modality } from "../composer/modality";
 import { isMask } from "./files";
 
-export type Offer = { kind: "model"; model: Model } | { kind: "attach"; accept: "image/*" | "audio/*" } | { kind: "record" } | { kind: "choose" };
+export type Offer = { kind: "model"; model: Model } | { kind: "attach"; accept: "image/*" | "audio/*" } | { kind: "record" | "choose" | "anyway" };
 
 export type Lack =
-  | { code: "untaken"; kinds: Modality[] }
+  | { code: "untaken" | "unknown"; kinds: Modality[] }
   | { code: "needsPicture" }
   | { code: "needsSound" }
   | { code: "oneSound" }
@@ -39,12 +39,15 @@ export function takes(model: Pick<Model, "type" | "modalities">, kind: Modality)
   return takenBy(model)?.includes(kind) ?? false;
 }
 
-export function lackOf(message: Message, model: Pick<Model, "type" | "modalities">, earlier: Earlier): Lack | null {
+/** `anyway`: the kinds of files that this model gets though nobody lists what it takes. */
+export function lackOf(message: Message, model: Pick<Model, "type" | "modalities">, earlier: Earlier, anyway: string[] = []): Lack | null {
   if (!message.text.trim() && !message.files.length) return null; // nobody has begun
   const kinds = [...new Set(message.files.flatMap(({ type }) => kindOf(type) ?? []))];
   const taken = takenBy(model);
   const untaken = taken ? kinds.filter((kind) => !taken.includes(kind)) : [];
   if (untaken.length) return { code: "untaken", kinds: untaken };
+  const unknown = taken ? [] : kinds.filter((kind) => !anyway.includes(kind));
+  if (unknown.length) return { code: "unknown", kinds: unknown };
   if (model.type === "chat") return null;
   const sounds = message.files.filter(({ type }) => kindOf(type) === "audio").length;
   if (model.type === "audio-stt") {
@@ -68,8 +71,10 @@ export function offersFor(lack: Lack, message: Message, model: Pick<Model, "name
       .slice(0, MOST)
       .map((other) => ({ kind: "model", model: other }));
   switch (lack.code) {
+    case "unknown":
     case "untaken": {
       const fitting = offered((other) => lack.kinds.every((kind) => takes(other, kind)) && lackOf(message, other, { picture: false, sound: false })?.code !== "untaken");
+      if (lack.code === "unknown") return [{ kind: "anyway" }, ...fitting];
       return fitting.length ? fitting : [{ kind: "choose" }];
     }
     case "needsPicture":

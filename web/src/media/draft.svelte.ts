@@ -6,6 +6,7 @@ import { kindOf } from "../composer/modality";
 import { app } from "../state/app.svelte";
 import { catalog } from "../state/catalog.svelte";
 import type { ConversationView } from "../state/conversation.svelte";
+import { keep, settings } from "../state/settings.svelte";
 import { attempt, tell } from "../state/toasts.svelte";
 import { lackOf, type Offer, offersFor, takes } from "./check";
 import { BrowserDictation, browserListens, listener, transcribe } from "./dictation.svelte";
@@ -19,6 +20,7 @@ export interface Field {
   text: () => string;
   write: (text: string) => void;
   pick: (accept: string) => void;
+  send: () => void;
   attachments: Attachments;
   view: ConversationView | null;
 }
@@ -45,7 +47,7 @@ export class MediaDraft {
   });
 
   private readonly message = $derived.by(() => ({ text: this.field.text(), files: this.field.attachments.items }));
-  readonly lack = $derived.by(() => (this.model ? lackOf(this.message, this.model, this.earlier) : null));
+  readonly lack = $derived.by(() => (this.model ? lackOf(this.message, this.model, this.earlier, settings.anyway[this.model.name]) : null));
   readonly offers = $derived.by(() =>
     this.lack && this.model ? offersFor(this.lack, this.message, this.model, catalog.models, this.records) : [],
   );
@@ -83,7 +85,16 @@ export class MediaDraft {
     if (offer.kind === "model") await app.choose({ model: offer.model.name }, false);
     else if (offer.kind === "attach") this.field.pick(offer.accept);
     else if (offer.kind === "record") await this.listen();
+    else if (offer.kind === "anyway") this.sendAnyway();
     else app.open("models");
+  }
+
+  /** This model gets such files from now on; its server says what it cannot read. */
+  private sendAnyway(): void {
+    if (!this.model || this.lack?.code !== "unknown") return;
+    const { name } = this.model;
+    keep({ anyway: { ...settings.anyway, [name]: [...(settings.anyway[name] ?? []), ...this.lack.kinds] } });
+    this.field.send();
   }
 
   async listen(): Promise<void> {

@@ -30,6 +30,8 @@ export const putAgent = (name: string, body: AgentBody): Promise<AgentSetup> => 
 export const removeAgent = (name: string): Promise<void> => remove(at`/api/setup/agents/${name}`);
 
 export const trust = (): Promise<FolderTrustList> => get("/api/setup/trust");
+export const decideTrust = (folder: FolderTrust, trusted: boolean): Promise<FolderTrustList> =>
+  put("/api/setup/trust", { folder: folder.folder, trusted, seen: folder.seen });
 export const skills = (): Promise<SkillSetupList> => get("/api/setup/skills");
 export const putSkill = (name: string, body: SkillBody): Promise<SkillSetup> => put(at`/api/setup/skills/${name}`, body);
 export const removeSkill = (name: string): Promise<void> => remove(at`/api/setup/skills/${name}`);

@@ -19,7 +19,7 @@ import type { AskedModel } from "./several.svelte";
 import { keep, settings } from "./settings.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
-export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "compare" | "none";
+export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "compare" | "review" | "context" | "none";
 export type SettingsTab = "general" | "setup" | "permissions" | "prompts" | "usage" | "help";
 
 /** Versions of an answer to be seen side by side. */
@@ -83,7 +83,6 @@ class App {
       return;
     }
     void attempt(() => list.load());
-    void inbox.load();
     this.show(this.fromAddress(), false);
     if (catalog.me?.user === "local" && catalog.me.model === null && catalog.defaultModel === null && catalog.providers.length) this.openSettings("setup"); // nothing can answer yet
   }
@@ -106,7 +105,7 @@ class App {
       void this.put(drafts.plan(), false); // what was chosen for it
     } else this.keep(id);
     void catalog.loadTools(id);
-    inbox.soon(); // between two streams, something may go untold
+    void inbox.load(); // between two streams, something may go untold
   }
 
   /** What a new conversation begins with. */
@@ -126,7 +125,7 @@ class App {
   private take(event: LiveEvent): void {
     if (event.type === "conversation.changed") {
       const { type: _, ...item } = event;
-      if (item.waiting || list.known.get(item.id)?.waiting) inbox.soon();
+      if (item.waiting || list.known.get(item.id)?.waiting) inbox.soon(item.id);
       list.put(item);
     } else if (event.type === "conversation.deleted") {
       if (this.current?.id === event.id) {
@@ -134,7 +133,7 @@ class App {
         if (!list.hidden.has(event.id)) tell(t().goneTitle);
       }
       list.drop(event.id);
-      inbox.soon();
+      void inbox.load(); // its tasks went with it
     } else if (event.type === "list.reset") {
       this.reload();
     } else if (event.type === "snapshot") {
@@ -244,7 +243,11 @@ class App {
   /** The same; what goes wrong is thrown. */
   async put(changes: Changes, usual = true): Promise<void> {
     const view = this.current;
-    const remember = (): void => (changes.model === undefined || !usual ? undefined : keep({ model: changes.model }));
+    const remember = (): void => {
+      const { model } = changes;
+      if (model) keep({ recent: [model, ...settings.recent.filter((name) => name !== model)].slice(0, 5) });
+      if (model !== undefined && usual) keep({ model });
+    };
     if (!view) {
       remember();
       const planned = { ...this.planned, ...changes } as Record<string, unknown>;

@@ -8,6 +8,7 @@ import type { CallPart, FilePart, Json, Message, Question, Summary, Tree, Turn, 
 import { rescue } from "../calls/unfinished";
 import { saidIn, type Sentence } from "../i18n/format";
 import { t } from "../i18n/words.svelte";
+import { catalog } from "./catalog.svelte";
 import { Fold } from "./fold";
 import { perFrame } from "./frame";
 import { attempt } from "./toasts.svelte";
@@ -269,7 +270,8 @@ export class ConversationView {
         break;
       case "notice":
         if (event.kind === "title") break; // the summary brings it
-        this.note(turn, saidIn(event, "text"));
+        if (event.kind === "source") void catalog.loadTools(this.id, true); // it is told at the tools
+        else this.note(turn, saidIn(event, "text"));
         break;
       case "call.asked":
         if (event.whole) this.questions.set(event.question, event.whole);

@@ -16,7 +16,9 @@ class Inbox {
   questions = $state.raw<Question[]>([]);
   private answered = new Set<string>(); // what was asked for before an answer may arrive after it
   private known = new Set<string>();
+  private changed = new Set<string>();
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private loading: Promise<void> = Promise.resolve(); // one after the other: an older answer never comes last
 
   readonly count = $derived(this.questions.length);
 
@@ -29,18 +31,45 @@ class Inbox {
     });
   }
 
-  soon(): void {
+  /** What waits in this conversation changed. */
+  soon(conversation: string): void {
+    this.changed.add(conversation);
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.load(), PAUSE);
+    this.timer = setTimeout(() => {
+      const changed = [...this.changed];
+      this.changed.clear();
+      for (const id of changed) void this.one(() => this.loadOf(id));
+    }, PAUSE);
   }
 
-  async load(): Promise<void> {
-    try {
-      const found = (await api.allQuestions()).filter(({ id }) => !this.answered.has(id));
-      this.questions = inOrder(found);
-    } catch {
-      return; // the stream tells when the server is there again
-    }
+  /** Everything, a chunk at a time. */
+  load(): Promise<void> {
+    return this.one(async () => {
+      const found: Question[] = [];
+      for (;;) {
+        const chunk = await api.questionsAfter(found.at(-1)?.id ?? null);
+        if (!chunk.length) break;
+        found.push(...chunk);
+        const ids = new Set(found.map(({ id }) => id));
+        await this.put([...found, ...this.questions.filter(({ id }) => !ids.has(id))]);
+      }
+      await this.put(found);
+    });
+  }
+
+  /** A conversation for which nothing waits any more needs no request. */
+  private async loadOf(conversation: string): Promise<void> {
+    const waits = list.known.get(conversation)?.waiting !== 0;
+    const found = waits ? await api.questions(conversation) : [];
+    await this.put([...this.questions.filter((question) => question.conversation !== conversation), ...found]);
+  }
+
+  private one(work: () => Promise<void>): Promise<void> {
+    return (this.loading = this.loading.then(work).catch(() => undefined)); // the stream tells when the server is there again
+  }
+
+  private async put(found: Question[]): Promise<void> {
+    this.questions = inOrder(found.filter(({ id }) => !this.answered.has(id)));
     await Promise.all([...new Set(this.questions.map((question) => question.conversation))].map((id) => this.learn(id)));
     const fresh = this.questions.filter(({ id }) => !this.known.has(id));
     for (const { id } of fresh) this.known.add(id);
@@ -80,7 +109,6 @@ class Inbox {
     this.answered.add(id);
     this.questions = this.questions.filter((question) => question.id !== id);
   }
-
 }
 
 /** A notification of the system, while the web UI is not in view. */

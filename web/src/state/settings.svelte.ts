@@ -22,6 +22,10 @@ interface Kept {
   notify: boolean;
   /** The model that was chosen last; null: the server's own. */
   model: string | null;
+  /** Models that were chosen, the newest first. */
+  recent: string[];
+  /** Kinds of files that go to a model though nobody lists what it takes. */
+  anyway: Record<string, string[]>;
   /** What new conversations begin with: that one (`last`), the server's own (`server`), or a model by its name. */
   begins: string;
   /** How changes of files are shown, where there is room for both. */
@@ -41,6 +45,8 @@ const DEFAULTS: Kept = {
   runHere: [],
   notify: false,
   model: null,
+  recent: [],
+  anyway: {},
   begins: "last",
   diff: "unified",
   options: {},

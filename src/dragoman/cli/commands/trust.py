@@ -13,10 +13,9 @@ from pydantic import JsonValue
 from dragoman.cli.flags.setup import FolderFlags
 from dragoman.cli.folder_trust import is_at_terminal, show
 from dragoman.cli.terminal.text import one_line, print_json
-from dragoman.config.settings import read
+from dragoman.config.settings import inspect_folder
 from dragoman.config.sources import find_project_file, trust_answers
 from dragoman.config.trust.answers import TrustAnswer
-from dragoman.config.trust.contents import FolderContents, inspect_project
 from dragoman.errors import BadRequest, ConfigError
 
 
@@ -31,7 +30,7 @@ def decide_trust(flags: FolderFlags) -> None:
 
 def _trust(folder: Path, *, confirmed: bool) -> None:
     """The command is the answer; at a terminal it is asked for once more, after the summary."""
-    contents = _inspect(folder)
+    contents = inspect_folder(folder)
     if not contents.files and contents.unsafe is None:
         print(f"There is nothing in {folder} that would act.")
         return
@@ -88,7 +87,7 @@ def _state(folder: Path, answer: TrustAnswer) -> tuple[str, list[str]]:
     """What holds of it now, and what has changed since, which is not used before it is trusted again."""
     if not folder.is_dir():
         return "gone", []
-    contents = _inspect(folder)
+    contents = inspect_folder(folder)
     changes = answer.changes(contents)
     if not answer.trusted:
         return "not used", changes
@@ -110,33 +109,3 @@ def _find_folder(named: Path | None, *, known: bool = False) -> Path:
         return Path(os.path.realpath(named))
     file = find_project_file(Path.cwd())
     return Path(os.path.realpath(file.parent if file is not None else Path.cwd()))
-
-
-def _inspect(folder: Path) -> FolderContents:
-    """All that would be asked about, as one: also what the person's own settings look for in each folder."""
-    files, texts, unsafe = dict[str, str](), dict[str, bytes](), list[str]()
-    mcp_files, started, unknown = dict[str, None](), dict[str, None](), dict[str, None]()
-
-    def add(contents: FolderContents) -> bool:
-        if contents.folder == folder:
-            files.update(contents.files)
-            texts.update(contents.texts)
-            mcp_files.update(dict.fromkeys(contents.mcp_files))
-            started.update(dict.fromkeys(contents.started))
-            unknown.update(dict.fromkeys(contents.unknown))
-            unsafe.extend([contents.unsafe] if contents.unsafe else [])
-        return contents.unsafe is None
-
-    if add(inspect_project(folder)):
-        settings, _ = read(start=folder, environment={}, decide=add)
-        for left_out in settings.sources.left_out:
-            add(left_out.contents)
-    return FolderContents(
-        folder,
-        files,
-        texts,
-        unsafe[0] if unsafe else None,
-        tuple(mcp_files),
-        tuple(started),
-        tuple(unknown),
-    )

@@ -21,13 +21,18 @@ router = api_router("questions")
 
 @router.get("/questions")
 async def questions(
-    context: TheContext, conversation: Annotated[str | None, Query()] = None
+    context: TheContext,
+    conversation: Annotated[str | None, Query()] = None,
+    after: Annotated[str | None, Query(max_length=200, description="the last id of the page before")] = None,
+    limit: Annotated[int | None, Query(ge=1, le=200)] = None,
 ) -> shapes.QuestionList:
-    """The open ones, of one conversation or of all."""
+    """The open ones, of one conversation or of all, oldest first. Without a limit, all of them."""
     if conversation is not None:
         await context.conversation(conversation)
     return shapes.QuestionList(
-        await context.runtime.store.questions(conversation=conversation, user=context.person)
+        await context.runtime.store.questions(
+            conversation=conversation, user=context.person, after=after, limit=limit or 2**31
+        )
     )
 
 

@@ -11,7 +11,7 @@ from typing import cast
 from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.messages.media import type_of
 from dragoman.providers.catalog import Provider
-from dragoman.providers.facts import price_of
+from dragoman.providers.facts import Price, price_of
 from dragoman.providers.listing import LocalServer, discover, list_models
 from dragoman.providers.local.box import PROVIDER
 from dragoman.providers.local.downloaded import downloads
@@ -77,7 +77,8 @@ async def models_of(context: TheContext, provider: str) -> shapes.ModelList:
 def _provider_view(find: Models, provider: Provider) -> shapes.ProviderView:
     missing = _missing(find, provider)
     title = provider.title or provider.name
-    return shapes.ProviderView(provider.name, title, missing is None, missing, provider.local)
+    local = provider.local or provider.name == PROVIDER
+    return shapes.ProviderView(provider.name, title, missing is None, missing, local, provider.custom)
 
 
 def _all(find: Models, nearby: Sequence[LocalServer]) -> Iterator[shapes.ModelView]:
@@ -112,7 +113,7 @@ def _view(
         note=traits.note or None,
         ready=missing is None,
         missing=missing,
-        price=price_of(provider.prices, model),
+        price=Price(0, 0) if provider.is_free(model) else price_of(provider.prices, model),
         type=traits.type,
         unit_prices=cast("dict[str, float]", {**traits.unit_prices}),
     )

@@ -7,13 +7,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_json
+
 from dragoman.config.build import agent_of, check_model
+from dragoman.config.settings import inspect_folder
 from dragoman.config.sources import trust_answers
-from dragoman.config.trust.contents import FolderContents, inspect_project
+from dragoman.config.trust.contents import FolderContents, hash_of, inspect_project
 from dragoman.config.trust.summary import summarise
-from dragoman.errors import ConfigError, NotFound
+from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
 from dragoman.server.context import TheContext, TheOwnSettings, api_router
@@ -24,6 +28,7 @@ from dragoman.server.setup.setup_models import (
     AgentSetupList,
     FolderTrust,
     FolderTrustList,
+    TrustDecision,
 )
 from dragoman.turn.acting_agent import turns_of_agent
 from dragoman.turn.agent import Agent
@@ -129,19 +134,55 @@ async def trust(own: TheOwnSettings) -> FolderTrustList:
     return FolderTrustList(await asyncio.to_thread(_folders, own))
 
 
+@router.put("/trust")
+async def decide_trust(own: TheOwnSettings, body: TrustDecision) -> FolderTrustList:
+    """Trusts a folder exactly as it was shown, or no longer. It counts from the next start of the server."""
+
+    def decide() -> list[FolderTrust]:
+        folder = Path(body.folder)
+        if folder not in _known(own):
+            raise NotFound("folder", body.folder)
+        contents = _inspect(folder)
+        if contents.unsafe is not None or _seal(contents) != body.seen:
+            raise BadRequest(sentence("trust.changed", folder=body.folder))
+        trust_answers().remember(contents, trusted=body.trusted)
+        return _folders(own)
+
+    return FolderTrustList(await asyncio.to_thread(decide))
+
+
+def _known(own: OwnSettings) -> set[Path]:
+    """Not the folder of a settings file that was named at the start: naming it is the answer."""
+    sources = own.settings.sources
+    named = {sources.named.parent.resolve()} if sources.named is not None else set()
+    return {*(sources.folders - named), *(one.contents.folder for one in sources.left_out)}
+
+
+def _inspect(folder: Path) -> FolderContents:
+    try:
+        return inspect_folder(folder)
+    except ConfigError:  # its settings are broken: they are shown, and what they refer to is not known
+        return inspect_project(folder)
+
+
+def _seal(contents: FolderContents) -> str:
+    return hash_of(to_json(sorted(contents.files.items())))
+
+
 def _folders(own: OwnSettings) -> list[FolderTrust]:
     """As the folders are now, which may be other than when the server started."""
-    sources = own.settings.sources
-    known = {one.contents.folder for one in sources.left_out}
-    return [_folder_view(inspect_project(folder)) for folder in sorted({*sources.folders, *known})]
+    left_out = {one.contents.folder for one in own.settings.sources.left_out}
+    return [_folder_view(_inspect(folder), used=folder not in left_out) for folder in sorted(_known(own))]
 
 
-def _folder_view(contents: FolderContents) -> FolderTrust:
+def _folder_view(contents: FolderContents, *, used: bool) -> FolderTrust:
     answer = trust_answers().find(contents.folder)
     changes = answer.changes(contents) if answer is not None and answer.trusted else []
     view = FolderTrust(str(contents.folder), "not_trusted", summarise(contents), changes)
+    view.files, view.seen = [*contents.files], _seal(contents)
     if contents.unsafe is not None:
         view.state, view.reason = "unsafe", contents.unsafe
     elif answer is not None and answer.trusted:
         view.state = "trusted" if answer.covers(contents) else "changed"
+    view.restart = view.state in ("trusted", "not_trusted") and used != (view.state == "trusted")
     return view

@@ -297,6 +297,17 @@ class FolderTrust:
     would: list[str]  # what it does, or would do, in words
     changes: list[str]  # files that are new, changed or gone since the decision
     reason: str = ""  # why it is never used
+    files: list[str] = field(default_factory=list)  # all that would act
+    seen: str = ""  # stands for exactly these files: a decision names it
+    restart: bool = False  # the decision is newer than the server's start
+
+
+class TrustDecision(Body):
+    """Whether what a folder brings is used from the next start on."""
+
+    folder: str
+    trusted: bool
+    seen: Annotated[str, Field(description="from the list: the files as they were shown")]
 
 
 @dataclass(slots=True)

@@ -96,8 +96,17 @@ class SqlQuestions(SqlSignals):
     async def conversation_of_question(self, id: str) -> str:
         return str((await self._one("conversation_of_question", "question", id=id))["conversation"])
 
-    async def questions(self, *, conversation: str | None = None, user: str | None = None) -> list[Question]:
-        rows = await self._all("open_questions", conversation=conversation, user=user)
+    async def questions(
+        self,
+        *,
+        conversation: str | None = None,
+        user: str | None = None,
+        after: str | None = None,
+        limit: int = 2**31,
+    ) -> list[Question]:
+        rows = await self._all(
+            "open_questions", conversation=conversation, user=user, after=after, limit=limit
+        )
         return self._readable(question_of, rows)
 
     async def questions_of(self, turn: str) -> list[Question]:

@@ -120,6 +120,7 @@ export const calls = {
     ["s", "reject and stop"],
     ["o", "open the conversation"],
   ] as [string, string][],
+  answerTogether: (count: number) => `Answer ${count} together`,
   allowAll: (count: number) => `Allow all ${count}`,
   allowAllSure: (count: number) => `Allow all ${count} all the same`,
   openFirst: "A part of this is not shown yet. Open it before you allow it.",

@@ -115,6 +115,7 @@ export const calls: typeof english = {
     ["s", "拒绝并停止"],
     ["o", "打开对话"],
   ],
+  answerTogether: (count) => `一起回答 ${count} 个`,
   allowAll: (count) => `全部允许（${count}）`,
   allowAllSure: (count) => `仍然全部允许（${count}）`,
   openFirst: "还有一部分没有显示。请先展开，然后再允许。",

@@ -135,7 +135,8 @@ GROUP BY day, person, model, agent, tool ORDER BY day, person, model, agent, too
 SELECT q.id, q.body FROM questions q JOIN conversations c ON c.id = q.conversation
 WHERE q.open = 1 AND (:conversation IS NULL OR q.conversation = :conversation)
   AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
-ORDER BY q.seq;
+  AND (:after IS NULL OR q.seq > (SELECT seq FROM questions WHERE id = :after))
+ORDER BY q.seq LIMIT :limit;
 
 -- name: questions_of_turn
 SELECT id, body FROM questions WHERE turn = :turn ORDER BY seq;
