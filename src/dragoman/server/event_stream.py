@@ -133,6 +133,8 @@ async def follow(subjects: Sequence[Subject], pace: Pace, after: str = "") -> Ch
             places[feed.name] = now[feed.name]
             if subject.snapshot is not None:
                 data, places[feed.name] = await subject.snapshot()
+                if feed.closed:
+                    return  # the snapshot is of the one that took its place
                 yield f"id: {_at(feeds, places)}\nevent: snapshot\ndata: ".encode()
                 for piece in data:
                     yield piece

@@ -377,8 +377,8 @@ class PostgresDatabase(SqlDatabase):
                 raise
 
     async def _settle(self, connection: asyncpg.Connection[Any]) -> None:
-        """Before it goes back to the pool. Nothing in here sets anything for longer than a transaction, and the
-        driver rolls back one that it knows of: its own reset would be a fourth of all statements.
+        """Before it goes back to the pool. Nothing in here sets anything for longer than a transaction, and
+        the driver rolls back one that it knows of: its own reset would be a fourth of all statements.
 
         It does not know that a statement which is prepared, and then not executed, leaves the server within a
         transaction that the next simple statement ends.

@@ -79,7 +79,7 @@ class EventLog(Generic[S]):
                     _call(listener, snapshot)
 
     def silence(self) -> None:
-        """Tell nothing more: it would follow from what did not happen. The next owner tells how it goes on."""
+        """Tell nothing more: it would follow what did not happen. The next owner tells how it continues."""
         self._silent = True
 
     def close(self) -> None:
