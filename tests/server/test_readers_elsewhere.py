@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman import Runtime
+from dragoman import Runtime, tool
+from dragoman.errors import StoreUnavailable
 from dragoman.messages.events import EVENT, Event, TurnEnd
 from dragoman.messages.questions import allow_once
 from dragoman.store.postgres import PostgresStore
@@ -263,6 +264,71 @@ async def test_who_reads_the_conversation_is_told_of_an_end_that_nobody_told(tmp
     end, snapshot = received[-2:]
     assert (end.type, end.data["state"], end.data["text"]) == ("turn.end", "completed", WORDS)
     assert (snapshot.data["turns"], snapshot.data["messages"][-1]["finish"]) == ([], "stop")
+
+
+class FaultyStore(SqliteStore):
+    """Loses sight of a turn once, and holds up who reads messages until the test lets it go on."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.faulty, self.failed = False, asyncio.Event()
+        self.reading, self.go_on = asyncio.Event(), asyncio.Event()
+        self.go_on.set()
+
+    async def live_turns_named(self, turns: Collection[str]) -> list[TurnRow]:
+        return [] if self.faulty else await super().live_turns_named(turns)
+
+    async def turn(self, id: str) -> TurnRow:
+        if self.faulty:
+            self.faulty = False
+            self.failed.set()
+            raise StoreUnavailable("the store", "it is gone for a moment", retryable=True)
+        return await super().turn(id)
+
+    async def message_texts(self, conversation: str) -> tuple[dict[str, str], int]:
+        read = await super().message_texts(conversation)
+        self.reading.set()
+        await self.go_on.wait()
+        return read
+
+
+async def test_a_snapshot_shows_no_turn_as_open_that_its_place_says_is_over(tmp_path: Path) -> None:
+    """N3 × S3: the turn is followed again after a fault of the store, and ends, while a snapshot is read. Its
+    reader would wait forever for the end."""
+    finish = asyncio.Event()
+
+    @tool
+    async def hold() -> str:
+        """Wait."""
+        await finish.wait()
+        return "held"
+
+    store = FaultyStore(tmp_path / "chat.db")
+    script = [calls("hold"), says("Done. ")]
+    async with (
+        served(tmp_path, [], store=store) as site,
+        runtime_with(tmp_path, script, tools=[hold], allow=("hold",)) as other,
+        asyncio.timeout(PATIENCE),
+    ):
+        id = await site.conversation()
+        path = f"/api/conversations/{id}/events"
+        async with site.events(path) as events:
+            turn = await (await other.conversation(id)).send("go")
+            while (await anext(events)).type != "call.start":
+                pass
+            store.faulty = True
+            await store.failed.wait()
+            store.reading.clear()
+            store.go_on.clear()
+            late = asyncio.create_task(site.until(path, "snapshot"))
+            await store.reading.wait()
+            finish.set()
+            while (await anext(events)).type != "turn.end":
+                pass
+            store.go_on.set()
+        (snapshot,) = await late
+        assert snapshot.data["turns"] == []
+        assert replied(snapshot, turn.id) == "Done. "
 
 
 async def test_what_is_queued_at_one_server_is_shown_at_another(tmp_path: Path, opens: Opens) -> None:
