@@ -54,6 +54,7 @@ def pytest_configure() -> None:
         memory = os.statvfs(_MEMORY)
         if memory.f_bavail * memory.f_frsize > _ENOUGH and not memory.f_flag & os.ST_NOEXEC:
             os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
+    os.environ["HF_ENDPOINT"] = "http://127.0.0.1:9"  # no test reaches the real hub: nobody listens there
     os.environ.setdefault("NODE_COMPILE_CACHE", str(_CACHE / "node"))  # a quarter of a client's time
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         TurnEnded,
         TurnInterrupted,
         TurnSetAside,
+        Unanswered,
         Unreadable,
     )
     from dragoman.messages.questions import (
@@ -91,6 +92,7 @@ _HOME = {
     "ToolOutput": "dragoman.tools.tool",
     "ToolSpec": "dragoman.messages.request",
     "TurnBusy": "dragoman.errors",
+    "Unanswered": "dragoman.errors",
     "TurnEnded": "dragoman.errors",
     "TurnInterrupted": "dragoman.errors",
     "TurnSetAside": "dragoman.errors",
@@ -148,6 +150,7 @@ __all__ = [
     "TurnInterrupted",
     "TurnSetAside",
     "TurnView",
+    "Unanswered",
     "Unreadable",
     "Workspace",
     "allow_always",

@@ -294,6 +294,31 @@ ENGLISH: dict[str, str] = {
     "hint.their_fault": "The fault is on the provider's side: try again",
     "hint.there_are": "there are {names}",
     "hint.token": "Check {name}, and whether it may use this model",
+    "history.malformed": (
+        "{message!r} is not a message of a history. Give it a role, 'user' or 'assistant', and a content."
+    ),
+    "hub.broken": "{file} did not arrive: {error}. Run the command again: the download resumes.",
+    "hub.busy": "Another process is downloading {name}. Wait until it is done.",
+    "hub.choose": "{repo} has several models. Name one, as {repo}:NAME. There are {models}.",
+    "hub.disk": (
+        "The disk of {folder} is full: the model needs {size}. Free space and try again: it resumes."
+    ),
+    "hub.folder": "The folder {folder} cannot be used ({error}). Set DRAGOMAN_CACHE to another one.",
+    "hub.form": "{typed!r} is not a model of the hub. Write ORG/REPO, ORG/REPO:Q4_K_M or ORG/REPO/FILE.gguf.",
+    "hub.gated": "{host} does not give {repo} to you. Accept its license there, and set HF_TOKEN.",
+    "hub.larger": "{host} sends more than the size of {file}. The download was deleted.",
+    "hub.no_answer": "{host} does not answer as a hub: {error}. Set HF_ENDPOINT to name a mirror.",
+    "hub.no_models": "{repo} has no GGUF file of this name with a size and a SHA-256.",
+    "hub.no_server": (
+        "Nothing here can serve the model. Install llama.cpp with `pip install 'dragoman[local]'`, or start "
+        "Ollama or LM Studio."
+    ),
+    "hub.not_taken": "{server} did not take the model: {error}.",
+    "hub.plain": "The hub redirects to {host} without encryption. Nothing was downloaded.",
+    "hub.redirects": "{host} redirects again and again.",
+    "hub.room": "{folder} has {free} free, and the model needs {needed}. Free space, or set DRAGOMAN_CACHE.",
+    "hub.unknown": "{host} has no {repo}.",
+    "hub.wrong": "{file} has another SHA-256 than {host} names. The download was deleted.",
     "imagen.size": "the option size: Imagen makes pictures of {ratios}, not {size}",
     "key.characters": "{name} holds characters that no key has: was it copied with a line break?",
     "key.environment": "{name} is set in the environment of the server, which comes first: change it there",
@@ -332,7 +357,9 @@ ENGLISH: dict[str, str] = {
     "local.cut": "the answer was ended after {most} tokens: `max_tokens` sets another limit",
     "local.damaged": "{file} is not the file that came with Dragoman: install it again",
     "local.missing": "{file} is missing: install Dragoman again",
-    "local.needs_package": "a local model needs xllamacpp: pip install xllamacpp",
+    "local.needs_package": (
+        "Models on this machine need llama.cpp. Install it with `pip install 'dragoman[local]'`."
+    ),
     "local.no_adapter": "there is no adapter file {adapter}",
     "local.no_answer": "the local server does not answer: {error}",
     "local.no_file": "there is no model file {file}",
@@ -341,6 +368,10 @@ ENGLISH: dict[str, str] = {
     "local.unknown": (
         "there is no local/{model}: the model in the box is local/{box}, and any other file is "
         "local/PATH.gguf"
+    ),
+    "local.unsure": (
+        "I am not sure what to change, so no file was changed. Say it in full: replace “OLD” with “NEW” in "
+        "FILE, or write “TEXT” to FILE."
     ),
     "local.waits": (
         "{tool} is not called yet: its text has to be found first. Ask again if it is not called after that"
@@ -403,6 +434,7 @@ ENGLISH: dict[str, str] = {
         "a model is meant by its name here, not by {kind}: give an address to Runtime(model=…), or a "
         "catalog with it to Models(catalog=…)"
     ),
+    "model.downloaded": "it was downloaded here",
     "model.found_wrong": (
         "the function that finds models gave {found!r}, which is none: give addresses to "
         "Runtime(model=[…]), and a send names one of them"
@@ -413,8 +445,8 @@ ENGLISH: dict[str, str] = {
     "model.named_by": "named by {origin}",
     "model.no_room": "{name} is not shown the {left_out} oldest files: {why}",
     "model.none": (
-        "there is no model to talk to: no local server runs and no key is set. Start one such as Ollama, "
-        "set a key such as OPENAI_API_KEY, or install the model in the box: pip install xllamacpp"
+        "No model can answer: no local server runs and no key is set. Store a key with `dragoman keys set "
+        "PROVIDER`, start a server such as Ollama, or download a model with `dragoman models get`."
     ),
     "model.not_shown": (
         "{name} cannot be shown {file} ({media_type}): choose a model that takes {takes}, or {instead}. "
@@ -642,6 +674,14 @@ ENGLISH: dict[str, str] = {
     "usage.of_others": "what others spent is for whoever runs the server to see",
     "value.half_character": "{what} holds half a character (a lone surrogate): send it whole",
     "value.no_json": "{what} is no JSON value: {error}",
+    "unanswered.refused": (
+        "{tool} did not run: no rule allows it, and nobody can be asked. Pass allow=['{permission}'] to "
+        "allow it."
+    ),
+    "unanswered.waits": (
+        "Turn {turn} waits for a person: {question} Answer with runtime.answer({id!r}, allow_once()), or "
+        "allow it with a rule."
+    ),
     "value.not_finite": "{what} holds a number that is not finite",
     "value.too_deep": "{what} is nested too deeply",
     "value.wrong": "{what} cannot be kept: {error}",

@@ -11,6 +11,7 @@ DragomanError
 │   ├── KeyReused           the idempotency key of a send was used for something else
 │   ├── TurnEnded           the turn is over: it can be neither steered nor answered
 │   ├── AlreadyAnswered     somebody else was first
+│   ├── Unanswered          a person has to decide, and the caller passed `strict`
 │   └── RevertConflict      files were changed since: going back would lose that
 ├── ConfigError             the configuration or the construction of a component is wrong
 ├── Unreadable              one thing in the store is damaged, or of a newer version; the rest is not
@@ -175,6 +176,13 @@ class AlreadyAnswered(BadRequest):
         super().__init__(sentence("question.answered", question=question, how=how))
         self.question = question
         self.how = how
+
+
+class Unanswered(BadRequest):
+    """A person would have to decide about a call, and the caller passed `strict`.
+
+    Allow the call by a rule, or answer the question that the message names.
+    """
 
 
 class RevertConflict(BadRequest):

@@ -6,7 +6,9 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
@@ -37,9 +39,9 @@ from dragoman.parameters import (
 from dragoman.plugins.built_in import built_in_plugins
 from dragoman.plugins.snapshots import Snapshots, histories_for
 from dragoman.sentences import sentence
-from dragoman.store.address import StoreFile, StoreServer
+from dragoman.store.address import MEMORY, StoreFile, StoreServer
 from dragoman.store.store import Found, Store
-from dragoman.store.transfer import export_conversation, import_conversation, markdown
+from dragoman.store.transfer import export_conversation, history_of, import_conversation, markdown
 from dragoman.telemetry.observer import Telemetry
 from dragoman.tools.authorize import ReviewPolicy
 from dragoman.tools.builtin import grouped
@@ -149,6 +151,9 @@ class Runtime:
         telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self._temporary = TemporaryDirectory(prefix="dragoman-") if store == MEMORY else None
+        if self._temporary is not None:
+            store = Path(self._temporary.name) / "dragoman.db"
         self.store = store_at(store)
         self.histories = histories_for(store, snapshots, snapshot_folder)
         folders = workspaces_at(workspace, workspaces, self.histories.folder)
@@ -272,6 +277,8 @@ class Runtime:
     async def _close(self) -> None:
         """Each part, also where one before it cannot be closed; from the last one here to the first."""
         async with AsyncExitStack() as parts:
+            if self._temporary is not None:
+                parts.push_async_callback(in_thread, self._temporary.cleanup)
             if self.telemetry is not None:
                 parts.push_async_callback(self.telemetry.close)
             parts.push_async_callback(self._close_models)
@@ -302,16 +309,29 @@ class Runtime:
     # ── conversations ─────────────────────────────────────────────────────────────────────────────
 
     async def conversation(
-        self, id: str | None = None, *, user: str | None = None, **settings: Unpack[ConversationOptions]
+        self,
+        id: str | None = None,
+        *,
+        user: str | None = None,
+        messages: Sequence[Mapping[str, str]] = (),
+        **settings: Unpack[ConversationOptions],
     ) -> ConversationHandle:
-        """The conversation of this id, or a new one. Settings: model, agent, mode, system, options, tools."""
+        """The conversation of this id, or a new one. Settings: model, agent, mode, system, options, tools.
+
+        A new one can begin with `messages` of your own: `{"role": "user", "content": "Hello"}`, and those of
+        an `assistant`.
+        """
         check_ids(id=id, user=user)
         if id is None:
             conversation = self._new_conversation(user, settings)
             id = conversation.id
-            await self.store.add_conversation(conversation)
+            history = history_of(messages, conversation)
+            leaf = history[-1].id if history else None
+            await self.store.add_conversation(replace(conversation, leaf=leaf), history)
         else:
             await self.store.conversation(id)
+            if messages:
+                raise ConfigError(f"conversation {id} is there already: messages are for a new one")
             if settings:
                 raise ConfigError(f"conversation {id} is there already: change its settings with `change`")
         return ConversationHandle(id, self._engine)

@@ -22,17 +22,19 @@ CAUTIOUS: Mapping[str, Answer] = {
 
 async def answer_questions(
     runtime: Runtime, turn: TurnHandle[Any], answers: Mapping[str, Answer] = CAUTIOUS
-) -> None:
+) -> list[str]:
     """Until the turn is over, answer what waits in it, and in the turns that its calls begin in conversations
     of their own. `answers` are by the kind of question; one of another kind is answered with no. A call that
-    a client would have to run fails."""
-    inside: dict[str, asyncio.Task[None]] = {}
+    a client would have to run fails. Returns the tools whose calls no rule allowed."""
+    inside: dict[str, asyncio.Task[list[str]]] = {}
+    refused: list[str] = []
     try:
         async for event in turn.events():
             match event:
-                case CallAsked(question=question, kind=kind):
+                case CallAsked(question=question, kind=kind, tool=tool):
                     with suppress(AlreadyAnswered, TurnEnded):  # another client, or a grant, was first
                         await runtime.answer(question, answers.get(kind, nobody_to_ask()))
+                        refused += [tool] if kind == "approve" and kind not in answers else []
                 case CallStart(call=call, client=True):
                     with suppress(DragomanError):  # somebody delivered it after all
                         await turn.deliver(call, "nobody is there to run it", failed=True)
@@ -43,7 +45,8 @@ async def answer_questions(
     finally:
         for task in inside.values():
             task.cancel()
-        await asyncio.gather(*inside.values(), return_exceptions=True)
+        ended = await asyncio.gather(*inside.values(), return_exceptions=True)
+    return [*refused, *(tool for one in ended if isinstance(one, list) for tool in one)]
 
 
 async def _is_below(runtime: Runtime, turn: str, conversation: str) -> bool:
@@ -54,6 +57,7 @@ async def _is_below(runtime: Runtime, turn: str, conversation: str) -> bool:
     return False
 
 
-async def _answer_inside(runtime: Runtime, turn: str, answers: Mapping[str, Answer]) -> None:
+async def _answer_inside(runtime: Runtime, turn: str, answers: Mapping[str, Answer]) -> list[str]:
     with suppress(DragomanError):  # what is wrong there fails the call that opened it
-        await answer_questions(runtime, runtime.turn(turn), answers)
+        return await answer_questions(runtime, runtime.turn(turn), answers)
+    return []

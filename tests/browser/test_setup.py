@@ -18,6 +18,7 @@ from tests.browser.plays import obey
 from tests.browser.stage import MARKS, Person, at_the_page, staged
 from tests.loopback import loopback
 from tests.patience import PATIENCE
+from tests.providers.local.hub_site import REPO, hub_site
 from tests.tools.mcp.guarded import Said, guarded
 from tests.tools.mcp.npm import NODE, script
 from tests.tools.mcp.servers import RAW
@@ -402,3 +403,29 @@ async def eventually_set(person: Person, id: str, wanted: dict[str, object]) -> 
         while (found := (await person.told(f"/api/conversations/{id}"))["settings"]) != wanted:
             assert set(found) <= {*wanted, "model", "private"}
             await asyncio.sleep(0.1)
+
+
+async def test_a_model_is_downloaded_and_chosen_by_name(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with hub_site() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)  # the server's process begins with it
+        monkeypatch.setenv("DRAGOMAN_CACHE", str(tmp_path / "cache"))
+        (tmp_path / "stage").mkdir()
+        async with staged(tmp_path / "stage") as server, at_the_page(browser, server) as owner:
+            await _download(owner)
+
+
+async def _download(owner: Person) -> None:
+    await open_setup(owner, "providers")
+    await owner.by("open-downloads").click()
+    await expect(owner.by("offer").first).to_contain_text("Apache-2.0")
+    await owner.by("other-download").fill(REPO)
+    await owner.by("begin-other").click()
+    await expect(owner.by("download-state")).to_contain_text("ready")
+    assert await violations(owner) == []
+    await owner.page.keyboard.press("Escape")
+    await owner.by("model").click()
+    await owner.by("model-search").fill("tiny")
+    choice = owner.page.locator("[data-testid=model-choice][data-model='local/tiny-Q4_K_M']")
+    await expect(choice).to_be_visible()

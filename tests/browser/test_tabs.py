@@ -14,6 +14,20 @@ from tests.browser.test_queue import queue
 pytestmark = MARKS
 
 
+# A tab that is not seen, and what it notifies of.
+HIDDEN = """
+window.told = [];
+window.Notification = class extends EventTarget {
+  static permission = "granted";
+  constructor(words) { super(); told.push(words); }
+  close() {}
+};
+Object.defineProperty(document, "visibilityState", {get: () => "hidden"});
+const kept = JSON.parse(localStorage.getItem("dragoman.settings") ?? "{}");
+localStorage.setItem("dragoman.settings", JSON.stringify({...kept, notify: true}));
+"""
+
+
 async def another_tab(person: Person) -> Person:
     tab = Person(await person.page.context.new_page(), person.server)
     await tab.page.goto(person.page.url)
@@ -191,3 +205,29 @@ async def test_the_branch_that_was_chosen_last_is_shown_whatever_answer_comes_la
         late.set()
     await person.told("/api/me")  # by then the page has read the answer
     await expect(shown).to_contain_text("1/3")
+
+
+async def test_what_two_tabs_send_at_the_same_time_queues_and_an_end_is_notified(person: Person) -> None:
+    """T4, T13: the second message is no error; the notification tells of the end while the tab is hidden."""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    tab = Person(await person.page.context.new_page(), person.server)
+    await tab.page.add_init_script(HIDDEN)
+    await tab.page.goto(person.page.url)
+    await expect(tab.by("composer-text")).to_be_visible()
+    both = asyncio.Barrier(2)
+
+    async def together(route: Route) -> None:
+        if "queue" not in (route.request.post_data or ""):
+            await both.wait()
+        await route.continue_()
+
+    for one in (person, tab):
+        await one.page.route("**/turns", together)
+    await asyncio.gather(person.say("add"), tab.say("think"))
+    for words in ("It is 5.", "I have thought about it."):
+        await expect(person.by("answer").filter(has_text=words)).to_have_count(1)
+    for one in (person, tab):
+        await expect(one.by("toast")).to_have_count(0)
+    await tab.until("() => told.length > 0")
+    assert "A new answer is here." in await tab.page.evaluate("told")

@@ -62,9 +62,9 @@ class Person:
         self.types(text, end)
 
     def answers(self, text: str) -> None:
-        """At the menu of a question."""
+        """At the menu of a question, where most keys answer by themselves."""
         self.sees("your choice:")
-        self.types(text)
+        self.types(text, "" if text in {*"ycahnmsrw"} else ENTER)
 
     def leaves(self) -> int:
         self.sees("› ")

@@ -41,12 +41,12 @@ def test_the_shell_completes_conversations_and_models(stage: Path) -> None:
 
 
 def test_every_command_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
-    names = (
-        "run chat serve acp models tools doctor list show search export import rm decode parse explain demo"
-    )
+    names = "run chat serve acp tools doctor list show search export import rm decode parse explain demo"
     more = (
         ("questions",),
         ("answer",),
+        ("models", "list"),
+        ("models", "get"),
         ("config", "show"),
         ("config", "check"),
         ("people", "add"),

@@ -95,6 +95,19 @@ async def test_a_cycle_is_a_loop(tmp_path: Path) -> None:
     assert [event.arguments["at"] for event in asked] == ["door", "window"]
 
 
+async def test_reading_again_what_was_changed_is_no_loop(tmp_path: Path) -> None:
+    """C10: other tools are asked about as ever, and so is reading what stays as it is."""
+    read = calls("read_file", path="a.txt")
+    edits = [calls("write_file", path=f"{n}.txt", text=str(n)) + calls("look", at="door") for n in range(3)]
+    (tmp_path / "a.txt").write_text("a")
+    options: dict[str, Any] = {"tools": ["files", look], "workspace": tmp_path, "allow": ["files.*", "look"]}
+    told = [line for edit in edits for line in (read, edit)]
+    _, asked = await looped(tmp_path, [*told, says("ok")], **options)
+    assert [event.tool for event in asked] == ["look"]
+    _, asked = await looped(tmp_path, [read] * 3 + [says("ok")], **options)
+    assert [event.tool for event in asked] == ["read_file"]
+
+
 async def test_three_at_once_are_a_loop(tmp_path: Path) -> None:
     """C10"""
     one = calls("look", at="door")

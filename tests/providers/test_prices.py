@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from dragoman.messages.usage import Usage
+from dragoman.providers.catalog_tables import UnitPrices
 from dragoman.providers.facts import Price, cost_of, library, price_of
 
 USED = Usage(input=1000, output=100)
@@ -40,6 +41,15 @@ async def test_t11_cached_tokens_are_cheaper_and_counted_among_the_input() -> No
 )
 async def test_t11_what_is_unknown_is_not_free(usage: Usage, provider: str | None, model: str) -> None:
     assert await cost_of(usage, provider, model) is None
+
+
+async def test_tokens_of_a_model_of_ones_own_cost_what_the_settings_say() -> None:
+    """T11: without a price for cached tokens, they cost as much as others."""
+    used = Usage(input=1_000_000, output=500_000, cached=400_000)
+    assert await cost_of(used, None, "big", {"million_input": 2.0, "million_output": 4.0}) == 4.0
+    prices: UnitPrices = {"million_input": 2.0, "million_cached": 0.5, "million_output": 4.0}
+    assert await cost_of(used, None, "big", prices) == pytest.approx(1.2 + 0.2 + 2.0)
+    assert await cost_of(used, None, "big", {"million_input": 2.0}) is None
 
 
 async def test_a_cost_the_provider_tells_itself_stands() -> None:

@@ -48,6 +48,7 @@ SAYS: dict[str, tuple[int | str, ...]] = {
     "NotFound": (2,),
     "ConfigError": (0,),
     "_NotSetUp": (0,),
+    "NoModel": (0,),
     "ProviderError": (0, "hint"),
     "ContextOverflow": (0, "hint"),
     "OutputInvalid": (0,),
@@ -154,7 +155,7 @@ def test_what_people_read_in_the_page_has_a_code() -> None:
 def test_every_error_of_these_families_is_known_by_its_name() -> None:
     """One that is added is added above, too; those of `errors.py` say it themselves."""
     texts = [file.read_text("utf-8") for file in _files() if file.name != "errors.py"]
-    assert {name for text in texts for name in FAMILY.findall(text)} == {"_NotSetUp"}
+    assert {name for text in texts for name in FAMILY.findall(text)} == {"_NotSetUp", "NoModel"}
 
 
 def _given(call: ast.Call, place: int | str) -> Iterator[ast.expr]:

@@ -276,3 +276,19 @@ async def serving_nobody(folder: Path) -> AsyncIterator[Site]:
         serving(folder, runtime) as site,
     ):
         yield site
+
+
+async def test_answers_of_the_api_are_packed_and_files_keep_their_length(tmp_path: Path) -> None:
+    """U1"""
+    async with served(tmp_path, [says("x")]) as site:
+        key = {"authorization": f"Bearer {site.key}"}
+        async with site.http.get(f"{site.url}/api/openapi.json", headers=key) as answer:
+            assert answer.headers["content-encoding"] == "gzip"
+            assert (await answer.json())["info"]["title"] == "Dragoman"
+        data = b"a" * 10_000
+        kind = {**key, "content-type": "application/octet-stream"}
+        async with site.http.post(f"{site.url}/api/files", data=data, headers=kind) as answer:
+            blob = (await answer.json())["blob"]
+        async with site.http.get(f"{site.url}/api/files/{blob}", headers=key) as answer:
+            assert "content-encoding" not in answer.headers
+            assert answer.headers["content-length"] == "10000"

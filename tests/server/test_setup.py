@@ -27,6 +27,7 @@ from dragoman.server.setup.mcp_sign_in import ServerLogins
 from dragoman.server.setup.own_settings import LIFETIME, Confirmations, OwnSettings
 from tests.loopback import Body, Reply, delta, loopback, stream
 from tests.patience import PATIENCE
+from tests.providers.local.hub_site import DATA, REPO, hub_site
 from tests.server.site import SMALL, Answer, Site, listening
 from tests.tools.mcp.servers import RAW
 
@@ -113,6 +114,9 @@ ROUTES = [
     ("PUT", "/providers/acme/key", {"key": KEY}),
     ("DELETE", "/providers/acme/key", None),
     ("POST", "/providers/acme/test", None),
+    ("GET", "/downloads", None),
+    ("POST", "/downloads", {"model": "acme/tiny-GGUF"}),
+    ("DELETE", "/downloads/tiny", None),
     ("GET", "/servers", None),
     ("POST", "/servers/plan", {"name": "it", "command": "true"}),
     ("POST", "/servers", {"name": "it", "command": "true", "confirm": "x"}),
@@ -128,6 +132,29 @@ ROUTES = [
     ("PUT", "/skills/bake", {"description": "How to bake.", "text": "Do it so."}),
     ("DELETE", "/skills/bake", None),
 ]
+
+
+async def test_a_model_is_downloaded_listed_and_deleted(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with hub_site() as hub, set_up(folder) as site:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        monkeypatch.setenv("DRAGOMAN_CACHE", str(folder.path / "cache"))
+        hub.files["tiny-Q8_0.gguf"] = DATA
+        several = await site.ask("POST", "/api/setup/downloads", {"model": REPO})
+        assert (several.status, "tiny-Q8_0" in several.body["detail"]) == (422, True)
+        begun = await site.ask("POST", "/api/setup/downloads", {"model": f"{REPO}:Q4_K_M"})
+        assert (begun.status, begun.body["size"]) == (202, len(DATA))
+        async with asyncio.timeout(PATIENCE):
+            while (items := (await site.get("/api/setup/downloads"))["items"])[0]["state"] == "running":  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        assert [(one["name"], one["state"]) for one in items] == [("tiny-Q4_K_M", "done")]
+        models = {one["name"]: one for one in (await site.get("/api/models"))["items"]}
+        assert models["local/tiny-Q4_K_M"]["ready"]
+        assert (await site.get("/api/me"))["model"]["name"] == "acme/one"  # which the settings name
+        gone = await site.ask("DELETE", "/api/setup/downloads/tiny-Q4_K_M")
+        assert gone.status == 204
+        assert (await site.get("/api/setup/downloads"))["items"] == []
 
 
 async def test_only_whoever_runs_the_server_sets_it_up(folder: Folder) -> None:

@@ -26,6 +26,7 @@ app = typer.Typer(
 for commands in (chat, turns, setup, inspection, conversations, files):
     app.add_typer(commands.group.app)
 for name, group in {
+    "models": setup.models,
     "mcp": mcp.group,
     "config": setup.config,
     "keys": setup.keys,

@@ -37,6 +37,11 @@ class ChosenModel:
     named: bool = False  # by settings or flags
 
     @property
+    def found(self) -> bool:
+        """Whether any model can answer. Otherwise a person sets one up first."""
+        return bool(self.name)
+
+    @property
     def in_the_box(self) -> bool:
         return self.name == f"{PROVIDER}/{IN_THE_BOX}"
 
@@ -48,15 +53,21 @@ async def choose_model(
     keys: Keys | None = None,
     dialect: str = AUTO,
     progress: Progress | None = None,
+    required: bool = True,
 ) -> ChosenModel:
-    """The model that is named, else the best that is there."""
+    """The model that is named, else the best that is there. Without `required`, there may be none."""
     catalog, keys = catalog or catalog_of(settings), keys or Keys()
     named = settings.values.get("model")
     if named:
         find_provider(catalog, named)
-    found = await choice.choose(named, catalog=catalog, keys=keys)
+    try:
+        found = await choice.choose(named, catalog=catalog, keys=keys)
+    except choice.NoModel as error:
+        if required:
+            raise
+        found = choice.ModelChoice("", str(error))
     models = Models(
-        found.name,
+        found.name or None,
         catalog=catalog,
         keys=keys,
         dialect=dialect,
@@ -66,7 +77,8 @@ async def choose_model(
         switches={f"{PROVIDER}/{IN_THE_BOX}": dict.fromkeys(unsuitable_groups(settings), False)},
     )
     reason = sentence("model.named_by", origin=_origin(settings)) if named else found.reason
-    return ChosenModel(models, found.name, reason, note_about(catalog, found.name), named=bool(named))
+    note = note_about(catalog, found.name) if found.name else None
+    return ChosenModel(models, found.name, reason, note, named=bool(named))
 
 
 def find_provider(catalog: Catalog, model: str) -> Provider:

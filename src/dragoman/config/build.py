@@ -16,12 +16,13 @@ from dragoman.config.sources import catalog_from
 from dragoman.config.tables import AgentTable, parse_duration
 from dragoman.config.trust.contents import CODE, expand, inspect_paths, inspect_project
 from dragoman.config.workspaces import workspace_of, workspaces_of
-from dragoman.errors import ConfigError, NotFound
+from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.installed import describe_missing, installed, load_installed
-from dragoman.messages.media import ModelType
+from dragoman.messages.media import CHAT, ModelType
 from dragoman.messages.questions import Rule
-from dragoman.providers.catalog import Catalog
+from dragoman.providers.catalog import Catalog, split_variant
 from dragoman.providers.chain import names_in
+from dragoman.providers.wires import wire_for
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
 from dragoman.store.address import StoreAddress, StoreFile, is_url, store_address
@@ -34,7 +35,7 @@ from dragoman.tools.deferred import budget_of
 from dragoman.tools.mcp.servers import McpServer, read_servers
 from dragoman.tools.mcp.source import sources_of
 from dragoman.tools.mcp.tool_list import KeptLists
-from dragoman.tools.permissions import parse_rule
+from dragoman.tools.permissions import READS, SECRET_FILES, parse_rule
 from dragoman.tools.program import is_installed
 from dragoman.tools.python_files import load_folder
 from dragoman.tools.skills import Skills
@@ -130,7 +131,11 @@ def build_runtime(
         ],
         agents=[agent_of(settings, name, table) for name, table in values.get("agents", {}).items()],
         plugins=load_plugins(settings, folders, warnings),
-        rules=[Rule("skills", "*", "allow", sentence("rule.built_in")), *_rules(settings, values, "")],
+        rules=[
+            Rule("skills", "*", "allow", sentence("rule.built_in")),
+            *_reads(settings),
+            *_rules(settings, values, ""),
+        ],
         later_denials=LaterDenials(settings.files),
         workspace=main,
         workspaces=others,
@@ -200,9 +205,30 @@ def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:
     except ConfigError as error:
         return errors or [str(error)]  # it reads the same files: what is wrong in them is known already
     attempt(check_model, settings, catalog, "model", values.get("model"))
+    attempt(_check_options, settings, catalog, "options", values.get("model"))
     for name, agent in agents.items():
         attempt(check_model, settings, catalog, f"agents.{name}", agent.get("model"))
+        attempt(_check_options, settings, catalog, f"agents.{name}.options", agent.get("model"))
     return errors
+
+
+def _check_options(settings: Settings, catalog: Catalog, at: str, model: str | None) -> None:
+    """Whether the wire of this model, or of the general one, takes these options."""
+    table: Any = settings.values
+    for step in at.split("."):
+        table = table.get(step, {})
+    named = model or settings.values.get("model")
+    try:
+        for full in names_in(named) if table and named else ():
+            provider, name = catalog.find(split_variant(full)[0])
+            traits = catalog.traits(provider, name)
+            extra = provider.extra if traits.type == CHAT else provider.extra is True
+            wire_for(provider, traits, name).check_options(table, model=full, extra=extra)
+    except NotFound:
+        return  # of the model, that is told already
+    except BadRequest as error:
+        origin = settings.origins.get(at) or settings.origins.get(at.partition(".")[0], "settings")
+        raise ConfigError(f"{origin}: {at}: {error}") from error
 
 
 def check_model(settings: Settings, catalog: Catalog, at: str, model: str | None) -> None:
@@ -375,6 +401,16 @@ def agent_of(settings: Settings, name: str, table: AgentTable) -> Agent:
         tool_budget=budget_of(table["tool_budget"]) if "tool_budget" in table else None,
         handoffs=tuple(table.get("handoffs", ())),
     )
+
+
+def _reads(settings: Settings) -> list[Rule]:
+    """Reading the workspace needs no question, but for what is likely to be secret. An untrusted project gets
+    none of it. Any rule of the settings about reading has the last word."""
+    if settings.sources.left_out:
+        return []
+    origin = sentence("rule.built_in")
+    asked = (Rule(READS, pattern, "ask", origin) for pattern in SECRET_FILES)
+    return [Rule(READS, "*", "allow", origin), *asked]
 
 
 def _rules(settings: Settings, table: Mapping[str, Any], at: str) -> list[Rule]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from dragoman.errors import ConfigError
@@ -15,7 +15,8 @@ from dragoman.turn.view import TurnView
 class LoopGuard(Plugin):
     """The same tool with the same arguments, so often in a turn, whatever else was called or said between.
 
-    A repeating cycle is met by the same count: each of its calls comes round again.
+    A repeating cycle is met by the same count: each of its calls comes round again. A call that only reads
+    counts anew once a call has changed files: it may find something else.
     """
 
     def __init__(self, limit: int = 3) -> None:
@@ -28,12 +29,23 @@ class LoopGuard(Plugin):
             return
         made = turn.calls
         until = next(place for place, other in enumerate(made) if other.id == call.id)
-        same = sum(_same(call, other) for other in made[:until])
+        begins = _after_changes(made[:until]) if call.tool.writes == "nothing" else 0
+        same = sum(_same(call, other) for other in made[begins:until])
         if same + 1 >= self.limit:
             call.ask(
                 sentence("loop.again", tool=call.name, same=same),
                 "loop",
             )
+
+
+def _after_changes(made: Sequence[ToolCall]) -> int:
+    """The place after the last call whose result says what it changed."""
+    changed = [
+        place
+        for place, other in enumerate(made)
+        if other.result is not None and other.result.metadata.get("diff")
+    ]
+    return changed[-1] + 1 if changed else 0
 
 
 def _same(call: PlannedCall, other: ToolCall) -> bool:

@@ -71,11 +71,14 @@ ReasoningStyle: TypeAlias = Literal["apart", "tags", "inside"]
 
 @with_config(extra="forbid", strict=True)
 class UnitPrices(TypedDict, total=False):
-    """Dollars, for models that are not paid by the token."""
+    """Dollars. A model that has any of these is paid by them alone."""
 
     image: Annotated[float, Field(ge=0)]
     minute: Annotated[float, Field(ge=0)]  # of sound that is heard
     million_characters: Annotated[float, Field(ge=0)]  # of text that is spoken
+    million_input: Annotated[float, Field(ge=0)]  # of tokens that are sent
+    million_cached: Annotated[float, Field(ge=0)]  # of those of them that the provider had cached
+    million_output: Annotated[float, Field(ge=0)]  # of tokens that are received
 
 
 @with_config(extra="forbid", strict=True)

@@ -10,9 +10,14 @@ from dragoman.messages.media import CHAT
 from dragoman.providers.catalog import Catalog
 from dragoman.providers.listing import LocalServer, discover
 from dragoman.providers.local.box import IN_THE_BOX, PROVIDER
+from dragoman.providers.local.downloaded import newest
 from dragoman.providers.local.server import can_serve
 from dragoman.providers.sign_in import Keys
 from dragoman.sentences import sentence
+
+
+class NoModel(ConfigError):
+    """Nothing on this machine or in the settings can answer: somebody has to set a model up."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,7 +37,8 @@ async def choose(
     boxed: Callable[[], bool] = can_serve,
 ) -> ModelChoice:
     """The model that is named; else one of a server that runs here; else one of a provider whose key is
-    there, in the catalog's order; else the model in the box. ConfigError where there is none of these.
+    there, in the catalog's order; else the last one that was downloaded here; else the bundled model. NoModel
+    where there is none of these.
 
     A scripted model is never chosen: who wants one names it.
     """
@@ -54,8 +60,10 @@ async def choose(
             reason = f"{key.name} {where}" + (" in the keyring" if key.source == "keyring" else "")
             return ModelChoice(f"{provider.name}/{provider.default}", reason)
     if boxed():
+        if (fetched := newest()) is not None:
+            return ModelChoice(f"{PROVIDER}/{fetched.name}", sentence("model.downloaded"))
         return ModelChoice(f"{PROVIDER}/{IN_THE_BOX}", sentence("model.box_chosen"))
-    raise ConfigError(sentence("model.none"))
+    raise NoModel(sentence("model.none"))
 
 
 def _talks(catalog: Catalog, provider: str, model: str) -> bool:

@@ -123,12 +123,19 @@ def measured(usage: Usage, type: ModelType, request: Request) -> Usage:
 
 
 def unit_cost(usage: Usage, prices: UnitPrices) -> float | None:
-    """What a reply costs by other measures than tokens; None where one of them has no price here."""
+    """What a reply costs by these measures; None where one of them has no price here. Tokens count if they
+    have one: what was cached costs as much as what was not, unless its price is another."""
+    prices = {**prices}
     measures = {
         "image": float(usage.images),
         "minute": usage.seconds / 60,
         "million_characters": usage.characters / 1e6,
     }
+    if {"million_input", "million_output"} & prices.keys():
+        prices.setdefault("million_cached", prices.get("million_input", 0.0))
+        measures["million_input"] = (usage.input - usage.cached) / 1e6
+        measures["million_cached"] = usage.cached / 1e6
+        measures["million_output"] = usage.output / 1e6
     paid = {name: amount for name, amount in measures.items() if amount}
     known = {name: price for name, price in prices.items() if isinstance(price, float | int)}
     if not paid or not known.keys() >= paid.keys():

@@ -31,6 +31,8 @@ from dragoman.providers.facts import cost_of
 from dragoman.providers.lessons import Lessons
 from dragoman.providers.listing import ListedTypes
 from dragoman.providers.local.box import PROVIDER, local_model, server_of
+from dragoman.providers.local.downloaded import CONTEXT as DOWNLOADED_CONTEXT
+from dragoman.providers.local.downloaded import find_download
 from dragoman.providers.local.server import LlamaServer
 from dragoman.providers.local.weights import Progress
 from dragoman.providers.served import LAST_RESORT, ServedModel
@@ -151,6 +153,8 @@ class Models:
     def traits(self, provider: Provider, model: str) -> Traits:
         """What is known of a model, by the catalog or by its server's own list."""
         traits = self.catalog.traits(provider, model)
+        if provider.name == PROVIDER and traits.file is None and find_download(model) is not None:
+            traits = replace(traits, context=traits.context or DOWNLOADED_CONTEXT)
         listed = self._types.get(f"{provider.name}/{model}", CHAT)
         if traits.type == CHAT and listed != CHAT:
             return media_traits(listed, {})

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from pydantic import TypeAdapter
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -35,12 +36,14 @@ from dragoman.server.routes import (
     tools,
     turns,
 )
-from dragoman.server.setup import agents, mcp_servers, providers, skills
+from dragoman.server.setup import agents, downloads, mcp_servers, providers, skills
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel, Problem
 from dragoman.trace_context import HEADER, parse_header, within
 
 UPLOAD_LIMIT = 25_000_000
+# Files keep their length, so that a download shows its progress.
+_SENT_AS_IS = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/pdf")
 # What a script of another origin may read of a reply, besides its body.
 _FOR_SCRIPTS = (
     "x-resumable-stream-id",
@@ -66,6 +69,7 @@ _API = [
         models.router,
         people.router,
         providers.router,
+        downloads.router,
         mcp_servers.router,
         agents.router,
         skills.router,
@@ -158,6 +162,7 @@ def server(
     app.router.routes.extend(_BESIDE_THE_API)
     monitoring.install(app, runtime, metrics)
     page.mount_assets(app)
+    app.add_middleware(GZipMiddleware, minimum_size=2_000, compresslevel=4, exclude_content_types=_SENT_AS_IS)
     app.add_middleware(
         Middleware,
         hosts=hosts,

@@ -13,6 +13,8 @@ from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import ConfigError, NotFound, Unreadable
 from dragoman.messages.message import File, Message, Part, ToolCall
 from dragoman.messages.questions import Question
+from dragoman.providers.choice import NoModel, choose
+from dragoman.providers.models import Models
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
 from dragoman.server.auth import SIGN_IN_FIRST
@@ -72,6 +74,22 @@ class Context:
     model: CurrentModel | None = None
     needs_password: bool = False
     own_settings: OwnSettings | None = None  # what the page may change
+
+    async def current_model(self) -> CurrentModel | None:
+        """The model that answers where none is named. A server that started without one finds here what was
+        set up since."""
+        find = self.runtime.services.model
+        if self.own_settings is None or not isinstance(find, Models):
+            return self.model
+        if self.model is not None and self.model.name == find.default:
+            return self.model
+        if find.default is None:
+            try:
+                found = await choose(None, catalog=find.catalog, keys=find.keys)
+            except NoModel:
+                return None
+            find.default = found.name
+        return CurrentModel(find.default, find.catalog.traits(*find.catalog.find(find.default)).note or None)
 
     async def check_owner(self, conversation: str) -> None:
         """NotFound where it is not theirs. One that cannot be read is still somebody's."""

@@ -14,6 +14,7 @@ from dragoman.store.blobs.place import named_blobs
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)  # two letters at least: C: is a drive
 _POSTGRES = ("postgresql", "postgres")
+MEMORY = ":memory:"  # a store that is gone when it is closed
 
 
 @dataclass(slots=True, frozen=True)

@@ -27,6 +27,7 @@ from dragoman.messages.message import (
     Part,
     ProviderItem,
     Reasoning,
+    Role,
     Summary,
     Text,
     ToolCall,
@@ -112,6 +113,22 @@ async def import_conversation(store: Store, data: object, *, user: str | None, n
             await store.delete_conversation(outermost)
         raise
     return outermost
+
+
+def history_of(messages: Sequence[Mapping[str, str]], conversation: Conversation) -> list[Message]:
+    """What a caller brings, `{"role": "user", "content": "Hello"}`, as messages of a new conversation."""
+    history: list[Message] = []
+    for one in messages:
+        role: Role = "assistant" if one.get("role") == "assistant" else "user"
+        content = one.get("content")
+        if one.get("role") != role or not isinstance(content, str) or not content.strip():
+            raise BadRequest(sentence("history.malformed", message=one))
+        parent = history[-1].id if history else None
+        message = Message(
+            new_id("msg"), conversation.id, parent, role, (Text(content),), created=conversation.created
+        )
+        history.append(message)
+    return history
 
 
 def _read(data: Mapping[str, JsonValue]) -> list[_Whole]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -13,11 +14,13 @@ from pydantic import JsonValue
 from typing_extensions import TypeVar, Unpack
 
 from dragoman.conversation.tree import Conversation
+from dragoman.errors import Unanswered
 from dragoman.messages.message import File, Part
 from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.messages.usage import Dimension, Spending
 from dragoman.parameters import AnyModel
 from dragoman.runtime import Runtime
+from dragoman.sentences import sentence
 from dragoman.store.address import StoreFile, StoreServer
 from dragoman.store.store import Found, Store
 from dragoman.sync.conversation import SyncConversation
@@ -31,6 +34,7 @@ from dragoman.turn.settings import ConversationOptions
 from dragoman.unattended import answer_questions
 
 T = TypeVar("T", default=str)
+_log = logging.getLogger("dragoman.turn")
 
 
 class SyncRuntime:
@@ -82,9 +86,14 @@ class SyncRuntime:
         self._loop.close(self.runtime.__aexit__(kind, error, trace))
 
     def conversation(
-        self, id: str | None = None, *, user: str | None = None, **settings: Unpack[ConversationOptions]
+        self,
+        id: str | None = None,
+        *,
+        user: str | None = None,
+        messages: Sequence[Mapping[str, str]] = (),
+        **settings: Unpack[ConversationOptions],
     ) -> SyncConversation:
-        chat = self._loop.run(self.runtime.conversation(id, user=user, **settings))
+        chat = self._loop.run(self.runtime.conversation(id, user=user, messages=messages, **settings))
         return SyncConversation(chat, self._loop)
 
     @overload
@@ -177,19 +186,31 @@ class SyncRuntime:
     ) -> SyncConversation:
         return SyncConversation(self._loop.run(self.runtime.import_conversation(data, user=user)), self._loop)
 
-    def answer_questions(self, turn: str) -> None:
+    def answer_questions(self, turn: str) -> list[str]:
         """Until the turn is over, answer what waits in it, and in the conversations its calls opened, as
-        where nobody is there to be asked: what no rule allows does not run."""
-        self._loop.run(answer_questions(self.runtime, self.runtime.turn(turn)))
+        where nobody is there to be asked: what no rule allows does not run. Returns the tools of those."""
+        return self._loop.run(answer_questions(self.runtime, self.runtime.turn(turn)))
 
 
 @overload
 def run_sync(
-    said: str, *, model: AnyModel, output_type: OutputType[T], store: str | Path = ..., **more: Any
+    said: str,
+    *,
+    model: AnyModel,
+    output_type: OutputType[T],
+    store: str | Path = ...,
+    strict: bool = ...,
+    **more: Any,
 ) -> TurnResult[T]: ...
 @overload
 def run_sync(
-    said: str, *, model: AnyModel, output_type: None = None, store: str | Path = ..., **more: Any
+    said: str,
+    *,
+    model: AnyModel,
+    output_type: None = None,
+    store: str | Path = ...,
+    strict: bool = ...,
+    **more: Any,
 ) -> TurnResult: ...
 def run_sync(
     said: str,
@@ -197,11 +218,20 @@ def run_sync(
     model: AnyModel,
     output_type: OutputType[Any] | None = None,
     store: str | Path = "dragoman.db",
+    strict: bool = False,
     **more: Any,
 ) -> TurnResult[Any]:
-    """One question, one answer. Calls that no rule allows do not run, since nobody is there to be asked.
-    `more` is what a `Runtime` takes. The conversation is kept in `store`, a file in the current folder."""
+    """One question, one answer. Calls that no rule allows do not run, since nobody is there to be asked: a
+    warning names them, or with `strict`, Unanswered is raised. `more` is what a `Runtime` takes. The
+    conversation is kept in `store`, a file in the current folder; ":memory:" keeps nothing."""
     with SyncRuntime(store, model=model, **more) as runtime:
         turn: SyncTurn[Any] = runtime.send(said, output_type=output_type)
-        runtime.answer_questions(turn.id)
+        refused = runtime.answer_questions(turn.id)
+        for tool in dict.fromkeys(refused):
+            found = runtime.runtime.services.toolbox.offer().find(tool)
+            permission = found[1].permission if found is not None else tool
+            problem = sentence("unanswered.refused", tool=tool, permission=permission)
+            if strict:
+                raise Unanswered(problem)
+            _log.warning("%s", problem)
         return turn.result()

@@ -42,8 +42,8 @@ class SyncTurn(Generic[T]):
     def partial_outputs(self) -> Iterator[T]:
         return self._loop.iterate(self._turn.partial_outputs())
 
-    def result(self) -> TurnResult[T]:
-        return self._loop.run(self._turn.result())
+    def result(self, *, strict: bool = False) -> TurnResult[T]:
+        return self._loop.run(self._turn.result(strict=strict))
 
     def reached(self, state: State | str) -> bool:
         return self._loop.run(self._turn.reached(state))

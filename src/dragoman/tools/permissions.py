@@ -69,6 +69,16 @@ _ENDS = (".git", ".code-workspace", ".sublime-project")  # a bare repository; th
 _SHORT = re.compile(r"(?:dragom|git|hg|svn|jj)~\d")  # what Windows also calls .dragoman, .git and the like
 
 
+READS = "files.read"
+# Names of files that hold keys and passwords: reading them is asked about, even where other reads are not.
+_SECRETS = (
+    *(".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", ".netrc"),
+    *(".npmrc", ".pypirc", ".htpasswd", ".pgpass", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
+    *("credentials", "credentials.*", ".ssh/*", ".aws/*", ".gnupg/*", ".docker/config.json", ".kube/*"),
+)
+SECRET_FILES = tuple(pattern for name in _SECRETS for pattern in (name, f"*/{name}"))
+
+
 def changes_program(permission: str, patterns: Sequence[str]) -> bool:
     """Whether a call that touches these paths could change what is executed or obeyed later."""
     return changes_files(permission) and any(is_protected(pattern) for pattern in patterns)

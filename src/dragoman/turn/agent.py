@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, fields, replace
 from pydantic import JsonValue
 
 from dragoman.errors import ConfigError
-from dragoman.messages.questions import Mode, Rule
+from dragoman.messages.questions import Action, Mode, Rule
 from dragoman.tools.deferred import ToolBudget
+from dragoman.tools.permissions import parse_rule
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -53,7 +54,8 @@ NO_LIMITS = Limits()
 class Agent:
     """`tools` names groups (`files`) and tools (`files.read_file`) that are on; None means all of them.
 
-    Its rules come after those of the runtime, so they win. `handoffs` are the agents it may hand a
+    Its rules come after those of the runtime, so they win. `allow`, `ask` and `deny` are rules as a runtime
+    takes them, such as "shell:git *"; they become part of `rules`. `handoffs` are the agents it may hand a
     conversation over to.
     """
 
@@ -64,6 +66,9 @@ class Agent:
     mode: Mode | None = None
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     tools: tuple[str, ...] | None = None
+    allow: Sequence[str] = ()
+    ask: Sequence[str] = ()
+    deny: Sequence[str] = ()
     rules: tuple[Rule, ...] = ()
     limits: Limits = NO_LIMITS
     tool_budget: ToolBudget | None = None
@@ -81,6 +86,14 @@ class Agent:
         rules: Sequence[object] = self.rules
         if wrong := [rule for rule in rules if not isinstance(rule, Rule)]:
             raise ConfigError(f"agent {self.name}: rules are Rule(…)s, not {wrong[0]!r}")
+        actions: tuple[Action, ...] = ("allow", "ask", "deny")
+        for action in actions:
+            texts = getattr(self, action)
+            if isinstance(texts, str):
+                raise ConfigError(f"agent {self.name}: {action} is a list of rules, not {texts!r}")
+            added = tuple(parse_rule(text, action, f"agent {self.name}") for text in texts)
+            object.__setattr__(self, "rules", (*self.rules, *added))
+            object.__setattr__(self, action, ())  # `replace` makes an agent of what is here
 
 
 NOBODY_IN_PARTICULAR = Agent()

@@ -194,7 +194,7 @@ def test_of_a_change_some_hunks_are_made_and_one_is_edited(stage: Path) -> None:
 def test_a_rejection_tells_the_model_why(stage: Path) -> None:
     somebody = person(stage)
     somebody.says("note")
-    somebody.answers("n")
+    somebody.answers("N")
     somebody.sees("why")
     somebody.types("we have milk")
     somebody.sees("note · rejected")
@@ -206,7 +206,7 @@ def test_results_are_released_edited_or_withheld(stage: Path) -> None:
     somebody = person(stage)
     somebody.says("secret")
     somebody.sees("the password is swordfish")
-    somebody.answers("w too private")
+    somebody.answers("W too private")
     somebody.sees("secret · withheld")
     somebody.sees("I have seen it.")
     somebody.says("/new")
@@ -243,7 +243,7 @@ def test_a_model_in_a_loop_is_stopped(stage: Path) -> None:
     somebody = person(stage)
     somebody.says("loop")
     somebody.sees("y once more")
-    somebody.answers("s enough")
+    somebody.answers("S enough")
     somebody.sees("add · skipped")
     somebody.sees("Enough.")
     assert somebody.leaves() == 0

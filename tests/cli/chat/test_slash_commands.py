@@ -236,7 +236,7 @@ def test_a_turn_of_another_program_is_followed_and_answered(stage: Path) -> None
     one.sees("your choice:")
     other = person(stage, "last")
     other.sees("another program carries this turn on")
-    other.answers("n not now")
+    other.answers("N not now")
     one.sees("it is settled: reject, answered elsewhere")
     one.sees("They said: not now")
     one.sees("The note is written.")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.cli.program import invoke
 
 pytestmark = pytest.mark.slow
 
@@ -107,3 +108,19 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_mistakes_of_the_other(stag
     assert f"{own} is no TOML" in first
     assert "line 1: modle" in second
     assert "no group 'hammer'" in third
+
+
+def test_options_are_checked_against_the_wire_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DRAGOMAN_TRUST", str(tmp_path))
+    monkeypatch.delenv("DRAGOMAN_CONFIG", raising=False)
+    text = 'model = "openai/gpt-5.4"\n[options]\n{}\n[agents.a]\nprompt = "x"\noptions = {{ {} }}\n'
+    (tmp_path / "dragoman.toml").write_text(text.format("temprature = 1", 'temperature = "hot"'))
+    found = invoke("config", "check")
+    assert found.exit_code == 2
+    assert "temprature" in found.output
+    assert "temperature" in found.output
+    (tmp_path / "dragoman.toml").write_text(text.format("max_tokens = 100", "max_tokens = 5"))
+    assert invoke("config", "check").exit_code == 0

@@ -69,8 +69,15 @@ def test_people_get_a_list_that_can_be_copied_from(tmp_path: Path) -> None:
     assert SECRET not in printed.output
     assert "groq  Groq: key found in the environment (GROQ_API_KEY)" in printed.output
     assert "openai  OpenAI: no key: set OPENAI_API_KEY" in printed.output
-    assert "openai/gpt-4o*" in printed.output
     assert "odd  [/] odd: needs no key" in printed.output
+    assert "openai/gpt-4o*" not in printed.output
+    assert "openai/gpt-4o*" in invoke("models", "--all").output
+    assert "openai/gpt-4o*" in invoke("models", "openai").output
+
+
+def test_what_runs_here_comes_before_what_has_a_key_and_that_before_the_rest() -> None:
+    printed = invoke("models").output
+    assert printed.index("local/smollm2") < printed.index("groq  Groq") < printed.index("openai  OpenAI")
 
 
 # ── beside what the providers say ─────────────────────────────────────────────────────────────────

@@ -11,9 +11,10 @@ import pytest
 
 from dragoman.errors import BadRequest, ProviderError
 from dragoman.messages.events import CallInputEnd, Event, MessageEnd, Notice, StepRetry, TextDelta
-from dragoman.messages.message import CallState, Text, ToolCall, ToolResult
+from dragoman.messages.message import Arguments, CallState, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.local.completion import PATH, Completions
+from dragoman.providers.local.exact import is_asked_for
 from dragoman.providers.local.trained import TrainedModel
 from dragoman.tools.builtin import basics_group, files_group
 from dragoman.wire.endpoint import ENDPOINTS
@@ -324,3 +325,29 @@ def test_r9_a_trained_model_takes_the_options_of_the_model_behind_it() -> None:
     model.check_options({"temperature": 0.5, "mirostat": 2})
     with pytest.raises(BadRequest, match="the option temperature"):
         model.check_options({"temperature": "hot"})
+
+
+@pytest.mark.parametrize(
+    ("said", "tool", "arguments", "asked"),
+    [
+        ("summarise todo.md", "edit_file", {"old": "- write tests", "new": "summarise"}, False),
+        ("How long is todo.md?", "write_file", {"path": "todo.md", "text": "- write tests"}, False),
+        ("in todo.md replace release with ship", "edit_file", {"old": "- release", "new": "- ship"}, True),
+        ('Write "buy milk" to milk.txt', "write_file", {"path": "milk.txt", "text": "buy milk"}, True),
+        ("copy todo.md to b.md", "write_file", {"path": "b.md", "text": "- write tests"}, True),
+        ("make an empty file", "write_file", {"path": "a", "text": ""}, True),
+        ("delete it", "delete_file", {"path": "a"}, True),
+    ],
+)
+def test_the_bundled_model_changes_a_file_only_as_a_person_described(
+    said: str, tool: str, arguments: Arguments, asked: bool
+) -> None:
+    """After it read a file that was to be summarized, it "edited" that file."""
+    read = ToolCall(
+        "c",
+        "read_file",
+        {"path": "todo.md"},
+        state=CallState.COMPLETED,
+        result=ToolResult("- write tests\n- release"),
+    )
+    assert is_asked_for(tool, arguments, said, [read]) is asked

@@ -650,6 +650,24 @@ export interface components {
             /** @default true */
             ok: boolean;
         };
+        /** @description A model that is downloaded, or was. */
+        Download: {
+            name: string;
+            repo: string;
+            size: number;
+            done: number;
+            /** @enum {string} */
+            state: "running" | "done" | "failed";
+            error: string | null;
+            said?: {
+                [key: string]: components["schemas"]["Said-Output"];
+            } | null;
+        };
+        DownloadSetup: {
+            checked: string;
+            offers: components["schemas"]["OfferedModel"][];
+            items: components["schemas"]["Download"][];
+        };
         /** @description Another text for a message. What is left out of the rest is as it was for the message it replaces. */
         Edit: {
             /** @description as PROVIDER/MODEL */
@@ -1090,6 +1108,10 @@ export interface components {
              */
             settings?: components["schemas"]["ConversationSettings"];
         };
+        NewDownload: {
+            /** @example unsloth/Qwen3-4B-Instruct-2507-GGUF:Q4_K_M */
+            model: string;
+        };
         /** @description A rule that nobody has asked about yet. */
         NewGrant: {
             /** @example shell */
@@ -1253,6 +1275,18 @@ export interface components {
             said?: {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
+        };
+        /** @description A model that can be downloaded, with what is published about it, and how it would run here. */
+        OfferedModel: {
+            model: string;
+            title: string;
+            size: number;
+            license: string;
+            claim: string;
+            source: string;
+            /** @enum {string} */
+            fit: "gpu" | "memory" | "slow" | "no";
+            recommended: boolean;
         };
         /** @description The call that opened a sub-conversation. */
         Origin: {
@@ -2521,6 +2555,8 @@ export type DaySpent = components['schemas']['DaySpent'];
 export type Decision = components['schemas']['Decision'];
 export type DiffView = components['schemas']['DiffView'];
 export type Done = components['schemas']['Done'];
+export type Download = components['schemas']['Download'];
+export type DownloadSetup = components['schemas']['DownloadSetup'];
 export type Edit = components['schemas']['Edit'];
 export type Error = components['schemas']['Error'];
 export type ErrorRaised = components['schemas']['ErrorRaised'];
@@ -2554,12 +2590,14 @@ export type ModelSpent = components['schemas']['ModelSpent'];
 export type ModelView = components['schemas']['ModelView'];
 export type NamedPrompt = components['schemas']['NamedPrompt'];
 export type NewConversation = components['schemas']['NewConversation'];
+export type NewDownload = components['schemas']['NewDownload'];
 export type NewGrant = components['schemas']['NewGrant'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewProvider = components['schemas']['NewProvider'];
 export type NewServer = components['schemas']['NewServer'];
 export type NewTurn = components['schemas']['NewTurn'];
 export type Notice = components['schemas']['Notice'];
+export type OfferedModel = components['schemas']['OfferedModel'];
 export type Origin = components['schemas']['Origin'];
 export type Page = components['schemas']['Page'];
 export type PartialCall = components['schemas']['PartialCall'];

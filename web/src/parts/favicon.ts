@@ -1,4 +1,4 @@
-/** The icon of the tab, with the number of things that wait for the person. */
+/** Shows how many approval requests wait: in the icon of the tab, and at the icon of the installed web UI. */
 
 import { withBase } from "../basePath";
 
@@ -15,4 +15,5 @@ function drawn(count: number): string {
 export function showCount(count: number): void {
   const link = document.querySelector<HTMLLinkElement>("link[rel~=icon]");
   if (link) link.href = count ? drawn(count) : PLAIN;
+  void (count ? navigator.setAppBadge?.(count) : navigator.clearAppBadge?.())?.catch(() => undefined); // where it is installed
 }

@@ -1,9 +1,9 @@
 /** Requests that set the server up. */
 
 import { at, get, post, put, remove } from "../api/client";
-import type { AgentBody, AgentSetup, AgentSetupList, FolderTrust, FolderTrustList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList, SkillBody, SkillSetup, SkillSetupList } from "../api/generated";
+import type { AgentBody, AgentSetup, AgentSetupList, Download, DownloadSetup, FolderTrust, FolderTrustList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList, SkillBody, SkillSetup, SkillSetupList } from "../api/generated";
 
-export type { AgentBody, AgentSetup, AgentSetupList, FolderTrust, FolderTrustList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList, SkillBody, SkillSetup, SkillSetupList };
+export type { AgentBody, AgentSetup, AgentSetupList, Download, DownloadSetup, FolderTrust, FolderTrustList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerLogin, ServerPlan, ServerSetup, ServerSetupList, SkillBody, SkillSetup, SkillSetupList };
 
 export const providers = (): Promise<ProviderSetupList> => get("/api/setup/providers");
 export const addProvider = (body: NewProvider): Promise<ProviderSetup> => post("/api/setup/providers", body);
@@ -11,6 +11,10 @@ export const removeProvider = (name: string): Promise<void> => remove(at`/api/se
 export const storeKey = (name: string, key: string): Promise<ProviderSetup> => put(at`/api/setup/providers/${name}/key`, { key });
 export const removeKey = (name: string): Promise<void> => remove(at`/api/setup/providers/${name}/key`);
 export const testProvider = (name: string): Promise<ProviderTest> => post(at`/api/setup/providers/${name}/test`);
+
+export const downloads = (): Promise<DownloadSetup> => get("/api/setup/downloads");
+export const download = (model: string): Promise<Download> => post("/api/setup/downloads", { model });
+export const removeDownload = (name: string): Promise<void> => remove(at`/api/setup/downloads/${name}`);
 
 export const servers = (): Promise<ServerSetupList> => get("/api/setup/servers");
 export const planServer = (body: NewServer): Promise<ServerPlan> => post("/api/setup/servers/plan", body);

@@ -85,6 +85,7 @@ class App {
     void attempt(() => list.load());
     void inbox.load();
     this.show(this.fromAddress(), false);
+    if (catalog.me?.user === "local" && catalog.me.model === null && catalog.defaultModel === null && catalog.providers.length) this.openSettings("setup"); // nothing can answer yet
   }
 
   private fromAddress(): string | null {
@@ -164,6 +165,10 @@ class App {
       try {
         this.took(view, await api.send(view.id, parts, { options, ...(running ? { queue: true } : {}) }), parts);
       } catch (error) {
+        if (error instanceof Problem && error.status === 409 && !running) { // another tab was faster: this one comes next
+          this.took(view, await api.send(view.id, parts, { options, queue: true }), parts);
+          return true;
+        }
         if (!(error instanceof Problem && !error.status && (await arrived(view.id, parts, known)))) throw error;
       }
       return true;

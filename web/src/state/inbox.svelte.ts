@@ -44,7 +44,7 @@ class Inbox {
     await Promise.all([...new Set(this.questions.map((question) => question.conversation))].map((id) => this.learn(id)));
     const fresh = this.questions.filter(({ id }) => !this.known.has(id));
     for (const { id } of fresh) this.known.add(id);
-    if (fresh.length) this.notify(fresh);
+    if (fresh[0]) notify(t().questionReady(visible(fresh[0].tool)), fresh[0].conversation);
   }
 
   /** One that is older than those in the list is shown there, too, while it waits. */
@@ -81,14 +81,15 @@ class Inbox {
     this.questions = this.questions.filter((question) => question.id !== id);
   }
 
-  private notify(fresh: Question[]): void {
-    if (!settings.notify || document.visibilityState === "visible" || !("Notification" in window)) return;
-    if (Notification.permission !== "granted") return;
-    const [first] = fresh;
-    if (!first) return;
-    const title = list.known.get(first.conversation)?.title ?? t().untitled;
-    new Notification(t().questionReady(visible(first.tool)), { body: visible(title), tag: "dragoman" });
-  }
+}
+
+/** A notification of the system, while the web UI is not in view. */
+export function notify(words: string, conversation: string): void {
+  if (!settings.notify || document.visibilityState === "visible" || !("Notification" in window)) return;
+  if (Notification.permission !== "granted") return;
+  const title = list.known.get(conversation)?.title ?? t().untitled;
+  const shown = new Notification(words, { body: visible(title), tag: `dragoman ${conversation}` });
+  shown.addEventListener("click", () => (window.focus(), shown.close()));
 }
 
 export const inbox = new Inbox();

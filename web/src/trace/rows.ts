@@ -14,6 +14,8 @@ export interface Row {
   label: string;
   /** Why, by whom, how it ended. */
   about: string[];
+  /** All of it, where `about` leaves out what is as in the row before of its kind. */
+  whole: string;
   bars: { from: number; to: number; running: boolean }[];
   seconds: number;
   state: "good" | "bad" | "open";
@@ -23,11 +25,28 @@ export interface Row {
 
 const KINDS = new Set<string>(["approve", "run", "loop", "interrupted", "review", "tool"]);
 
-export function rowsOf(view: TraceView, words: Words): Row[] {
+/** When the turn waited for people and did nothing else: from, to. */
+function waitsOf({ trace, now }: TraceView): [number, number][] {
+  const calls = (trace.steps ?? []).flatMap(({ calls }) => calls ?? []);
+  const waits = calls.flatMap(({ waits }) => (waits ?? []).map((wait): [number, number] => [wait.asked, wait.answered ?? trace.ended ?? now]));
+  const busy = [
+    ...calls.flatMap(({ runs }) => (runs ?? []).map((run): [number, number] => [run.started, run.ended ?? now])),
+    ...(trace.steps ?? []).flatMap(({ requests }) => (requests ?? []).map((request): [number, number] => [request.started, request.ended ?? now])),
+  ];
+  const edges = [...new Set([...waits, ...busy].flat())].sort((one, other) => one - other);
+  const within = ([from, to]: [number, number], spans: [number, number][]): boolean => spans.some((span) => span[0] <= from && to <= span[1]);
+  const pieces = edges.slice(1).map((to, at): [number, number] => [edges[at] as number, to]);
+  return pieces.filter((piece) => within(piece, waits) && !within(piece, busy));
+}
+
+/** `brief` tells in few words what a call was about; `cut` leaves out the time in which people were waited for. */
+export function rowsOf(view: TraceView, words: Words, brief: (call: string) => string = () => "", cut = false): Row[] {
   const { trace } = view;
   const until = Math.max(trace.ended ?? view.now, trace.started);
-  const whole = Math.max(until - trace.started, 0.001);
-  const share = (at: number): number => Math.min(1, Math.max(0, (at - trace.started) / whole));
+  const left = cut ? waitsOf(view) : [];
+  const elapsed = (at: number): number => at - trace.started - left.reduce((sum, [from, to]) => sum + Math.max(0, Math.min(to, at) - from), 0);
+  const whole = Math.max(elapsed(until), 0.001);
+  const share = (at: number): number => Math.min(1, Math.max(0, elapsed(at) / whole));
   const bar = (from: number, to: number | null | undefined): Row["bars"][number] => ({
     from: share(from),
     to: share(to ?? until),
@@ -38,6 +57,7 @@ export function rowsOf(view: TraceView, words: Words): Row[] {
     kind,
     label,
     about: [],
+    whole: "",
     bars: [bar(from, to)],
     seconds: Math.max(0, (to ?? until) - from),
     state: to === null || to === undefined ? "open" : "good",
@@ -63,7 +83,7 @@ export function rowsOf(view: TraceView, words: Words): Row[] {
     }
     for (const call of step.calls ?? []) {
       const runs = call.runs ?? [];
-      const made = row(call.id, "call", call.tool, runs[0]?.started ?? call.made, call.ended);
+      const made = row(call.id, "call", [call.tool, brief(call.id)].filter(Boolean).join("  "), runs[0]?.started ?? call.made, call.ended);
       const seconds = runs.reduce((sum, run) => sum + Math.max(0, (run.ended ?? until) - run.started), 0);
       rows.push({
         ...made,
@@ -81,7 +101,17 @@ export function rowsOf(view: TraceView, words: Words): Row[] {
       }
     }
   }
-  return rows;
+  return cut ? leanRows(rows.filter(({ kind }) => kind !== "wait")) : leanRows(rows);
+}
+
+/** What is the same as in the row before of its kind is told once. */
+function leanRows(rows: Row[]): Row[] {
+  const before = new Map<RowKind, string[]>();
+  return rows.map((row) => {
+    const told = before.get(row.kind) ?? [];
+    before.set(row.kind, row.about);
+    return { ...row, whole: row.about.join(" · "), about: row.kind === "wait" ? row.about : row.about.filter((one) => !told.includes(one)) };
+  });
 }
 
 function stateOf(call: CallTrace): Row["state"] {
@@ -104,7 +134,7 @@ function aboutRequest(request: RequestTrace, words: Words): string[] {
 
 function aboutCall(call: CallTrace, words: Words): string[] {
   const states: Record<string, string> = words.states;
-  const about = [states[call.state ?? ""] ?? String(call.state)];
+  const about = call.state === "completed" ? [] : [states[call.state ?? ""] ?? String(call.state)]; // the usual end
   const because = call.because;
   if (because) {
     const reasons: Record<string, string> = words.traceBecause;

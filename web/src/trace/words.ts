@@ -31,6 +31,8 @@ const en = {
   },
   traceOpen: "its own trace",
   traceBack: "Back",
+  traceCut: "Leave out waits for people",
+  traceCompare: "Compare with another turn…",
 };
 
 export type TraceWords = typeof en;
@@ -63,6 +65,8 @@ export const zh: TraceWords = {
   },
   traceOpen: "查看其追踪",
   traceBack: "返回",
+  traceCut: "略去等待人的时间",
+  traceCompare: "与另一回合比较…",
 };
 
 export const traceWords = (words: Words = t()): TraceWords => (words.code === "zh" ? zh : en);

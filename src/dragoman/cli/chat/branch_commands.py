@@ -11,11 +11,12 @@ from dragoman.cli.lookup import each_conversation, find_conversation
 from dragoman.cli.terminal.cards import render_diff
 from dragoman.cli.terminal.screen import print_messages
 from dragoman.cli.terminal.text import count, one_line
-from dragoman.conversation.tree import Tree
-from dragoman.errors import BadRequest, RevertConflict
+from dragoman.conversation.tree import Conversation, Tree
+from dragoman.errors import BadRequest, NotFound, RevertConflict
 from dragoman.messages.message import Message
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.api.way_back import FIRST_MESSAGE, Reverted
+from dragoman.turn.facts import TurnStarted
 
 LISTED = 20
 _OWN_FOLDER = "folder"
@@ -83,9 +84,59 @@ async def list_conversations(session: Session, argument: str) -> None:
 
 
 async def open(session: Session, id: str) -> TurnHandle | None:
-    if not id:
-        raise BadRequest("which one? /list shows them")
-    return await session.open((await find_conversation(session.runtime.store, id)).id)
+    if id:
+        return await session.open((await find_conversation(session.runtime.store, id)).id)
+    picked = await pick_conversation(session)
+    return await session.open(picked.id) if picked is not None else None
+
+
+async def last_here(session: Session) -> Conversation:
+    """The conversation that was used last in the folder of this chat."""
+    async for conversation in each_conversation(session.runtime.store):
+        if await _is_here(session, conversation):
+            return conversation
+    raise NotFound("conversation", "last", "none was held in this folder: dragoman chat --pick lists all")
+
+
+async def pick_conversation(session: Session) -> Conversation | None:
+    """The one that the person chooses by its number; those of this folder come first."""
+    recent = []
+    async for conversation in each_conversation(session.runtime.store):
+        recent.append(conversation)
+        if len(recent) == LISTED:
+            break
+    here = {one.id for one in recent if await _is_here(session, one)}
+    recent.sort(key=lambda one: one.id not in here)
+    if not recent:
+        session.notify("there are no conversations yet")
+        return None
+    for number, one in enumerate(recent, 1):
+        when = datetime.fromtimestamp(one.updated).strftime("%Y-%m-%d %H:%M")
+        where = "" if one.id in here else "  (another folder)"
+        title = one_line(one.title or "untitled", 60)
+        session.console.print(Text(f" {number:>3}  {when}  {title}{where}"))
+    while typed := await session.keyboard.line("a number, Enter for a new conversation: "):
+        if typed.isdecimal() and 1 <= int(typed) <= len(recent):
+            return recent[int(typed) - 1]
+    return None
+
+
+async def _is_here(session: Session, conversation: Conversation) -> bool:
+    """Whether its last turn worked in the folder of this chat."""
+    main, runtime = session.runtime.services.workspaces.main, session.runtime
+    rows = await runtime.store.turns(conversation.id)
+    if main is None or not rows:
+        return main is None
+    started = next(iter(await runtime.turn(rows[-1].id).facts()), None)
+    return isinstance(started, TurnStarted) and started.options.workspace == str(main.folder)
+
+
+async def unfold(session: Session, argument: str) -> None:
+    """The calls of the last turn that stand on one line each, whole."""
+    if not session.folded:
+        raise BadRequest("no call of the last turn stands on one line")
+    for card in session.folded:
+        session.console.print(card)
 
 
 async def last_message(session: Session) -> Message:

@@ -12,20 +12,20 @@ from typing import Any
 
 from pydantic import JsonValue
 from rich.cells import chop_cells
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from dragoman.cli.attachments import attach_mentioned, save_made
 from dragoman.cli.interrupted import next_queued, resume_turn
 from dragoman.cli.model_choice import ChosenModel
 from dragoman.cli.terminal.approvals import QuestionMenu
-from dragoman.cli.terminal.cards import describe_file
+from dragoman.cli.terminal.cards import describe_changes, describe_file
 from dragoman.cli.terminal.follow import Tasks, on_interrupt
 from dragoman.cli.terminal.forms import Interrupted
 from dragoman.cli.terminal.images import show_picture
 from dragoman.cli.terminal.keyboard import Keyboard, TypedLine
 from dragoman.cli.terminal.screen import DownloadProgress, Screen, print_messages, said_line
-from dragoman.cli.terminal.text import near_home, one_line, plain
+from dragoman.cli.terminal.text import count, near_home, one_line, plain
 from dragoman.config.project_prompt import Template
 from dragoman.errors import BadRequest, DragomanError, NotFound, TurnEnded
 from dragoman.messages import events as e
@@ -34,6 +34,7 @@ from dragoman.messages.message import File
 from dragoman.messages.usage import Usage
 from dragoman.runtime import Runtime
 from dragoman.store.store import Store, TurnRow
+from dragoman.tools.permissions import READS
 from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.settings import checked, unchecked
@@ -207,6 +208,8 @@ class Session:
         self.templates: Mapping[str, Template] = {}  # commands of the person's own, and of the project
         self.draft = ""  # typed while a turn ran, and not sent
         self.undone: Undone | None = None  # until something is said here
+        self.folded: list[RenderableType] = []  # cards of the last turn that stand on one line each
+        self.outputs: dict[str, str] = {}  # of commands the person ran, for the next message
         self._download = download
         self._settings: dict[str, JsonValue] = {}  # of a conversation that is yet to begin
         self._seen: set[str] = set()  # calls that are on the screen already
@@ -266,8 +269,9 @@ class Session:
         parts = await attach_mentioned(self.runtime.store, text, self.attachments, self.notify)
         if self.chat is None:
             self.chat = await self.runtime.conversation(None, user=None, **unchecked(self._settings))
-        turn = await self.chat.send(parts)
+        turn = await self.chat.send(parts, contexts=self.outputs or None)
         self.attachments.clear()
+        self.outputs = {}
         self.undone = None
         return turn
 
@@ -303,6 +307,7 @@ class Session:
             server_of=self._server_of,
             download=self._download,
             below=lambda: [*beside.lines(), Text(status.line(self.console.width), "dim")],
+            folds=self._only_reads,
         )
         ended = asks = False
 
@@ -323,7 +328,7 @@ class Session:
                     with screen.paused(), beside.line.paused():
                         asks = True
                         try:
-                            await self._menu.settle(question)
+                            await self._menu.settle(question, instant=not beside.line.text)
                         except Interrupted:
                             await beside.stop()
                         finally:
@@ -332,10 +337,24 @@ class Session:
                     why = f"{event.tool} runs in the page, and the person is at a terminal"
                     await turn.deliver(event.call, why, failed=True)
                 ended = ended or isinstance(event, e.TurnEnd)
+        self.folded = screen.folded or self.folded
         self.draft = await beside.close()
+        await self._tell_changes(turn)
         if not ended:  # the store could not be written, or another program took the turn over
             await turn.result()
         self.console.print()
+
+    async def _tell_changes(self, turn: TurnHandle) -> None:
+        """What the turn did to the files, and how to undo it."""
+        with suppress(DragomanError):  # nothing is recorded here
+            done = await turn.diff()
+            if done.files:
+                changes = f"{count(len(done.files), 'file')} {describe_changes(done.text)}"
+                self.notify(f"{changes} · /diff shows them, /undo takes them back")
+
+    def _only_reads(self, tool: str) -> bool:
+        found = self.runtime.services.toolbox.offer().find(tool)
+        return found is not None and found[1].permission == READS
 
     async def _show_files(self, event: e.Event) -> None:
         """What a model made: in the terminal, if that can show it, and where it lies."""

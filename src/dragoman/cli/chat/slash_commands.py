@@ -82,6 +82,7 @@ async def help(session: Session, argument: str) -> None:
         line = f"  /{template.name:<27}{one_line(template.help, 60)}"
         session.console.print(Text(line), highlight=False)
     session.notify("Enter sends, Alt-Enter begins a new line, Ctrl-C or Esc stops the turn, Ctrl-D leaves.")
+    session.notify("!COMMAND runs a command here; the model sees its output with your next message.")
     session.notify("While a turn runs: Enter says it before the next step, Tab after the turn.")
     session.notify(
         "@FILE in a message attaches a file. Put a space before a message that begins with a slash."
@@ -124,7 +125,8 @@ COMMANDS: dict[str, Command] = {
     "title": Command("/title [TEXT]", "the title of this conversation; another one", here.title),
     "new": Command("/new", "begin another conversation", branches.new),
     "list": Command("/list", "your conversations", branches.list_conversations),
-    "open": Command("/open ID", "go to another conversation", branches.open),
+    "open": Command("/open [ID]", "choose another conversation, or go to one", branches.open),
+    "unfold": Command("/unfold", "the calls that stand on one line, whole", branches.unfold),
     "help": Command("/help", "this list", help),
     "quit": Command("/quit", "leave; what waits for you waits on", quit),
 }

@@ -12,12 +12,15 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from dragoman.cli.chat.branch_commands import last_here, pick_conversation
 from dragoman.cli.chat.session import Session
+from dragoman.cli.chat.shell_line import run_line
 from dragoman.cli.chat.slash_commands import COMMANDS, ChatCompleter, Quit, run_command
+from dragoman.cli.first_model import ask_for_model
 from dragoman.cli.flags.chat import ChatFlags
 from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.interrupted import interrupted_conversations
-from dragoman.cli.lookup import LAST, find_conversation
+from dragoman.cli.lookup import find_conversation
 from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead
 from dragoman.cli.terminal.follow import ENDING, Interrupts
 from dragoman.cli.terminal.forms import InputClosed, Interrupted
@@ -41,6 +44,7 @@ def chat(flags: ChatFlags) -> None:
     settings = settings_for(flags, values)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise ConfigError("a chat needs a terminal: without one, use `dragoman run`")
+    asyncio.run(ask_for_model(settings, flags))
     with mute_typing():
         try:
             asyncio.run(_run(settings, flags))
@@ -94,8 +98,11 @@ def _report_failure(console: Console, context: dict[str, Any]) -> None:
 async def _begin(session: Session, built: Built, flags: ChatFlags) -> TurnHandle | None:
     """Greet, and open the conversation that was named. Returns the turn that goes on in it, if one does."""
     store = session.runtime.store
-    named = flags.conversation or (LAST if flags.last else None)
-    known = await find_conversation(store, named) if named is not None else None
+    known = await find_conversation(store, flags.conversation) if flags.conversation is not None else None
+    if known is None and flags.last:
+        known = await last_here(session)
+    elif known is None and flags.pick:
+        known = await pick_conversation(session)
     own = known.settings if known is not None else {}
     model = str(own.get("model") or "") if flags.model is None else ""
     if not model:
@@ -162,6 +169,9 @@ async def _read_message(session: Session) -> TurnHandle | None:
     draft, session.draft = session.draft, ""
     text = await session.keyboard.message(draft, status=status)
     if not text.strip():
+        return None
+    if text.startswith("!"):
+        await run_line(session, text[1:].strip())
         return None
     if not text.startswith("/"):
         session.draft = text  # it stands there again, if it cannot be sent

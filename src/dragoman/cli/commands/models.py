@@ -26,6 +26,8 @@ from dragoman.providers.lessons import FILE, Lesson, Lessons
 from dragoman.providers.listing import ListedModel, LocalServer, discover
 from dragoman.providers.listing import list_models as list_from_provider
 from dragoman.providers.local.box import PROVIDER
+from dragoman.providers.local.downloaded import downloads
+from dragoman.providers.local.server import can_serve
 from dragoman.providers.sign_in import Key, Keys, describe_auth, reach
 from dragoman.redaction import redact_text
 from dragoman.stored_keys import data_folder
@@ -69,12 +71,14 @@ async def _list_models(flags: ModelsFlags) -> None:
         ]
         print_json({"providers": providers}, indent=2)
     else:
-        _show(catalog, listed, servers)
+        _show(catalog, listed, servers, every=bool(names) or flags.all)
 
 
 def _entries(catalog: Catalog, provider: Provider, server: LocalServer | None) -> list[ModelEntry]:
     """The models the catalog knows, or those a server on this machine lists."""
-    patterns = server.models if server is not None else provider.models
+    patterns: Sequence[str] = server.models if server is not None else [*provider.models]
+    if provider.name == PROVIDER:
+        patterns = [*(one.name for one in downloads()), *patterns]
     return [
         ModelEntry(
             pattern,
@@ -128,11 +132,26 @@ def _report(
 
 
 def _show(
-    catalog: Catalog, listed: dict[str, tuple[Key | None, list[ModelEntry]]], servers: dict[str, LocalServer]
+    catalog: Catalog,
+    listed: dict[str, tuple[Key | None, list[ModelEntry]]],
+    servers: dict[str, LocalServer],
+    *,
+    every: bool,
 ) -> None:
+    """What can answer now comes first; of the others, only the access unless `every` model is wanted."""
     console = open_console()
-    for name, (key, found) in listed.items():
+
+    def rank(name: str) -> int:
+        provider, key = catalog.providers[name], listed[name][0]
+        here = name in servers or (name == PROVIDER and can_serve())
+        return 0 if here else 1 if key is not None or describe_auth(provider, Keys()) is not None else 2
+
+    ranks = {name: rank(name) for name in listed}
+    for name in sorted(listed, key=ranks.__getitem__):
+        key, found = listed[name]
         provider = catalog.providers[name]
+        if ranks[name] == 2 and not every:
+            found = []
         console.print(
             f"[bold]{name}[/]  {escape(provider.title)}: {_describe_access(provider, key, servers.get(name))}"
         )
@@ -152,7 +171,8 @@ def _show(
     console.print(
         "\n[dim]Each with its context in tokens, or what it does if it does not talk, what it takes beside "
         "text, and the price of a million tokens in and out, as far as it is known. Other names of these "
-        "providers work too.[/]"
+        "providers work too. `dragoman models --all` lists the models of all providers. `dragoman models "
+        "get` downloads one.[/]"
     )
     if library() is None:
         console.print("[dim]For prices install dragoman\\[prices].[/]")
@@ -166,10 +186,14 @@ def _describe_price(one: ModelEntry) -> str:
         return f"${units['minute']:g} a minute"
     if "million_characters" in units:
         return f"${units['million_characters']:g} a million characters"
+    if "million_input" in units and "million_output" in units:
+        return f"${units['million_input']:g} / ${units['million_output']:g}"
     return f"${one.price.input:g} / ${one.price.output:g}" if one.price is not None else ""
 
 
 def _describe_access(provider: Provider, key: Key | None, server: LocalServer | None) -> str:
+    if provider.name == PROVIDER:
+        return "[green]served here[/]" if can_serve() else "[dim]pip install 'dragoman\\[local]' serves it[/]"
     if provider.local:
         return "[green]running here[/]" if server is not None else "[dim]not running[/]"
     if key is not None:

@@ -72,8 +72,11 @@ async def serve(flags: ServeFlags) -> None:
     table = settings.values.get("server", {})
     password, proxies = _password(settings), Proxies(table.get("proxies", []))
     with _listen(settings, password) as listener:
-        chosen = await choose_model(settings)
-        await fetch_model(chosen)
+        chosen = await choose_model(settings, required=False)
+        try:
+            await fetch_model(chosen)
+        except ConfigError as error:  # the web UI opens anyway: another model can be set up there
+            print(f"dragoman: {error}", file=sys.stderr)
         built = build_runtime(settings, model=chosen.models, **turns_of(settings))
         async with chosen.models, built.runtime as runtime, prepared_ahead(chosen, runtime):
             folder = files_of(settings)
@@ -86,7 +89,7 @@ async def serve(flags: ServeFlags) -> None:
                 path=table.get("path", ""),
                 hosts={*LOOPBACK, *_names(listener), *table.get("hosts", [])},
                 upload_limit=table.get("upload_limit", UPLOAD_LIMIT),
-                model=CurrentModel(chosen.name, chosen.note, chosen.reason),
+                model=CurrentModel(chosen.name, chosen.note, chosen.reason) if chosen.found else None,
                 metrics=table.get("metrics", "owner"),
                 own_settings=OwnSettings(settings),
             )
@@ -189,7 +192,10 @@ def _greet(settings: Settings, chosen: ChosenModel, built: Built, url: str) -> N
 
 
 def show_setup(console: Console, settings: Settings, chosen: ChosenModel, built: Built) -> None:
-    console.print(f"  model      {escape(chosen.name)} [dim]({escape(chosen.reason)})[/dim]")
+    if chosen.found:
+        console.print(f"  model      {escape(chosen.name)} [dim]({escape(chosen.reason)})[/dim]")
+    else:
+        console.print("  model      [yellow]none yet: open the link to set one up[/yellow]")
     if chosen.note:
         console.print(f"             [yellow]{escape(chosen.note)}[/yellow]")
     console.print(f"  workspace  {escape(near_home(workspace_of(settings)))}")

@@ -55,7 +55,12 @@ class ChatFlags(WorkspaceFlags, TrustFlags, LogFlags):
             autocompletion=complete_conversations,
         ),
     ] = None
-    last: Annotated[bool, typer.Option("--last", help="Go on where you were last.")] = False
+    last: Annotated[bool, typer.Option("--last", help="Continue the last conversation of this folder.")] = (
+        False
+    )
+    pick: Annotated[
+        bool, typer.Option("--pick", help="Choose a conversation: those of this folder come first.")
+    ] = False
     model: Model = None
     agent: Agent = None
     mode: Mode = None

@@ -6,6 +6,7 @@ from inspect import Parameter, Signature, get_annotations, iscoroutine
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import typer
+from typer.core import TyperGroup
 
 from dragoman.cli.flags.options import AsJson, Config, Log, LogLevel, Store, Trust, Workspace
 from dragoman.errors import ConfigError
@@ -64,10 +65,22 @@ class LogFlags(Flags):
                 raise ConfigError(f"--log {other}: it is text or json")
 
 
+class GroupWithDefault(TyperGroup):
+    default = ""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or not ({args[0]} & {*self.commands, "--help"}):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+
 class CommandGroup:
     """Commands that are described together: of one panel of `dragoman --help`, or after the same word."""
 
-    def __init__(self, panel: str | None = None, **about: Any) -> None:
+    def __init__(self, panel: str | None = None, *, default: str | None = None, **about: Any) -> None:
+        """`default` is the command that is meant where what follows is none."""
+        if default is not None:
+            about["cls"] = type("Group", (GroupWithDefault,), {"default": default})
         self.app = typer.Typer(rich_markup_mode="markdown", **about)
         self.panel = panel
 

@@ -17,6 +17,7 @@ from dragoman.cli.flags.command import (
 
 group = CommandGroup("Setting up")
 config = CommandGroup(help="The settings, and where they come from.", no_args_is_help=True)
+models = CommandGroup(help="The models that can answer, and how to get one.", default="list")
 keys = CommandGroup(help="The keys of providers.", no_args_is_help=True)
 people = CommandGroup(help="Who may use your server, with keys of their own.", no_args_is_help=True)
 store = CommandGroup(
@@ -27,11 +28,15 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask at the termin
 Name = Annotated[str, typer.Argument(help="What the person is called.")]
 
 
-@group.command("models", "commands.models:show_models", "`dragoman models --check openai anthropic`")
+@models.command("list", "commands.models:show_models", "`dragoman models list --check openai anthropic`")
 class ModelsFlags(TrustFlags, JsonFlags):
-    """The models there are: their context, what they can be shown, prices, keys, and what runs here."""
+    """List the models: those that run here first, then those whose key is set.
+
+    `dragoman models openai` is short for `dragoman models list openai`.
+    """
 
     providers: Annotated[list[str] | None, typer.Argument(help="These providers, not all.")] = None
+    all: Annotated[bool, typer.Option("--all", help="The models of providers without a key, too.")] = False
     check: Annotated[
         bool, typer.Option("--check", help="Ask the providers whose keys are there for their own lists.")
     ] = False
@@ -46,6 +51,23 @@ class ModelsFlags(TrustFlags, JsonFlags):
         bool,
         typer.Option("--forget", help="Forget that, of these providers or of all, and ask them again."),
     ] = False
+
+
+@models.command(
+    "get",
+    "commands.get_model:get_model",
+    "`dragoman models get`, or `dragoman models get unsloth/Qwen3-4B-Instruct-2507-GGUF:Q4_K_M`",
+)
+class GetModelFlags(TrustFlags, JsonFlags):
+    """Download a model that runs on this machine.
+
+    Without a name, you choose from a list that suits this machine. An interrupted download resumes.
+    `HF_ENDPOINT` names a mirror, `HF_TOKEN` is your key.
+    """
+
+    model: Annotated[
+        str | None, typer.Argument(metavar="MODEL", help="ORG/REPO, ORG/REPO:NAME or ORG/REPO/FILE.gguf.")
+    ] = None
 
 
 @group.command("tools", "commands.tools:list_tools", "`dragoman tools --check`")

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from dragoman.background import in_thread
 from dragoman.cli.terminal.cards import hidden_lines, question_card, render_diff
-from dragoman.cli.terminal.choices import NotAChoice, menu_lines, parse_choice
+from dragoman.cli.terminal.choices import NotAChoice, instant_keys, menu_lines, parse_choice
 from dragoman.cli.terminal.follow import prompt_until_settled
 from dragoman.cli.terminal.forms import (
     Declined,
@@ -37,10 +37,13 @@ _KEYS = "y make it · n leave it out · e edit it · a this and all after it · 
 class LineInput:
     """Lines as the terminal itself edits them, with prompts on standard error: nothing is drawn."""
 
-    async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = ()) -> str:
+    async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = (), keys: str = "") -> str:
         """`InputClosed` where the person goes away (Ctrl-D). Enter takes what stands in brackets."""
         print(f"{prompt}[{default}] " if default else prompt, end="", file=sys.stderr, flush=True)
         return (await self._read()).strip() or default
+
+    def forget_typing(self) -> None:
+        """A line that was typed ahead counts here: nothing is answered by one key."""
 
     async def edit(self, text: str, what: str) -> str:
         print(f"the {what} as it shall be; a line with a dot alone ends it", file=sys.stderr, flush=True)
@@ -67,16 +70,23 @@ class QuestionMenu:
         self._keyboard = keyboard
         self._draft: Arguments | None = None  # an edit that did not fit, to go on with
         self._hidden = 0  # lines of what is asked about that were not shown yet
+        self._menu_of = ("", 0)  # the question whose keys are on the screen
+        self._instant = True
 
-    async def settle(self, id: str) -> None:
-        """Ask until it is answered, here or by another client.
+    def _keys(self, question: Question) -> str:
+        return instant_keys(question, self._hidden) if self._instant else ""
+
+    async def settle(self, id: str, *, instant: bool = True) -> None:
+        """Ask until it is answered, here or by another client. A key answers by itself unless the person was
+        typing something else (`instant`).
 
         `Interrupted` and `InputClosed` where the person will not.
         """
         question = await self._runtime.store.question(id)
         if not question.open:
             return
-        self._hidden = hidden_lines(question)
+        self._hidden, self._instant = hidden_lines(question), instant
+        self._keyboard.forget_typing()
         self._console.print(question_card(question, await self._calling_agent(question)))
         how = await prompt_until_settled(self._runtime, question, self._prompt(question))
         if how is not None:
@@ -109,13 +119,19 @@ class QuestionMenu:
             return await self._reply(question)
         if self._draft is not None:
             return await self._edit(question)
-        for line in menu_lines(question, self._hidden):
-            self._console.print(Text(line, "yellow"))
+        if self._menu_of != (question.id, self._hidden):  # not again after an Enter
+            self._menu_of = (question.id, self._hidden)
+            for line in menu_lines(question, self._hidden):
+                self._console.print(Text(line, "yellow"))
         try:
-            choice = parse_choice(question, await self._keyboard.line("your choice: "), self._hidden)
+            line = await self._keyboard.line("your choice: ", keys=self._keys(question))
+            if not line:
+                return None
+            choice = parse_choice(question, line, self._hidden)
         except NotAChoice as error:
             self._notify(str(error))
             return None
+        self._menu_of = ("", 0)
         if choice == "more":
             self._hidden = 0
             self._console.print(question_card(question, await self._calling_agent(question), None))

@@ -149,12 +149,41 @@ def call_card(
         parts = [*([Text(head(format_json(shown), LINES))] if shown else []), render_diff(diff, DIFF_LINES)]
     if original is not None and original != arguments:
         parts.append(Text(f"the model had asked for {one_line(format_json(original))}", "dim"))
-    if result is not None:
+    if result is not None and isinstance(diff, str) and diff:
+        parts.append(Text(one_line(result.text, 200), "dim"))  # the diff has said it
+    elif result is not None:
         parts += [Rule(style="dim"), *_render_result(result, LINES)]
     if refused:
         parts += [Text(f"⛨ {visible(text)}", "yellow") for text, _ in refused]
         parts.append(Text("/allow runs it again with this allowed, /allow outside without the cage", "dim"))
     return _panel(Group(*parts), title, colour)
+
+
+def folded_line(
+    tool: str, arguments: Arguments, state: CallState, result: ToolResult | None, seconds: float | None
+) -> Text:
+    """A call on one line: what it was about, and how much came of it."""
+    values = (value if isinstance(value, str) else format_json(value) for value in arguments.values())
+    line = Text(f"⚙ {one_line(tool)}", "bold")
+    if about := ", ".join(one_line(value, 60) for value in values if "\n" not in value):
+        line.append(f" {about}", "not bold")
+    line.append(f" · {state}", "not bold green")
+    diff = result.metadata.get("diff") if result is not None else None
+    if isinstance(diff, str) and diff:
+        line.append(f" · {describe_changes(diff)}", "dim")
+    elif result is not None:
+        line.append(f" · {count(rows(result.text.rstrip()), 'line')}", "dim")
+    if seconds is not None and seconds >= 1:
+        line.append(f" · {seconds:.1f} s", "dim")
+    return line
+
+
+def describe_changes(diff: str) -> str:
+    """`+3 −1`: how many lines came and went."""
+    lines = diff.splitlines()
+    added = sum(line.startswith("+") and not line.startswith("+++ ") for line in lines)
+    removed = sum(line.startswith("-") and not line.startswith("--- ") for line in lines)
+    return f"+{added} −{removed}"
 
 
 def refusals_of(result: ToolResult | None) -> list[tuple[str, str]] | None:

@@ -40,21 +40,22 @@ ALWAYS = MenuItem("a", ("always",), "always")
 DENY = MenuItem("d", ("deny",), "deny (dh an hour, da always)")
 EDIT = MenuItem("e", ("edit",), "edit [JSON]")
 PART = MenuItem("p", ("part", "hunks"), "part of it [1 3]")
-REJECT = MenuItem("n", ("no", "reject"), "reject [why]")
-STOP = MenuItem("s", ("stop",), "stop the calls [why]")
+REJECT = MenuItem("n", ("no", "reject"), "reject [N why]")
+STOP = MenuItem("s", ("stop",), "stop the calls [S why]")
 RELEASE = MenuItem("r", ("release", "yes", "y"), "release")
-WITHHOLD = MenuItem("w", ("withhold", "no", "n"), "withhold [why]")
+WITHHOLD = MenuItem("w", ("withhold", "no", "n"), "withhold [W why]")
 MORE = MenuItem("m", ("more",), "show everything")
 
 _MENUS: dict[Kind, tuple[MenuItem, ...]] = {
     "approve": (ONCE, CONVERSATION, HOUR, ALWAYS, DENY, PART, EDIT, REJECT),
     "run": (replace(ONCE, label="run it"), PART, EDIT, REJECT),
     "loop": (replace(ONCE, label="once more"), CONVERSATION, STOP, REJECT),
-    "interrupted": (replace(ONCE, label="run it again"), replace(REJECT, label="leave it [why]")),
+    "interrupted": (replace(ONCE, label="run it again"), replace(REJECT, label="leave it [N why]")),
     "review": (RELEASE, EDIT, WITHHOLD),
 }
 _KEEPS_A_RULE = (CONVERSATION, HOUR, ALWAYS, DENY)
 _SCOPES: dict[str, Scope] = {"c": "conversation", "h": "hour", "a": "always"}
+_NUMBER_FIRST = re.compile(r"^([0-9]+)([cha])$")
 _KEPT = re.compile(r"(d?)([cha]?) ?([0-9]*)")
 
 Choice: TypeAlias = Answer | tuple[int, ...] | Literal["edit", "part", "why", "more"]
@@ -85,9 +86,15 @@ def menu_lines(question: Question, hidden: int = 0) -> Iterator[str]:
     items = menu(question)
     if len(options) > 1:
         kept = " · ".join(f"{one.key} {one.label}" for one in items if one in _KEEPS_A_RULE)
-        yield f"{kept}: rule 1, or with a number: a2"
+        yield f"{kept}: rule 1, or with a number before the key: 2a"
         items = tuple(one for one in items if one not in _KEEPS_A_RULE)
     yield " · ".join(f"{one.key} {_label(one, question)}" for one in items)
+
+
+def instant_keys(question: Question, hidden: int = 0) -> str:
+    """The keys that answer by themselves: those after which nothing more is typed."""
+    keys = [one.key for one in menu(question) if one not in (DENY, EDIT, PART)]
+    return "".join([*keys, *(MORE.key if hidden else "")])
 
 
 def parse_choice(question: Question, line: str, hidden: int = 0) -> Choice:
@@ -101,7 +108,8 @@ def parse_choice(question: Question, line: str, hidden: int = 0) -> Choice:
 
 
 def _parse(question: Question, line: str) -> Choice:
-    word, _, rest = line.strip().partition(" ")
+    line = _NUMBER_FIRST.sub(r"\2\1", line.strip())
+    word, _, rest = line.partition(" ")
     if word.lower() in (MORE.key, *MORE.words):
         return "more"
     items = menu(question)
@@ -118,8 +126,10 @@ def _parse(question: Question, line: str) -> Choice:
             return _parse_edit(question, why) if why else "edit"
         case "p":
             return _parse_hunks(why) if why else "part"
-        case "n":
+        case "n" if word == "N":
             return reject(why) if why else "why"
+        case "n":
+            return reject(why)
         case "s":
             return stop(why)
         case "r":

@@ -31,9 +31,16 @@ class InputClosed(DragomanError):
 class Prompter(Protocol):
     """Asks for a line, or for a text that is changed; raises the two above."""
 
-    async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = ()) -> str: ...
+    async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = (), keys: str = "") -> str:
+        """`keys` hand the line over by themselves, where a terminal can tell: nothing else was typed, or a
+        number."""
+        ...
 
     async def edit(self, text: str, what: str) -> str: ...
+
+    def forget_typing(self) -> None:
+        """Drop the keys that were pressed before a question was on the screen: they must not answer it."""
+        ...
 
 
 class Declined(Exception):

@@ -8,13 +8,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import Completer, WordCompleter
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input.vt100_parser import Vt100Parser
@@ -185,14 +186,23 @@ class Keyboard:
         with on_interrupt(_leave_to_editor):
             return await _prompt(self._messages, _styled("› ", "cyan"), default)
 
-    async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = ()) -> str:
+    async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = (), keys: str = "") -> str:
         session: PromptSession[str] = PromptSession(
             completer=WordCompleter(list(words)) if words else None,
+            key_bindings=_answer_with(keys) if keys else None,
             interrupt_exception=Interrupted,
             eof_exception=InputClosed,
         )
         text = await _prompt(session, _styled(prompt, "yellow"), default)
         return text.strip()
+
+    def forget_typing(self) -> None:
+        try:
+            import termios
+        except ImportError:  # Windows
+            return
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
     async def edit(self, text: str, what: str) -> str:
         """A text as the person wants it: Enter is a new line here."""
@@ -260,6 +270,19 @@ def _send_with_enter() -> KeyBindings:
             event.current_buffer.reset()
         else:
             event.app.exit(exception=Interrupted())
+
+    return keys
+
+
+def _answer_with(letters: str) -> KeyBindings:
+    keys = KeyBindings()
+    begins = Condition(lambda: not get_app().current_buffer.text.strip("0123456789"))
+    for letter in letters:
+
+        @keys.add(letter, filter=begins)
+        def answer(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text(event.data)
+            event.current_buffer.validate_and_handle()
 
     return keys
 

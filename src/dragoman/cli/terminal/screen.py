@@ -17,12 +17,13 @@ from rich.segment import Segment
 from rich.spinner import Spinner
 from rich.text import Text
 
-from dragoman.cli.terminal.cards import call_card, describe_file, item_line, source_lines
+from dragoman.cli.terminal.cards import call_card, describe_file, folded_line, item_line, source_lines
 from dragoman.cli.terminal.text import format_json, one_line, plain
 from dragoman.messages import events as e
 from dragoman.messages.endings import ending_of
 from dragoman.messages.message import (
     Arguments,
+    CallState,
     Citation,
     Error,
     File,
@@ -145,8 +146,13 @@ class Screen:
         server_of: Callable[[str], str | None],
         download: DownloadProgress,
         below: Callable[[], Sequence[RenderableType]] = tuple,
+        folds: Callable[[str], bool] = lambda tool: False,
     ) -> None:
-        """`below` is what stands under the turn while it runs: what the person types, and a status line."""
+        """`below` is what stands under the turn while it runs: what the person types, and a status line.
+        Calls of tools that `folds` names take one line, as do calls whose change a person has just seen."""
+        self._folds = folds
+        self._asked: set[str] = set()
+        self.folded: list[RenderableType] = []  # the cards of what stands on one line, the newest last
         self._console = console
         self._thoughts = thoughts
         self._server_of = server_of
@@ -214,6 +220,8 @@ class Screen:
                 self._calls[event.call] = _RunningCall(line, event.at)
             case e.CallProgress(call=call, value=value) if call in self._calls:
                 self._calls[call].progress = _describe_progress(value)
+            case e.CallAsked():
+                self._asked.add(event.call)
             case e.CallEnd():
                 self._end_call(event)
             case e.MessageAdded(message=message):
@@ -271,17 +279,26 @@ class Screen:
             self._console.print(_inner_line(line, event.tool, event.arguments, event.state, event.result))
             return
         lasted = event.at - running.at if running and running.at and event.at else None
-        self._console.print(
-            call_card(
-                event.tool,
-                event.arguments,
-                event.state,
-                event.result,
-                server=self._server_of(event.tool),
-                seconds=lasted,
-                original=event.original,
-            )
+        card = call_card(
+            event.tool,
+            event.arguments,
+            event.state,
+            event.result,
+            server=self._server_of(event.tool),
+            seconds=lasted,
+            original=event.original,
         )
+        edited = event.original is not None and event.original != event.arguments
+        seen = event.call in self._asked and event.result.metadata.get("diff") and not edited
+        if event.state is not CallState.COMPLETED or not (seen or self._folds(event.tool)):
+            self._console.print(card)
+            return
+        self._console.print(
+            folded_line(event.tool, event.arguments, event.state, event.result, lasted),
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+        self.folded.append(card)
 
     def _start_over(self, attempt: int) -> None:
         self._blocks.end()

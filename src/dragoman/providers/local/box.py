@@ -14,8 +14,9 @@ from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.events import Event
 from dragoman.messages.request import Request
 from dragoman.providers.local.completion import PATH, Completions, Prefill
+from dragoman.providers.local.downloaded import find_download
 from dragoman.providers.local.eight_bits import quicker_copy
-from dragoman.providers.local.server import CONTEXT, LlamaServer
+from dragoman.providers.local.server import CONTEXT, LlamaServer, available_cores, sensible_threads
 from dragoman.providers.local.trained import SLOTS, TRAINED_CONTEXT, WORK, TrainedModel
 from dragoman.providers.local.weights import Progress, cache_folder, fetch, find_adapter
 from dragoman.sentences import sentence
@@ -37,7 +38,8 @@ def server_of(
 ) -> LlamaServer:
     """The server for `local/MODEL`: the model in the box, or a GGUF file."""
     named = file or (model if model.lower().endswith(".gguf") else None)
-    given = Path(named).expanduser() if named is not None else None
+    fetched = find_download(model) if named is None else None
+    given = Path(named).expanduser() if named is not None else fetched.file if fetched is not None else None
     if given is None and model != IN_THE_BOX:
         raise ConfigError(sentence("local.unknown", model=model, box=IN_THE_BOX))
 
@@ -45,7 +47,8 @@ def server_of(
         return await quicker_copy(await fetch(progress=progress)) if given is None else given
 
     if adapter is None:
-        return LlamaServer(found, context=context or CONTEXT)
+        threads = None if given is None else sensible_threads(most=available_cores())  # it is a large one
+        return LlamaServer(found, context=context or CONTEXT, threads=threads)
     return LlamaServer(
         found,
         adapter=lambda: find_adapter(adapter),

@@ -17,6 +17,10 @@ from typing import Any
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to make something of
     order: dict[str, Any] = json.loads(sys.stdin.readline())
+    if order.get("devices"):
+        sys.stdout.write(json.dumps({"devices": _gpus()}) + "\n")
+        sys.stdout.flush()
+        os._exit(0)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait must not burn a shared machine
     try:
         server = _serve(order)
@@ -28,6 +32,17 @@ def main() -> None:
     if server is not None:
         sys.stdin.read()
     os._exit(0)  # its threads may be in the middle of a reply that nobody wants
+
+
+def _gpus() -> list[dict[str, Any]]:
+    """What llama.cpp would compute on, other than the processor."""
+    llama = import_module("xllamacpp")
+    processor = llama.ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
+    return [
+        {"name": str(one["description"]), "memory": int(one["memory_total"])}
+        for one in llama.get_device_info()
+        if one["type"] != processor and one["memory_total"]
+    ]
 
 
 def _serve(order: dict[str, Any]) -> Any:

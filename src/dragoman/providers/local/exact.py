@@ -4,12 +4,12 @@ and no number in a sentence about results that is in none of them."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 from pydantic import JsonValue
 
-from dragoman.messages.message import Arguments
+from dragoman.messages.message import Arguments, ToolCall
 
 SHORTEST = 6  # characters of a copy in which a slip can be told from another word
 ALIKE = 0.85  # how much of it is right
@@ -174,3 +174,26 @@ def _beginnings(number: str) -> Iterator[str]:
     """07:54:16 may be told as 07:54."""
     parts = number.split(":")
     yield from (":".join(parts[:count]) for count in range(1, len(parts) + 1))
+
+
+def is_asked_for(tool: str, arguments: Arguments, said: str, done: Sequence[ToolCall]) -> bool:
+    """Whether a change of a file is one that the person described: so small a model has no words of its own
+    for files, and after it read one it may "edit" what was to be summarized. Each text that is replaced has
+    to be the person's; what is written is theirs, or what other calls found for a file that was not read."""
+    if tool == "edit_file":
+        return _is_in(arguments.get("old"), said)
+    if tool != "write_file" or _is_in(arguments.get("text"), said):
+        return True
+    paths = {call.arguments.get("path") for call in done}
+    found = "\n".join(call.result.text for call in done if call.result is not None)
+    return arguments.get("path") not in paths and _is_in(arguments.get("text"), found)
+
+
+def _is_in(text: JsonValue, source: str) -> bool:
+    """Word by word: marks such as those of a list, case and spacing do not count."""
+    return isinstance(text, str) and _words(text) in _words(source)
+
+
+def _words(text: str) -> str:
+    words = re.findall(r"\w+", text.casefold())
+    return f" {' '.join(words)} " if words else ""

@@ -42,13 +42,17 @@ def can_serve() -> bool:
     return find_spec("xllamacpp") is not None
 
 
-def sensible_threads() -> int:
-    """Both of two cores; of more, all but one, and four at most: a small model has no use for others."""
+def available_cores() -> int:
     try:
-        cores = len(os.sched_getaffinity(0))
+        return len(os.sched_getaffinity(0))
     except AttributeError:  # macOS and Windows
-        cores = os.cpu_count() or 1
-    return cores if cores <= 2 else min(_THREADS, cores - 1)
+        return os.cpu_count() or 1
+
+
+def sensible_threads(most: int = _THREADS) -> int:
+    """Both of two cores; of more, all but one, and `most`: a small model has no use for others."""
+    cores = available_cores()
+    return cores if cores <= 2 else min(most, cores - 1)
 
 
 class LlamaServer:

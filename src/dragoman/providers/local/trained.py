@@ -30,7 +30,13 @@ from dragoman.messages.message import Arguments, CallState, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.local.completion import Prefill
-from dragoman.providers.local.exact import restore_copies, restore_failure, tells_truly, typed_expression
+from dragoman.providers.local.exact import (
+    is_asked_for,
+    restore_copies,
+    restore_failure,
+    tells_truly,
+    typed_expression,
+)
 from dragoman.providers.local.prompt import CALL, END, SAY, SHOW, TALK, reply_grammar, tools_text
 from dragoman.providers.local.transcript import (
     calls_since_request,
@@ -123,6 +129,7 @@ def _read_call(line: str) -> WrittenCall:
 ANSWER = 256  # tokens of an answer, unless the request says otherwise
 CALLS = 600  # tokens of calls and their arguments
 CUT = sentence("local.cut", most=ANSWER)
+UNSURE = sentence("local.unsure")
 LONGEST_SHOWN = 4000  # characters of results that become the answer
 SYSTEM = "You are a small, friendly assistant. Answer in one or two short sentences."
 LONGEST_SYSTEM = 600  # characters: a longer one it cannot follow in free talk
@@ -238,6 +245,10 @@ class TrainedModel:
             if all((call.tool, str(call.arguments)) in made for call in calls):  # it would go on for ever
                 yield from text_events(_results(done))
                 return
+            if not all(is_asked_for(call.tool, call.arguments or {}, _said(request), done) for call in calls):
+                results = f"{_results(done)}\n\n" if done else ""
+                yield from text_events(f"{results}{UNSURE}")
+                return
             yield from call_events(calls, reply)
             yield from (Notice(sentence("local.waits", tool=tool), "waits") for tool in waiting)
         elif decoder.word == SHOW and not done:
@@ -337,6 +348,11 @@ def _with_failures(answer: str, calls: Sequence[ToolCall]) -> str:
         if call.state is not CallState.COMPLETED:
             answer = restore_failure(answer, result_text(call))
     return answer
+
+
+def _said(request: Request) -> str:
+    """What a person wrote."""
+    return "\n".join(text_of(sent) for sent in request.messages if sent.role == "user")
 
 
 def _everything(request: Request) -> str:

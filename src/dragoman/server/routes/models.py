@@ -13,6 +13,9 @@ from dragoman.messages.media import type_of
 from dragoman.providers.catalog import Provider
 from dragoman.providers.facts import price_of
 from dragoman.providers.listing import LocalServer, discover, list_models
+from dragoman.providers.local.box import PROVIDER
+from dragoman.providers.local.downloaded import downloads
+from dragoman.providers.local.server import can_serve
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import reach
 from dragoman.redaction import redact_text
@@ -36,12 +39,11 @@ async def models(context: TheContext) -> shapes.ModelList:
     nearby = await _nearby()
     known = await asyncio.to_thread(lambda: list(_all(find, nearby)))  # keyrings and price lists are slow
     views = {view.name: view for view in known}
-    default = context.model.name if context.model is not None else find.default
+    current = await context.current_model()
+    default = current.name if current is not None else find.default
     if default is not None:
         found = views.get(default) or _view(find, *find.catalog.find(default), missing=None)
-        views[default] = replace(
-            found, name=default, note=context.model.note if context.model is not None else None
-        )
+        views[default] = replace(found, name=default, note=current.note if current is not None else None)
     providers = await asyncio.to_thread(
         lambda: [_provider_view(find, provider) for provider in find.catalog.providers.values()]
     )
@@ -85,6 +87,9 @@ def _all(find: Models, nearby: Sequence[LocalServer]) -> Iterator[shapes.ModelVi
         for model in server.models:
             if server.provider in providers:
                 yield _view(find, providers[server.provider], model, missing=None)
+    unserved = None if can_serve() else sentence("local.needs_package")
+    for one in downloads():
+        yield _view(find, providers[PROVIDER], one.name, unserved)
     for provider in providers.values():
         missing = _missing(find, provider)
         # on this machine, what does not run cannot answer; but what the settings name is believed

@@ -32,7 +32,7 @@ async def me(context: TheContext) -> shapes.Me:
     return shapes.Me(
         context.person,
         version("dragoman"),
-        context.model,
+        await context.current_model(),
         services.mode,
         [agent_view(agent) for agent in services.agents.values()],
         shapes.UploadLimits(context.upload_limit, _rounds(services)),

@@ -26,6 +26,7 @@ from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog
 from dragoman.sentences import sentence
 from dragoman.server.setup.mcp_sign_in import ServerLogins
+from dragoman.server.setup.setup_models import Download
 from dragoman.store.address import StoreFile
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.servers import McpServer, parse_server
@@ -70,6 +71,8 @@ class OwnSettings:
     settings: Settings
     confirmations: Confirmations = field(default_factory=Confirmations)
     logins: ServerLogins = field(default_factory=ServerLogins)
+    downloads: dict[str, Download] = field(default_factory=dict)  # of this process, by name
+    download_tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict, repr=False)
     changing_agents: asyncio.Lock = field(default_factory=asyncio.Lock)
     changing_skills: asyncio.Lock = field(default_factory=asyncio.Lock)
     _writing: threading.Lock = field(default_factory=threading.Lock, repr=False)

@@ -31,6 +31,13 @@ class NewProvider(Body):
     key: Annotated[Secret | None, Field(description="without one, requests carry none")] = None
 
 
+class NewDownload(Body):
+    model: Annotated[
+        str,
+        Field(min_length=1, max_length=400, examples=["unsloth/Qwen3-4B-Instruct-2507-GGUF:Q4_K_M"]),
+    ]
+
+
 class NewServer(Body):
     """An MCP server: a program to be started, or an address."""
 
@@ -136,6 +143,40 @@ class ProviderTest(Spoken):
     error: str | None
     advice: Advice | None
     said: SaidFields = field(default=None, compare=False)
+
+
+@dataclass(slots=True)
+class OfferedModel:
+    """A model that can be downloaded, with what is published about it, and how it would run here."""
+
+    model: str
+    title: str
+    size: float  # GB
+    license: str
+    claim: str
+    source: str
+    fit: Literal["gpu", "memory", "slow", "no"]
+    recommended: bool
+
+
+@dataclass(slots=True)
+class Download(Spoken):
+    """A model that is downloaded, or was."""
+
+    name: str
+    repo: str
+    size: int  # bytes
+    done: int
+    state: Literal["running", "done", "failed"]
+    error: str | None = None
+    said: SaidFields = field(default=None, compare=False)
+
+
+@dataclass(slots=True)
+class DownloadSetup:
+    checked: str  # the day on which the list was checked
+    offers: list[OfferedModel]
+    items: list[Download]
 
 
 LoginState: TypeAlias = Literal[

@@ -40,13 +40,24 @@ _log = logging.getLogger("dragoman.tools")
 _USUAL = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "TMP", "TEMP"}
 )
+# Where a project's tools are, and how they behave: no keys. `[shell] env` names others.
+_PROJECTS = frozenset(
+    {
+        *("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE"),
+        *("NODE_PATH", "NODE_ENV", "NVM_DIR", "JAVA_HOME", "GOPATH", "GOROOT", "GOFLAGS", "CARGO_HOME"),
+        *("RUSTUP_HOME", "RUST_BACKTRACE", "GEM_HOME", "GEM_PATH", "DOTNET_ROOT", "ANDROID_HOME"),
+        *("PKG_CONFIG_PATH", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "MAKEFLAGS", "CI", "EDITOR"),
+        *("COLUMNS", "NO_COLOR", "SOURCE_DATE_EPOCH"),
+    }
+)
 _QUIET = {"npm_config_update_notifier": "false", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}  # no need of a network
 _PRIVATE = "/tmp"
 
 
 def environment(ours: Mapping[str, str], also: Sequence[str] = ()) -> dict[str, str]:
     """What a command may know of ours: only what is named, so no keys and no tokens."""
-    return {name: ours[name] for name in ours if name in _USUAL or name.startswith("LC_") or name in also}
+    known = _USUAL | _PROJECTS | {*also}
+    return {name: ours[name] for name in ours if name in known or name.startswith("LC_")}
 
 
 def cage_in(workspace: Path, settings: CageSettings, bounds: Sequence[Rule], *, look: bool) -> Cage:

@@ -59,6 +59,9 @@ class McpServer:
     ] = ()
     enabled: Annotated[Yes, Field(description="false leaves it where it is, unused")] = True
     start_timeout: Annotated[Seconds, Field(description="seconds to be there, with its list of tools")] = 60.0
+    patience: Annotated[
+        Seconds, Field(description="seconds that a turn waits for its tools at its first start")
+    ] = 20.0
     timeout: Annotated[Seconds, Field(description="seconds for one call")] = 120.0
     protocol: Annotated[
         Literal["auto", "legacy"], Field(description="legacy does not try the newest handshake first")

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # the SDK takes most of a second to load: that is done beside
 
 T = TypeVar("T")
 
-PATIENCE = 5.0  # seconds a turn waits for a server that starts for the first time
+PATIENCE = 5.0  # seconds we wait for a server that starts again, or ends
 PAUSES = (0.5, 2.0, 8.0, 30.0, 120.0)  # between one failure and the next attempt
 BETWEEN_LISTS = 1.0  # seconds before a list that changed is read again, if it changes once more
 GOOD_BYE = 1.0  # seconds for a server that has ended to hear that we go: it may not listen any more
@@ -72,12 +72,12 @@ class McpSource:
         workspace: Path | None = None,
         authorize: Authorize | None = None,
         find: Find = look_up,
-        patience: float = PATIENCE,
+        patience: float | None = None,
         check: Callable[[], None] | None = None,
         kept: KeptLists | None = None,
     ) -> None:
         """`check` raises, each time before it is started, where its program may not be. With a list that was
-        `kept`, it starts when one of its tools is called."""
+        `kept`, it starts when one of its tools is called. `patience`: the server's own, else."""
         require("mcp")
         self.name = name
         self.server = server
@@ -88,7 +88,8 @@ class McpSource:
         self._workspace = workspace
         self._authorize = authorize
         self._find = find
-        self._patience = patience
+        self._patience = PATIENCE if patience is None else patience
+        self._first_wait = server.patience if patience is None else patience
         self._check = check
         self._kept = kept
         self._group = Group(name, ())
@@ -142,7 +143,7 @@ class McpSource:
         self._begin()
         attempt = self._attempt
         if attempt is not None and not self._known:
-            left = attempt.began + self._patience - _now()
+            left = attempt.began + self._first_wait - _now()
             await asyncio.wait({attempt.settled}, timeout=max(left, 0))
 
     async def started(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -18,6 +19,7 @@ from dragoman.errors import (
     OutputInvalid,
     ProviderError,
     TurnInterrupted,
+    Unanswered,
     Unreadable,
 )
 from dragoman.messages import events as e
@@ -44,6 +46,7 @@ from dragoman.turn.trace import TurnTrace, trace_turn
 # What came of a turn.
 
 
+_log = logging.getLogger("dragoman.turn")
 T = TypeVar("T", default=str)
 
 
@@ -285,14 +288,17 @@ class TurnHandle(Generic[T]):
         finally:
             unsubscribe()
 
-    async def result(self) -> TurnResult[T]:
-        """Wait for the end. Raises what the turn failed with; a cancelled turn is a result."""
+    async def result(self, *, strict: bool = False) -> TurnResult[T]:
+        """Wait for the end. Raises what the turn failed with; a cancelled turn is a result.
+
+        If it waits for a person, a warning says how to answer. With `strict`, Unanswered is raised.
+        """
         live = self._here() or await self._attached()
         while live is not None or (await self._store.turn(self.id)).live:
             if live is None:
                 await self._engine.bus.until_here(self.id, _GLANCE)  # as in `reached`
             else:
-                await asyncio.wait([live.task])
+                await self._until_over(live, strict)
                 if not live.given_up:
                     live.task.result()
                     return result_of(self.id, live.log.turn, live.log.messages, self._output)
@@ -301,6 +307,32 @@ class TurnHandle(Generic[T]):
         if turn.error is not None:
             raise error_of(turn.error)
         return result_of(self.id, turn, await self._messages(), self._output)
+
+    async def _until_over(self, live: LiveTurn, strict: bool) -> None:
+        """Say once of each question that it waits, unless the turn is a task: its giver's is asked about."""
+        told: set[str] = set()
+        waits: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def look(snapshot: Snapshot) -> None:
+            fresh = [one for one in snapshot.questions if one.id not in told | self._answered]
+            if snapshot.state is not State.WAITING or not fresh:
+                return
+            told.update(one.id for one in fresh)
+            text = sentence("unanswered.waits", turn=self.id, question=fresh[0].text, id=fresh[0].id)
+            if not strict:
+                _log.warning("%s", text)
+            elif not waits.done():
+                waits.set_result(text)
+
+        watched = live.log.conversation.parent is None
+        unsubscribe = live.log.subscribe(look) if watched else lambda: None
+        try:
+            either: list[asyncio.Future[Any]] = [live.task, waits]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if waits.done():
+                raise Unanswered(waits.result())
+        finally:
+            unsubscribe()
 
     async def facts(self) -> list[Fact]:
         """None of a turn that is queued. NotFound where there is no such turn."""

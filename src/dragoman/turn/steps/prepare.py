@@ -298,10 +298,15 @@ async def offer_to_calls(prepared: PreparedTurn, offer: Offer, calls: Iterable[s
     return offer_of(prepared)
 
 
+_MOST_TOLD = 10_000
+
+
 def _tell_of_missing_sources(prepared: PreparedTurn) -> None:
     """A server that cannot be started takes its tools with it: the model will say that there are none. Once a
     conversation; of a server whose tools are known, the call tells it."""
     told, conversation = prepared.services.told_sources, prepared.log.conversation.id
+    if len(told) >= _MOST_TOLD:
+        told.clear()  # a notice that comes twice costs less than memory that only grows
     for source in prepared.services.toolbox.sources:
         if source.group().tools:
             continue
