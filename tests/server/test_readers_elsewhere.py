@@ -16,9 +16,12 @@ from dragoman import Runtime, tool
 from dragoman.errors import StoreUnavailable
 from dragoman.messages.events import EVENT, Event, TurnEnd
 from dragoman.messages.questions import allow_once
+from dragoman.server.feeds import ConversationFeed, FeedReader, Pace
+from dragoman.server.publisher import Publisher
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Store, StoredEvent, TurnRow
+from dragoman.tools.tool import Tool
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
@@ -266,6 +269,16 @@ async def test_who_reads_the_conversation_is_told_of_an_end_that_nobody_told(tmp
     assert (snapshot.data["turns"], snapshot.data["messages"][-1]["finish"]) == ([], "stop")
 
 
+def holds(finish: asyncio.Event) -> Tool:
+    @tool
+    async def hold() -> str:
+        """Wait."""
+        await finish.wait()
+        return "held"
+
+    return hold
+
+
 class FaultyStore(SqliteStore):
     """Loses sight of a turn once, and holds up who reads messages until the test lets it go on."""
 
@@ -296,18 +309,11 @@ async def test_a_snapshot_shows_no_turn_as_open_that_its_place_says_is_over(tmp_
     """N3 × S3: the turn is followed again after a fault of the store, and ends, while a snapshot is read. Its
     reader would wait forever for the end."""
     finish = asyncio.Event()
-
-    @tool
-    async def hold() -> str:
-        """Wait."""
-        await finish.wait()
-        return "held"
-
     store = FaultyStore(tmp_path / "chat.db")
     script = [calls("hold"), says("Done. ")]
     async with (
         served(tmp_path, [], store=store) as site,
-        runtime_with(tmp_path, script, tools=[hold], allow=("hold",)) as other,
+        runtime_with(tmp_path, script, tools=[holds(finish)], allow=("hold",)) as other,
         asyncio.timeout(PATIENCE),
     ):
         id = await site.conversation()
@@ -329,6 +335,57 @@ async def test_a_snapshot_shows_no_turn_as_open_that_its_place_says_is_over(tmp_
         (snapshot,) = await late
         assert snapshot.data["turns"] == []
         assert replied(snapshot, turn.id) == "Done. "
+
+
+class SlowStore(SqliteStore):
+    """Holds up who reads the events of one turn until the test lets it go on."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.slow, self.reading, self.go_on = "", asyncio.Event(), asyncio.Event()
+
+    async def events(self, after: Mapping[str, int], limit: int = 1000) -> list[StoredEvent]:
+        if self.slow in after:
+            self.reading.set()
+            await self.go_on.wait()
+        return await super().events(after, limit)
+
+
+async def test_a_feed_that_takes_the_place_of_another_tells_each_turn_from_its_start(tmp_path: Path) -> None:
+    """N3: also of a turn that is followed while the older one is read again."""
+    finish = asyncio.Event()
+    store = SlowStore(tmp_path / "chat.db")
+    script = [says("One. "), calls("hold"), says("Done. ")]
+    async with (
+        runtime_with(tmp_path, [], store=store) as runtime,
+        runtime_with(tmp_path, script, tools=[holds(finish)], allow=("hold",)) as other,
+        asyncio.timeout(PATIENCE),
+    ):
+        conversation = await other.conversation()
+        publisher = Publisher(runtime)
+        older = (await publisher.conversation(conversation.id)).feed
+        assert isinstance(older, ConversationFeed)
+        first = await conversation.send("one")
+        await first.result()
+        turn = await conversation.send("two")
+        store.slow = first.id
+        opening = asyncio.create_task(publisher.conversation(conversation.id, "a cursor of another server"))
+        await store.reading.wait()
+        runtime.bus.hand_over(turn.id, conversation.id)
+        older.add_reader(reader := FeedReader(Pace()))
+        while not older.last_of(turn.id):
+            await reader.wait()
+        store.go_on.set()
+        feed = (await opening).feed
+        assert isinstance(feed, ConversationFeed)
+        finish.set()
+        feed.add_reader(reader := FeedReader(Pace()))
+        while not feed.has_ended(turn.id):
+            await reader.wait()
+        frames = feed.since(0) or []
+        told = [frame for frame in frames if turn.id.encode() in frame]
+        assert [b"event: turn.start" in frame for frame in told].count(True) == 1
+        assert [b"event: step.start" in frame for frame in told].count(True) == 2
 
 
 async def test_what_is_queued_at_one_server_is_shown_at_another(tmp_path: Path, opens: Opens) -> None:

@@ -159,6 +159,10 @@ async def test_a_tree_in_the_middle_of_a_turn_has_what_is_published_and_no_more(
 class GoneAtTheRequest(SqliteStore):
     """Refuses to store that a request was built."""
 
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.refused = asyncio.Event()
+
     def append(
         self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
     ) -> asyncio.Future[None]:
@@ -166,6 +170,7 @@ class GoneAtTheRequest(SqliteStore):
             return super().append(turn, epoch, seq, change, sync=sync)
         failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         failed.set_exception(StoreUnavailable("the store", "it is gone for a moment", retryable=True))
+        failed.add_done_callback(lambda _: self.refused.set())
         return failed
 
 
@@ -179,8 +184,9 @@ async def test_a_tree_shows_nothing_of_a_turn_that_its_store_refused(tmp_path: P
         row = await runtime.store.turn(turn.id)
         live = runtime.bus.here(turn.id)
         assert live is not None
-        while not (live.log.broken and live.log.draft):
-            await asyncio.sleep(0.01)
+        await store.refused.wait()
+        await asyncio.sleep(0)  # and that is heard
+        assert live.log.draft is not None
         tree = json.loads((await Trees(runtime).read(row.conversation)).text())
     assert [message["role"] for message in tree["messages"]] == ["user"]
     assert [shown["id"] for shown in tree["turns"]] == [turn.id]

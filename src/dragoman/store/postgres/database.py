@@ -399,7 +399,6 @@ class PostgresDatabase(SqlDatabase):
             raise fault from error
 
 
-
 def _give_up(written: asyncio.Future[Any]) -> None:
     """Whoever waits for a write that nobody carries out any more would wait for ever."""
     if not written.done():
