@@ -38,11 +38,17 @@ if (location.pathname === withBase("/callback")) { // from a sign-in at an MCP s
   await speak();
   mount((await import("./setup/Returned.svelte")).default, { target });
 } else {
-  void loadMessages();
+  const opens = location.pathname.startsWith(withBase("/c/"));
+  if (opens) void loadMessages();
   await speak();
   mount(App, { target });
   void app.start();
-  // What messages will need, fetched while they are.
-  void import("./markdown/Rich.svelte");
-  void import("./calls/CallList.svelte");
+  // What messages will need, fetched while they are: of a new conversation, while its first one is typed.
+  const fetchParts = (): void => {
+    void loadMessages();
+    void import("./markdown/Rich.svelte");
+    void import("./calls/CallList.svelte");
+  };
+  if (opens) fetchParts();
+  else addEventListener("input", fetchParts, { once: true });
 }

@@ -28,7 +28,7 @@ from dragoman.providers.listing import discover
 from dragoman.providers.local.downloaded import Downloaded
 from dragoman.providers.local.handover import hand_over, server_for
 from dragoman.providers.local.hub import Hub, HubModel, describe_choice, read_wanted
-from dragoman.providers.local.offers import Machine, Offer, offers, recommended, this_machine
+from dragoman.providers.local.offers import Hardware, ModelOffer, offers, recommended, this_machine
 from dragoman.providers.sign_in import Keys
 from dragoman.sentences import sentence
 from dragoman.wire.http_client.client import HttpClient
@@ -91,7 +91,7 @@ async def choose_offer() -> str | None:
             return listed[int(typed) - 1].model
 
 
-async def _list_offers(*, as_json: bool) -> tuple[list[Offer], Machine]:
+async def _list_offers(*, as_json: bool) -> tuple[list[ModelOffer], Hardware]:
     (checked, listed), machine = offers(), await this_machine()
     best = recommended(listed, machine)
     if as_json:

@@ -71,7 +71,7 @@ class HubModel:
 
 
 @dataclass(slots=True, frozen=True)
-class Wanted:
+class WantedModel:
     """What a person typed: a repository, and perhaps a file of it or the end of its name."""
 
     repo: str
@@ -79,7 +79,7 @@ class Wanted:
     tag: str | None = None
 
 
-def read_wanted(typed: str) -> Wanted:
+def read_wanted(typed: str) -> WantedModel:
     """`org/repo`, `org/repo:Q4_K_M`, `org/repo/file.gguf`, or the address of one of these."""
     text = re.sub(r"^(https?://[^/]+|hf\.co|huggingface\.co)/", "", typed.strip()).strip("/")
     text, _, tag = text.partition(":")
@@ -88,7 +88,7 @@ def read_wanted(typed: str) -> Wanted:
     path = re.sub(r"^(blob|resolve|tree)/[^/]+/?", "", path)
     if not _REPO.fullmatch(f"{org}/{repo}") or {".", ".."} & {org, repo}:
         raise ConfigError(sentence("hub.form", typed=typed))
-    return Wanted(f"{org}/{repo}", path or None, tag or None)
+    return WantedModel(f"{org}/{repo}", path or None, tag or None)
 
 
 class Hub:
@@ -105,7 +105,7 @@ class Hub:
         self._token = token
         self._address = (environment.get("HF_ENDPOINT") or HUB).rstrip("/")
 
-    async def models(self, wanted: Wanted) -> list[HubModel]:
+    async def models(self, wanted: WantedModel) -> list[HubModel]:
         """The models that fit, by name. ConfigError where there is none, and says what the hub said."""
         url = f"{self._address}/api/models/{wanted.repo}/revision/main?blobs=true"
         try:

@@ -26,7 +26,7 @@ _SECONDS = 20.0
 
 
 @dataclass(slots=True, frozen=True)
-class Offer:
+class ModelOffer:
     """A model with what is published about it."""
 
     model: str  # as `models get` takes it
@@ -40,7 +40,7 @@ class Offer:
 
 
 @dataclass(slots=True, frozen=True)
-class Machine:
+class Hardware:
     """What models run on here: bytes of memory, cores, and the memory of GPUs as llama.cpp sees them."""
 
     memory: int
@@ -57,22 +57,22 @@ class Machine:
         return "slow" if active is not None and active > max(_QUICK, self.cores) else "memory"
 
 
-def offers() -> tuple[str, list[Offer]]:
+def offers() -> tuple[str, list[ModelOffer]]:
     """The day on which the list was checked, and the models, from small to large."""
     data = tomllib.loads(Path(__file__).with_name("offers.toml").read_text(encoding="utf-8"))
-    return data["checked"], [Offer(**one) for one in data["offers"]]
+    return data["checked"], [ModelOffer(**one) for one in data["offers"]]
 
 
-def recommended(listed: Sequence[Offer], machine: Machine) -> Offer | None:
+def recommended(listed: Sequence[ModelOffer], machine: Hardware) -> ModelOffer | None:
     """The largest that runs well here."""
     good = [one for one in listed if machine.fit(one.size * 1e9, one.active) in ("gpu", "memory")]
     return good[-1] if good else None
 
 
-_known: Machine | None = None
+_known: Hardware | None = None
 
 
-async def this_machine() -> Machine:
+async def this_machine() -> Hardware:
     """Asks llama.cpp once, in a child process, if it is installed: it would load drivers into this one."""
     global _known  # noqa: PLW0603 - one machine, one memory of it
     if _known is None:
@@ -80,10 +80,10 @@ async def this_machine() -> Machine:
     return _known
 
 
-async def _ask_llama() -> Machine:
+async def _ask_llama() -> Hardware:
     cores, memory = available_cores(), _memory()
     if not can_serve():
-        return Machine(memory, cores)
+        return Hardware(memory, cores)
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "dragoman.providers.local.child"),
         stdin=PIPE,
@@ -101,7 +101,7 @@ async def _ask_llama() -> Machine:
         if child.returncode is None:
             child.kill()
             await child.wait()
-    return Machine(memory, cores, gpus)
+    return Hardware(memory, cores, gpus)
 
 
 def _memory() -> int:
