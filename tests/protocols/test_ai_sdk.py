@@ -18,7 +18,7 @@ from dragoman.server.protocols.ai_sdk.ui_writer import Chunk, UIMessageStream
 from dragoman.wire.scripted import calls, fails, says, thinks
 from tests.protocols.published import read_by_client, run_client
 from tests.protocols.turns import snapshot_of, text_after, turns
-from tests.runtimes import add, calls_of
+from tests.runtimes import add, calls_of, model_of
 from tests.server.site import Site, served
 from tests.sweeps import examples, some
 
@@ -61,6 +61,29 @@ async def test_thoughts_calls_and_an_answer_are_shown(tmp_path: Path, version: s
     assert (call["toolName"], call["state"]) == ("add", "output-available")
     assert (call["input"], call["output"]) == ({"a": 1, "b": 2}, 3)
     assert shown["messages"][-1]["metadata"]["usage"]["input"] == 20
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_page_that_is_loaded_again_shows_the_same_chat(tmp_path: Path, version: str) -> None:
+    """F1 × S3: with data parts and metadata, which no model sees; then it goes on."""
+    script = [thinks("Let me add.") + calls("add", a=1, b=2), says("It is 3."), says("Second.")]
+    async with served(tmp_path, script, tools=[add]) as site:
+        shown = await at_the_chat(site, version, "reloaded")
+        (conversation,) = await site.runtime.conversations()
+        tree = await path_of(site, conversation.id)
+        sent = repr(model_of(site.runtime).requests)
+    assert [_as_shown(one) for one in shown["after"]] == [_as_shown(one) for one in shown["before"]]
+    assert shown["after"][0]["metadata"] == {"mood": "glad"}
+    assert "Rome" not in sent
+    assert [message.text for message in tree if message.role == "user"] == ["Hello", "And?"]
+    assert text(shown) == "Second."
+
+
+def _as_shown(message: dict[str, Any]) -> Any:
+    """Without what the client alone writes."""
+    named = {name: message[name] for name in ("id", "role")}
+    more = ("type", "text", "state", "toolName", "toolCallId", "input", "output", "data")
+    return named, [{name: part[name] for name in more if name in part} for part in message["parts"]]
 
 
 @pytest.mark.parametrize("version", NEWEST)

@@ -57,7 +57,7 @@ async def test_a_part_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         for part in ({"type": "binary", "mimeType": "image/png", "id": "upload_1"}, {"type": "video"}):
             body["messages"][0]["content"][1] = part
             answer = await site.ask("POST", path, body)
-            assert (answer.status, answer.body["code"]) == (422, "agui.part")
+            assert (answer.status, answer.body["code"]) == (422, "client.part")
         assert await site.runtime.conversations() == []
 
 

@@ -8,16 +8,42 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import APIOperation, Case, GenerationMode
-from schemathesis.checks import not_a_server_error
+from schemathesis.checks import CheckContext, not_a_server_error
 from schemathesis.core.result import Ok
-from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
+from schemathesis.core.transport import Response
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 
 from tests.server.site import Site
 from tests.sweeps import examples
 
 _PATIENCE = 60  # seconds for an answer: the machine may be busy
 _STREAMS = r"/events$"  # they have no end
-_CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
+_LONGEST_LINE = 8_000  # bytes of an address: of a longer one uvicorn says what is wrong, not a route
+
+
+def what_fits_is_taken(context: CheckContext, response: Response, case: Case[Any]) -> None:
+    """It can be refused for what it names, never for its form."""
+    if case.meta is not None and case.meta.generation.mode is GenerationMode.POSITIVE:
+        refused = response.json() if response.status_code in (400, 422) else {}
+        assert "errors" not in refused, refused
+
+
+def its_type_is_described(context: CheckContext, response: Response, case: Case[Any]) -> None:
+    if len(str(response.request.url)) < _LONGEST_LINE:
+        content_type_conformance(context, response, case)
+
+
+_CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    response_schema_conformance,
+    what_fits_is_taken,
+    its_type_is_described,
+]
 
 
 def try_everything(site: Site, known: dict[str, str]) -> int:

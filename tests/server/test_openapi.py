@@ -27,7 +27,6 @@ pytestmark = pytest.mark.slow
 _BESIDES = {"snapshot", "conversation.changed", "conversation.deleted", "list.reset", "queue.changed"}
 
 
-@pytest.mark.long
 async def test_nothing_that_is_sent_makes_the_server_fail(tmp_path: Path) -> None:
     """Each operation, with requests that fit its description and with some that do not."""
     from tests.server.any_request import try_everything
@@ -48,6 +47,16 @@ def test_every_route_that_names_something_of_a_conversation_is_tried_as_somebody
     there = {(method.upper(), path) for path, named in paths.items() for method in named}
     tried = {(method, path.replace("/1", "/{message}")) for method, path, _ in ways_in(*["{id}"] * 5)}
     assert {path for _, path in there - tried if not re.search("/(ai-sdk|grants)/", path)} == set()
+
+
+async def test_the_description_passes_the_published_validator(tmp_path: Path) -> None:
+    """F3: that of the version that it says it is of."""
+    from openapi_spec_validator import OpenAPIV32SpecValidator
+
+    async with served(tmp_path, []) as site:
+        described = await site.get("/api/openapi.json")
+    assert described["openapi"].startswith("3.2.")
+    OpenAPIV32SpecValidator(described).validate()
 
 
 def test_every_refusal_is_described_as_a_problem() -> None:

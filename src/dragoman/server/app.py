@@ -97,6 +97,7 @@ def routes() -> FastAPI:
         openapi_url="/api/openapi.json",
         routes=[*_API],
     )
+    app.openapi_version = "3.2.0"  # the first version that describes the items of a stream
     app.openapi = describe(app, app.openapi)  # type: ignore[method-assign]  # FastAPI's own way
     return app
 
@@ -242,6 +243,9 @@ def _corrected(schema: dict[str, Any]) -> dict[str, Any]:
         for operation in operations.values():
             for status, response in operation["responses"].items():
                 _correct_content(status, response.get("content", {}))
+    for union in _unions(schema):
+        for option in union["oneOf"]:  # which one it is, is told by this property alone
+            _require(components["schemas"][option["$ref"].removeprefix(_COMPONENT)], union["discriminator"])
     sent = set(_used(_bodies(schema), components["schemas"]))
     for name, component in components["schemas"].items():
         _drop_titles(component)
@@ -255,7 +259,7 @@ def _correct_content(status: str, content: dict[str, Any]) -> None:
         content["application/problem+json"] = content.pop("application/json")
     if "text/event-stream" in content and "application/json" in content:
         event = content.pop("application/json")["schema"]
-        content["text/event-stream"] = {"schema": {"type": "string"}, "itemSchema": event}  # as OpenAPI 3.2
+        content["text/event-stream"] = {"schema": {"type": "string"}, "itemSchema": event}
 
 
 def _require_all(component: dict[str, Any]) -> None:
@@ -263,6 +267,24 @@ def _require_all(component: dict[str, Any]) -> None:
     codes of sentences are left out where there are none."""
     if component.get("properties"):
         component["required"] = [name for name in component["properties"] if name != "said"]
+
+
+def _require(component: dict[str, Any], discriminator: dict[str, Any]) -> None:
+    name = discriminator["propertyName"]
+    component["required"] = sorted({*component.get("required", ()), name})
+
+
+def _unions(part: object) -> Iterator[dict[str, Any]]:
+    """The schemas of values that a property tells apart."""
+    match part:
+        case dict():
+            if "oneOf" in part and "discriminator" in part:
+                yield part
+            for inner in part.values():
+                yield from _unions(inner)
+        case list():
+            for inner in part:
+                yield from _unions(inner)
 
 
 def _drop_titles(component: dict[str, Any]) -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict, StringConstraints, with_config
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    Strict,
+    StringConstraints,
+    with_config,
+)
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
 from dragoman.conversation.tree import LONGEST_TAG, MOST_TAGS
@@ -24,7 +33,13 @@ class Body(BaseModel):
 
 # ── conversations ─────────────────────────────────────────────────────────────────────────────────
 
-Count = Annotated[int, Field(ge=0, strict=True)]
+
+def _whole(value: object) -> object:
+    """To JSON, 5.0 is an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Count = Annotated[int, Field(ge=0, strict=True), BeforeValidator(_whole)]
 Reviews = (
     Review | Annotated[dict[str, Review], Field(examples=[{"shell": "always", "mcp.*": "on_error"}])]
 )  # for all tools, or by patterns of their names and permissions
@@ -245,7 +260,9 @@ class NewGrant(Body):
     """A rule that nobody has asked about yet."""
 
     permission: Annotated[
-        str, StringConstraints(pattern=r"^[^\s:]+$", max_length=200), Field(examples=["shell"])
+        str,
+        StringConstraints(pattern=r"^[^\x00-\x20:\x7f-\xa0]+$", max_length=200),
+        Field(examples=["shell"]),
     ]
     pattern: Annotated[
         str,

@@ -143,10 +143,10 @@ def _explained(error: ValidationError, parameters: Parameters) -> str:
     return f"The call did not run: its arguments do not fit.\n{problems(error)}{known}"
 
 
-def fitting_arguments(arguments: Arguments, tool: Tool, which: str) -> Arguments:
+def fitting_arguments(arguments: Arguments, tool: Tool) -> Arguments:
     """As the tool takes them. BadRequest where a person gave some that it does not take."""
     try:
         return repair_arguments(arguments, tool.parameters)[0]
     except ToolFailed as error:
         what = str(error).partition("\n")[2] or str(error)
-        raise BadRequest(sentence("arguments.unfit", which=which, what=what)) from error
+        raise BadRequest(sentence("arguments.unfit", what=what)) from error

@@ -66,6 +66,12 @@ switch (scene) {
     say("Add bread.");
     await run();
     break;
+  case "connect": // the same by the client's own word for it, which each kind of agent says how to do
+    agent = new (class extends HttpAgent {
+      connect = (input) => this.run({ ...input, messages: [] });
+    })({ url, headers, threadId: "a thread" });
+    await agent.connectAgent({}, watch);
+    break;
   case "forgotten": // a page that has nothing but the name of its thread
     await run();
     break;

@@ -87,6 +87,17 @@ switch (scene) {
     await chat.sendMessage({ text: "Hello" });
     await chat.sendMessage({ text: "And?" });
     break;
+  case "reloaded": { // a page that has nothing but the name of its chat
+    const metadata = { mood: "glad" };
+    const parts = [{ type: "text", text: "Hello" }, { type: "data-place", id: "p", data: { city: "Rome" } }];
+    await chat.sendMessage({ role: "user", parts, metadata });
+    seen.before = structuredClone(chat.messages);
+    const stored = await fetch(`${api}/a%20chat`, { headers: { authorization: `Bearer ${key}` } });
+    chat = open(await stored.json());
+    seen.after = structuredClone(chat.messages);
+    await chat.sendMessage({ text: "And?" });
+    break;
+  }
   case "file": {
     const url = "data:text/plain;base64,aGVsbG8=";
     const files = [{ type: "file", mediaType: "text/plain", filename: "a.txt", url }];

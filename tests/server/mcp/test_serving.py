@@ -251,8 +251,9 @@ async def test_conversations_are_resources_and_commands_are_prompts(tmp_path: Pa
         assert template.uri_template == "dragoman://conversations/{id}"
         (read,) = (await client.read_resource(str(resource.uri))).contents
         assert "**calculator**" in read.text  # type: ignore[union-attr]
-        with pytest.raises(MCPError, match="no resource"):
+        with pytest.raises(MCPError, match="no resource") as refused:
             await client.read_resource("dragoman://nowhere")
+        assert (refused.value.error.code, refused.value.error.data) == (-32602, {"uri": "dragoman://nowhere"})
         (prompt,) = (await client.list_prompts()).prompts
         assert prompt.description == "Review it"
         filled = await client.get_prompt("review", {"arguments": "main.py"})

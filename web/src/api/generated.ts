@@ -44,17 +44,26 @@ export interface components {
              */
             deny?: string[];
         };
+        AgentCall: {
+            id: string;
+            function: components["schemas"]["CalledFunction"];
+        };
         AgentList: {
             items: components["schemas"]["AgentView"][];
         };
         AgentMessage: {
             /** @default  */
             id?: string;
-            role: string;
+            /** @enum {string} */
+            role: "developer" | "system" | "assistant" | "user" | "tool" | "activity" | "reasoning";
             content?: components["schemas"]["JsonValue"];
             /** @default  */
             toolCallId?: string;
+            toolCalls?: components["schemas"]["AgentCall"][];
             error?: string | null;
+            metadata?: components["schemas"]["JsonValue"];
+        } & {
+            [key: string]: unknown;
         };
         AgentSetup: {
             name: string;
@@ -305,6 +314,11 @@ export interface components {
             said?: {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
+        };
+        CalledFunction: {
+            name: string;
+            /** @default  */
+            arguments?: string;
         };
         Cancel: {
             /** @default  */
@@ -795,7 +809,7 @@ export interface components {
              * @default file
              * @constant
              */
-            type?: "file";
+            type: "file";
         };
         /**
          * @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`).
@@ -1860,17 +1874,16 @@ export interface components {
         RunAgentInput: {
             threadId: string;
             runId: string;
-            /** @default [] */
             messages?: components["schemas"]["AgentMessage"][];
-            /** @default [] */
             tools?: components["schemas"]["AgentTool"][];
-            /** @default [] */
             context?: components["schemas"]["ContextEntry"][];
-            /** @default [] */
             resume?: components["schemas"]["ResumeEntry"][];
             state?: components["schemas"]["JsonValue"];
+            forwardedProps?: components["schemas"]["JsonValue"];
             /** @default  */
             protocolVersion?: string;
+        } & {
+            [key: string]: unknown;
         };
         /** @description A sentence as it is stored and sent. A value that is a sentence is an object like this one. */
         "Said-Input": {
@@ -2112,7 +2125,7 @@ export interface components {
              * @default text
              * @constant
              */
-            type?: "text";
+            type: "text";
         };
         "Text-Output": {
             text: string;
@@ -2390,7 +2403,6 @@ export interface components {
         /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
         UIChatBody: {
             id: string;
-            /** @default [] */
             messages?: components["schemas"]["UIMessage"][];
             message?: components["schemas"]["UIMessage"] | null;
             /**
@@ -2403,22 +2415,24 @@ export interface components {
             agent?: string | null;
             mode?: ("auto" | "ask" | "manual" | "off") | null;
             system?: string | null;
-            /** @default {} */
             options?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** @default {} */
             tools?: {
                 [key: string]: components["schemas"]["ClientTool"];
             };
+        } & {
+            [key: string]: unknown;
         };
         UIMessage: {
             /** @default  */
             id?: string;
+            metadata?: components["schemas"]["JsonValue"];
             /** @enum {string} */
             role: "system" | "user" | "assistant";
-            /** @default [] */
             parts?: components["schemas"]["UIPart"][];
+        } & {
+            [key: string]: unknown;
         };
         /** @description Of any kind: which fields count is told by `type` and `state`. */
         UIPart: {
@@ -2433,7 +2447,12 @@ export interface components {
             /** @default  */
             toolCallId?: string;
             /** @default  */
+            toolName?: string;
+            /** @default  */
             state?: string;
+            input?: components["schemas"]["JsonValue"];
+            data?: components["schemas"]["JsonValue"];
+            id?: string | null;
             output?: components["schemas"]["JsonValue"];
             /** @default  */
             errorText?: string;
@@ -2510,6 +2529,7 @@ export interface components {
     pathItems: never;
 }
 export type AgentBody = components['schemas']['AgentBody'];
+export type AgentCall = components['schemas']['AgentCall'];
 export type AgentList = components['schemas']['AgentList'];
 export type AgentMessage = components['schemas']['AgentMessage'];
 export type AgentSetup = components['schemas']['AgentSetup'];
@@ -2531,6 +2551,7 @@ export type CallProgress = components['schemas']['CallProgress'];
 export type CallStart = components['schemas']['CallStart'];
 export type CallState = components['schemas']['CallState'];
 export type CallTrace = components['schemas']['CallTrace'];
+export type CalledFunction = components['schemas']['CalledFunction'];
 export type Cancel = components['schemas']['Cancel'];
 export type Cancelled = components['schemas']['Cancelled'];
 export type ChosenHunk = components['schemas']['ChosenHunk'];

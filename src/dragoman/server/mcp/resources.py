@@ -15,7 +15,6 @@ from dragoman.tools.skills import Skill, Skills
 _PREFIX = "dragoman://conversations/"
 _PAGE = 50
 _MARKDOWN = "text/markdown"
-_NOT_FOUND = -32002
 TEMPLATE = types.ResourceTemplate(
     name="conversation",
     uri_template=f"{_PREFIX}{{id}}",
@@ -46,7 +45,7 @@ async def read_conversation(runtime: Runtime, person: str, uri: str) -> types.Te
             raise NotFound("resource", uri)
         text = await runtime.export_markdown(id)
     except (NotFound, Unreadable) as error:
-        raise MCPError(_NOT_FOUND, str(error)) from None
+        raise MCPError(types.INVALID_PARAMS, str(error), {"uri": uri}) from None
     return types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)
 
 

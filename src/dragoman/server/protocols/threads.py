@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
-from typing import Literal
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, DragomanError, NotFound, Unreadable
@@ -20,7 +20,18 @@ from dragoman.messages.boundary import check_json
 from dragoman.messages.events import Event, MessageAdded
 from dragoman.messages.ids import derived_id, new_id
 from dragoman.messages.media import data_in, is_media_type, parse_data_url
-from dragoman.messages.message import File, Message, Part, Reasoning, Text
+from dragoman.messages.message import (
+    Arguments,
+    CallState,
+    File,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.sentences import sentence
 from dragoman.server.context import Context
 from dragoman.server.event_stream import STOPS, EventStream
 from dragoman.server.protocols.event_reader import TurnWriter
@@ -32,6 +43,30 @@ from dragoman.turn.live.log import Snapshot
 LONGEST_NAME = 500
 _LATELY = 3  # turns among which is looked for what is sent again
 _OURS = re.compile(r"/api/files/([0-9a-f]{64})")
+
+
+class Loose(BaseModel):
+    """What clients send has more fields than are known here, and newer clients send more still."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class WithContent(Loose):
+    """Of its unknown fields those with one value say how, those with a list or an object bring something:
+    BadRequest for these, since nothing is left out in silence."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @model_validator(mode="after")
+    def _all_is_read(self) -> Self:
+        for name, value in (self.model_extra or {}).items():
+            if value and isinstance(value, list | dict):
+                raise BadRequest(sentence("client.field", name=name))
+        return self
+
+
+def unreadable(type: str) -> BadRequest:
+    return BadRequest(sentence("client.part", type=type))
 
 
 @dataclass(slots=True, frozen=True)
@@ -63,14 +98,18 @@ async def begin_conversation(
     id = derived_id("conv", protocol, context.person, name)
     now = context.runtime.services.clock()
     messages: list[Message] = []
+    turn = new_id("turn")
     for said in history:
+        turn = new_id("turn") if said.role == "user" else turn
         parts = tuple(part for part in await said.parts() if not isinstance(part, Text) or part.text)
         if not parts:
             continue
-        check_json([part.text for part in parts if isinstance(part, Text)], "the history")
+        check_json([asdict(part) for part in parts], "the history")
         parent = messages[-1].id if messages else None
         finish = None if said.role == "user" else "stop"
-        messages.append(Message(new_id("msg"), id, parent, said.role, parts, created=now, finish=finish))
+        messages.append(
+            Message(new_id("msg"), id, parent, said.role, parts, turn=turn, created=now, finish=finish)
+        )
     conversation = Conversation(
         id,
         leaf=messages[-1].id if messages else None,
@@ -86,6 +125,19 @@ async def begin_conversation(
     return id
 
 
+def earlier_call(
+    id: str,
+    tool: str,
+    arguments: Arguments,
+    result: ToolResult | None,
+    state: CallState = CallState.COMPLETED,
+) -> ToolCall:
+    """A call of a history that a client brings. One without a result was broken off."""
+    if result is None:
+        result, state = ToolResult("The call was broken off: it has no result."), CallState.INTERRUPTED
+    return ToolCall(new_id("call"), tool, arguments, state=state, result=result, provider_id=id)
+
+
 async def say(
     context: Context,
     name: str,
@@ -97,11 +149,12 @@ async def say(
     mark: str,
     key: SendKey | None = None,
     continues: bool = False,
+    kept: Mapping[str, JsonValue] | None = None,
 ) -> TurnRow:
     """A message in the conversation of this name, and the turn that answers it: below the answer that stands
     before it. Where nothing stands before it, it takes the place of the first one there was, or `continues`
-    the conversation. By its `mark` a client that sends it again is known."""
-    metadata: dict[str, JsonValue] = {protocol: mark}
+    the conversation. By its `mark` a client that sends it again is known; `kept` is given back with it."""
+    metadata: dict[str, JsonValue] = {protocol: mark, **(kept or {})}
     conversation = await conversation_of(context, name, protocol)
     if conversation is None:
         conversation = await begin_conversation(context, name, protocol, before)

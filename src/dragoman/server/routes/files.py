@@ -54,8 +54,19 @@ async def upload(
     return File(type, blob=blob, name=name, size=size)
 
 
+_FILE: dict[str, dict[str, object]] = {
+    type: {} for type in ("application/octet-stream", "image/*", "audio/*", "video/*")
+}
+
+
 @router.get(
-    "/files/{blob}", responses={206: {"description": "a piece of it"}, 416: {"description": "no such piece"}}
+    "/files/{blob}",
+    response_class=Response,
+    responses={
+        200: {"description": "the file", "content": _FILE},
+        206: {"description": "a piece of it", "content": _FILE},
+        416: {"description": "no such piece"},
+    },
 )
 async def download(  # noqa: PLR0917 - FastAPI calls it by name
     context: TheContext,

@@ -82,7 +82,7 @@ async def check_answer(services: Services, asked: Question, answer: Answer) -> N
     offered = {(rule.permission, rule.pattern) for rule in (*asked.rules, *asked.wider)}
     tool = await waiting_tool(services, asked) if answer.arguments is not None else None
     if answer.arguments is not None and tool is not None:
-        fitted = fitting_arguments(answer.arguments, tool, "the edited arguments")
+        fitted = fitting_arguments(answer.arguments, tool)
         edited = (*tool.always(fitted), *tool.always_wider(fitted))
         offered |= {(rule.permission, rule.pattern) for rule in edited}
     if any((rule.permission, rule.pattern) not in offered for rule in answer.rules):

@@ -57,7 +57,7 @@ async def check_change(services: Services, change: CallChange) -> tuple[str | No
         raise BadRequest(sentence("repeat.result_kind", given=change.result))
     found = services.toolbox.offer().find(call.tool)
     if change.arguments is not None and found is not None:
-        fitting_arguments(change.arguments, found[1], "the arguments")
+        fitting_arguments(change.arguments, found[1])
     return turn, message
 
 

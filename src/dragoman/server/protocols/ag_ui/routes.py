@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnEnded
 from dragoman.messages.events import TurnEnd
-from dragoman.messages.message import Message, Part, Text, ToolResult
+from dragoman.messages.message import CallState, File, Message, Part, Reasoning, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
 from dragoman.server.context import Context, Key, TheContext, api_router
 from dragoman.server.event_stream import EventStream
@@ -31,6 +31,7 @@ from dragoman.server.protocols.threads import (
     EarlierMessage,
     attach,
     conversation_of,
+    earlier_call,
     respond,
     said_lately,
     say,
@@ -38,6 +39,7 @@ from dragoman.server.protocols.threads import (
 )
 from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.facts import TurnOptions, options_in
+from dragoman.wire.calls import parse_arguments
 
 router = api_router("AG-UI")
 
@@ -153,12 +155,14 @@ def _last_said(messages: Sequence[AgentMessage]) -> str | None:
 async def _start(
     context: Context, body: RunAgentInput, agent: str | None, state: JsonValue, *, key: SendKey | None
 ) -> TurnRow:
-    dialogue = [one for one in body.messages if one.role in ("user", "assistant")]
+    dialogue = [one for one in body.messages if one.role in ("user", "assistant", "reasoning")]
     place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
     if place is None:
         raise BadRequest("there is no message of a person to answer")
     before = [
-        EarlierMessage("user" if one.role == "user" else "assistant", one.id, partial(_content, context, one))
+        EarlierMessage(
+            "user" if one.role == "user" else "assistant", one.id, partial(_earlier, context, body, one)
+        )
         for one in dialogue[:place]
     ]
     content, options = await _content(context, dialogue[place]), body.turn_options(agent, state)
@@ -176,6 +180,33 @@ async def _start(
 
 async def _content(context: Context, message: AgentMessage) -> tuple[Part, ...]:
     return tuple([await _part(context, part) for part in message.parts])
+
+
+async def _earlier(context: Context, body: RunAgentInput, message: AgentMessage) -> tuple[Part, ...]:
+    """A message of a history that the client brings. The results of its calls are messages of their own."""
+    if message.role == "reasoning":
+        return (Reasoning(message.text),)
+    results = {one.call: one for one in body.messages if one.role == "tool"}
+    calls: list[Part] = []
+    for call in message.calls:
+        result = results.get(call.id)
+        calls.append(
+            earlier_call(
+                call.id,
+                call.function.name,
+                parse_arguments(call.function.arguments or "{}") or {},
+                await _result(context, result) if result is not None else None,
+                CallState.COMPLETED if result is None or result.error is None else CallState.FAILED,
+            )
+        )
+    return (*await _content(context, message), *calls)
+
+
+async def _result(context: Context, message: AgentMessage) -> ToolResult:
+    parts = await _content(context, message)
+    text = "".join(part.text for part in parts if isinstance(part, Text))
+    files = tuple(part for part in parts if isinstance(part, File))
+    return ToolResult(message.error if message.error is not None else text, attachments=files)
 
 
 async def _part(context: Context, part: AgentPart) -> Part:
@@ -242,9 +273,8 @@ async def _bring(context: Context, body: RunAgentInput, projection: AgentRun, tu
         with suppress(AlreadyAnswered, NotFound, TurnEnded):
             call = await context.call(message.call)
             if not call.state.settled:
-                failed = message.error is not None
-                result = ToolResult(message.error if message.error is not None else message.text)
-                await context.runtime.commands.deliver(message.call, result, failed=failed)
+                result = await _result(context, message)
+                await context.runtime.commands.deliver(message.call, result, failed=message.error is not None)
         projection.reader.was_brought(message.call)
 
 

@@ -11,31 +11,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_json
 from dragoman.messages.message import Arguments, CallState, Message, canonical
 from dragoman.messages.request import ToolSpec
-from dragoman.sentences import sentence
 from dragoman.server.context import Context
+from dragoman.server.protocols.threads import Loose, WithContent, unreadable
 from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.send import turn_options
 
 
-class _Loose(BaseModel):
-    """Clients send more than is known here, and newer ones more still."""
+class PartSource(Loose):
+    model_config = ConfigDict(populate_by_name=True)
 
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
-
-class PartSource(_Loose):
     type: str = ""
     value: str = ""
     media_type: Annotated[str, Field(alias="mimeType", max_length=200)] = ""
 
 
-class AgentPart(_Loose):
+class AgentPart(Loose):
     """A text, or something with a source. Before 1.0 a `binary` part names its data or address itself."""
 
     type: str
@@ -52,16 +48,28 @@ class AgentPart(_Loose):
             kind = "data" if self.data else "url"
             return PartSource(type=kind, value=self.data or self.url, media_type=self.media_type)
         if self.source is None and self.type != "text":
-            raise BadRequest(sentence("agui.part", type=self.type))
+            raise unreadable(self.type)
         return self.source
 
 
-class AgentMessage(_Loose):
+class CalledFunction(Loose):
+    name: str
+    arguments: str = ""
+
+
+class AgentCall(Loose):
+    id: str
+    function: CalledFunction
+
+
+class AgentMessage(WithContent):
     id: str = ""
-    role: str
+    role: Literal["developer", "system", "assistant", "user", "tool", "activity", "reasoning"]
     content: JsonValue = None
     call: Annotated[str, Field(alias="toolCallId")] = ""
+    calls: Annotated[list[AgentCall], Field(alias="toolCalls", max_length=10_000, default_factory=list)]
     error: str | None = None
+    metadata: JsonValue = None
 
     @property
     def parts(self) -> list[AgentPart]:
@@ -78,37 +86,46 @@ class AgentMessage(_Loose):
     def text(self) -> str:
         return "".join(part.text for part in self.parts)
 
+    @property
+    def texts(self) -> Iterator[str]:
+        """Of a message that has nothing else. BadRequest for one that has."""
+        for part in self.parts:
+            if part.file is not None:
+                raise unreadable(part.type)
+            yield part.text
 
-class AgentTool(_Loose):
+
+class AgentTool(Loose):
     name: str
     description: str = ""
     parameters: dict[str, JsonValue] | None = None
 
 
-class ContextEntry(_Loose):
+class ContextEntry(Loose):
     description: str = ""
     value: JsonValue = None
 
 
-class ResumeEntry(_Loose):
+class ResumeEntry(Loose):
     interrupt: Annotated[str, Field(alias="interruptId")]
     status: Literal["resolved", "cancelled"]
     payload: JsonValue = None
 
 
-class RunAgentInput(_Loose):
+class RunAgentInput(WithContent):
     thread: Annotated[str, Field(alias="threadId")]
     run: Annotated[str, Field(alias="runId", max_length=500)]
-    messages: Annotated[list[AgentMessage], Field(max_length=10_000)] = []
-    tools: Annotated[list[AgentTool], Field(max_length=512)] = []
-    context: Annotated[list[ContextEntry], Field(max_length=1000)] = []
-    resume: Annotated[list[ResumeEntry], Field(max_length=1000)] = []
+    messages: Annotated[list[AgentMessage], Field(max_length=10_000, default_factory=list)]
+    tools: Annotated[list[AgentTool], Field(max_length=512, default_factory=list)]
+    context: Annotated[list[ContextEntry], Field(max_length=1000, default_factory=list)]
+    resume: Annotated[list[ResumeEntry], Field(max_length=1000, default_factory=list)]
     state: JsonValue = None
+    forwarded: Annotated[JsonValue, Field(alias="forwardedProps")] = None  # the client to its own agent
     version: Annotated[str, Field(alias="protocolVersion", max_length=20)] = ""  # none before 1.0
 
     def turn_options(self, agent: str | None, state: JsonValue) -> TurnOptions:
         """The tools are the client's own; what it says of its context and state comes after the prompts."""
-        said = [one.text for one in self.messages if one.role in ("system", "developer")]
+        said = [text for one in self.messages if one.role in ("system", "developer") for text in one.texts]
         said += [f"{one.description}: {_words(one.value)}" for one in self.context]
         said.append(describe_state(state))
         brought = [ToolSpec(tool.name, tool.description, tool.parameters or {}) for tool in self.tools]

@@ -253,7 +253,9 @@ class AgentRun(TurnWriter):
             "toolCallId": end.call,
             "content": end.result.text,
         }
-        yield {"type": "TOOL_CALL_RESULT", **told, "role": "tool"}
+        # The event has no word for a failure, and clients take `role` for success: `error` is a message's.
+        how: RunEvent = {"role": "tool"} if end.state is CallState.COMPLETED else {"error": end.result.text}
+        yield {"type": "TOOL_CALL_RESULT", **told, **how, "metadata": {"state": end.state.value}}
         if end.tool == UPDATE_STATE and self._has_state_tool and end.state is CallState.COMPLETED:
             before, self.state = self.state, merged(self.state, changes_in(end.arguments))
             if delta := [*difference(before, self.state)]:
@@ -334,4 +336,5 @@ def thread_messages(message: Message) -> Iterator[JsonValue]:
                 "role": "tool",
                 "toolCallId": call.id,
                 "content": call.result.text,
+                **({} if call.state is CallState.COMPLETED else {"error": call.result.text}),
             }

@@ -11,25 +11,29 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
+from pydantic import JsonValue
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy, TurnEnded
-from dragoman.messages.message import Part, Text, ToolResult, canonical
+from dragoman.messages.message import CallState, Part, Reasoning, Text, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
 from dragoman.server.context import Context, Key, TheContext, api_router
-from dragoman.server.protocols.ai_sdk.ui_input import UIChatBody, UIMessage
+from dragoman.server.protocols.ai_sdk.ui_history import chat_messages
+from dragoman.server.protocols.ai_sdk.ui_input import UIChatBody, UIMessage, UIPart
 from dragoman.server.protocols.ai_sdk.ui_writer import Chunk, UIMessageStream
 from dragoman.server.protocols.threads import (
     LONGEST_NAME,
     EarlierMessage,
     attach,
     conversation_of,
+    earlier_call,
     find_asked,
     respond,
     say,
     stop_what_was_left,
     turn_of,
+    unreadable,
 )
 from dragoman.store.store import SendKey, TurnRow
 from dragoman.turn.facts import options_in
@@ -45,6 +49,11 @@ _STREAM: dict[int | str, dict[str, object]] = {
 }
 _REST: dict[int | str, dict[str, object]] = {**_STREAM, 204: {"description": "Nothing is being written"}}
 _DONE = b"data: [DONE]\n\n"
+_SETTLED = {
+    "output-available": CallState.COMPLETED,
+    "output-error": CallState.FAILED,
+    "output-denied": CallState.REJECTED,
+}
 
 
 @router.post("/ai-sdk/chat", response_class=Response, responses=_STREAM)
@@ -59,6 +68,18 @@ async def chat_v5(context: TheContext, body: UIChatBody, key: Key = None) -> Res
     """The same for version 5, which knows no approvals."""
     async with context.readers.one_by_one(context.person, body.id):
         return await _chat(context, body, key, approvals=False)
+
+
+@router.get("/ai-sdk/chat/{id}")
+async def read_chat(context: TheContext, id: str) -> list[dict[str, JsonValue]]:
+    """The messages of a chat, as `useChat` takes them; none of one that has not begun. The answer that is
+    being written comes with `resumeStream()`."""
+    return await _read(context, id, approvals=True)
+
+
+@router.get("/ai-sdk/v5/chat/{id}")
+async def read_chat_v5(context: TheContext, id: str) -> list[dict[str, JsonValue]]:
+    return await _read(context, id, approvals=False)
 
 
 @router.get("/ai-sdk/chat/{id}/stream", response_class=Response, responses=_REST)
@@ -139,6 +160,18 @@ async def _resume(context: Context, id: str, *, approvals: bool) -> Response:
     return await _tell(context, row, approvals=approvals)
 
 
+async def _read(context: Context, id: str, *, approvals: bool) -> list[dict[str, JsonValue]]:
+    conversation = await conversation_of(context, id, PROTOCOL)
+    if conversation is None:
+        return []
+    path = await (await context.runtime.conversation(conversation)).messages()
+    turns = await context.runtime.store.turns(conversation)
+    brought = options_in(await context.runtime.store.facts(turns[-1].id)).client_tools if turns else ()
+    live = {turn.id for turn in turns if turn.live}
+    names = {spec.name for spec in brought}
+    return [*chat_messages(path, PROTOCOL, live=live, brought=names, approvals=approvals)]
+
+
 async def _live_turn(context: Context, name: str) -> TurnRow | None:
     conversation = await conversation_of(context, name, PROTOCOL)
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
@@ -154,6 +187,7 @@ class _SaidNow:
 
     mark: str  # the client's own id of it
     content: tuple[Part, ...]
+    kept: dict[str, JsonValue]
     before: list[EarlierMessage]
     answer: UIMessage | None  # the last one before it
 
@@ -173,7 +207,8 @@ async def _said_now(context: Context, body: UIChatBody) -> _SaidNow:
     ]
     answers = [one for one in dialogue[:place] if one.role == "assistant"]
     content = await _content(context, dialogue[place])
-    return _SaidNow(dialogue[place].id[:LONGEST_NAME], content, before, answers[-1] if answers else None)
+    last = dialogue[place]
+    return _SaidNow(last.id[:LONGEST_NAME], content, last.kept, before, answers[-1] if answers else None)
 
 
 async def _start(context: Context, body: UIChatBody, said: _SaidNow, key: SendKey | None) -> TurnRow:
@@ -195,6 +230,7 @@ async def _start(context: Context, body: UIChatBody, said: _SaidNow, key: SendKe
         mark=said.mark,
         key=key,
         continues=body.continues,
+        kept=said.kept,
     )
 
 
@@ -224,13 +260,42 @@ async def _asked_already(context: Context, body: UIChatBody, said: _SaidNow) -> 
 
 
 async def _content(context: Context, message: UIMessage) -> tuple[Part, ...]:
-    parts: list[Part] = []
-    for part in message.parts:
-        if part.type == "text":
-            parts.append(Text(part.text))
-        elif part.type == "file":
-            parts.append(await attach(context, part.url, part.media_type, part.filename))
-    return tuple(parts)
+    found = [await _part(context, part, message.role) for part in message.parts]
+    return tuple(part for part in found if part is not None)
+
+
+async def _part(context: Context, part: UIPart, role: str) -> Part | None:
+    """None for what the SDK does not send to models either: it is for the page. BadRequest for what cannot be
+    read, or is not a person's to say."""
+    match part.type:
+        case "text":
+            return Text(part.text)
+        case "file":
+            return await attach(context, part.url, part.media_type, part.filename)
+        case type if type.startswith("data-"):
+            return None
+        case "reasoning" if role == "assistant":
+            return Reasoning(part.text)
+        case "reasoning-file" if role == "assistant":
+            return await attach(context, part.url, part.media_type)
+        case "step-start" | "source-url" | "source-document" if role == "assistant":
+            return None
+        case type if role == "assistant" and type.startswith(("tool-", "dynamic-tool")):
+            return _earlier_call(part)
+    raise unreadable(part.type)
+
+
+def _earlier_call(part: UIPart) -> ToolCall:
+    arguments = part.input if isinstance(part.input, dict) else {}
+    state = _SETTLED.get(part.state, CallState.INTERRUPTED)
+    result = _brought_result(part) if part.settled else None
+    return earlier_call(part.call, part.tool or part.type.removeprefix("tool-"), arguments, result, state)
+
+
+def _brought_result(part: UIPart) -> ToolResult:
+    output = part.output if part.state == "output-available" else part.error
+    text = output if isinstance(output, str) else canonical(output)
+    return ToolResult(text, value=None if isinstance(output, str) else output)
 
 
 # ── what a call was waiting for ───────────────────────────────────────────────────────────────────
@@ -250,7 +315,9 @@ async def _join(context: Context, said: _SaidNow, *, approvals: bool) -> Respons
     if not known:
         if not row.live or not _brings(said.answer, snapshot):
             return None
-        await context.runtime.commands.steer(row.id, said.content, metadata={PROTOCOL: said.mark})
+        await context.runtime.commands.steer(
+            row.id, said.content, metadata={PROTOCOL: said.mark, **said.kept}
+        )
     own = [message.metadata.get(PROTOCOL) == said.mark for message in snapshot.messages]
     place = own.index(True) if known else len(own)
     id = snapshot.messages[place - 1].id
@@ -289,10 +356,7 @@ async def _bring(context: Context, message: UIMessage, stream: UIMessageStream) 
                 if call.state.settled:
                     continue
                 failed = part.state == "output-error"
-                output = part.error if failed else part.output
-                text = output if isinstance(output, str) else canonical(output)
-                value = None if isinstance(output, str) else output
-                await commands.deliver(part.call, ToolResult(text, value=value), failed=failed)
+                await commands.deliver(part.call, _brought_result(part), failed=failed)
 
 
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────

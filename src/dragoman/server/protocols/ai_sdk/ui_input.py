@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, model_validator
+from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
+from dragoman.errors import BadRequest
+from dragoman.messages.boundary import check_json
 from dragoman.messages.questions import Mode
 from dragoman.messages.request import ToolSpec
+from dragoman.server.protocols.threads import Loose, WithContent, unreadable
 from dragoman.turn.facts import TurnOptions
 from dragoman.turn.send import turn_options
 
 
-class _Loose(BaseModel):
-    """Clients send more than is known here, and newer ones more still."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class Approval(_Loose):
+class Approval(Loose):
     id: str = ""
     approved: bool | None = None
     reason: str | None = None
 
 
-class UIPart(_Loose):
+class UIPart(Loose):
     """Of any kind: which fields count is told by `type` and `state`."""
 
     type: Annotated[str, Field(max_length=200)]
@@ -34,7 +31,11 @@ class UIPart(_Loose):
     media_type: Annotated[str, Field(alias="mediaType", max_length=200)] = ""
     filename: Annotated[str | None, Field(max_length=255)] = None
     call: Annotated[str, Field(alias="toolCallId")] = ""
+    tool: Annotated[str, Field(alias="toolName")] = ""
     state: str = ""
+    input: JsonValue = None
+    data: JsonValue = None
+    id: str | None = None
     output: JsonValue = None
     error: Annotated[str, Field(alias="errorText")] = ""
     approval: Approval | None = None
@@ -45,17 +46,42 @@ class UIPart(_Loose):
         return self.state in ("output-available", "output-error", "output-denied")
 
 
-class UIMessage(_Loose):
+KEPT = "ai-sdk.message"  # in a message's metadata: what of it is for the page
+
+
+class UIMessage(WithContent):
     id: str = ""
+    metadata: JsonValue = None
     role: Literal["system", "user", "assistant"]
-    parts: Annotated[list[UIPart], Field(max_length=10_000)] = []
+    parts: Annotated[list[UIPart], Field(max_length=10_000, default_factory=list)]
 
     @property
     def calls(self) -> Iterator[UIPart]:
         return (part for part in self.parts if part.call and part.type.startswith(("tool-", "dynamic-tool")))
 
+    @property
+    def kept(self) -> dict[str, JsonValue]:
+        """What the page gets back, and the model does not see: data parts and metadata."""
+        data: JsonValue = [
+            {"type": part.type, "data": part.data, **({"id": part.id} if part.id is not None else {})}
+            for part in self.parts
+            if part.type.startswith("data-")
+        ]
+        about: dict[str, JsonValue] = {"metadata": self.metadata, "data": data}
+        found: JsonValue = {name: value for name, value in about.items() if value}
+        check_json(found, "the message")
+        return {KEPT: found} if found else {}
 
-class ClientTool(_Loose):
+    @property
+    def texts(self) -> Iterator[str]:
+        """Of a system message, which has nothing else. BadRequest for what has."""
+        for part in self.parts:
+            if part.type != "text":
+                raise unreadable(part.type)
+            yield part.text
+
+
+class ClientTool(Loose):
     """As assistant-ui describes it, or with the schema under the SDK's own name."""
 
     description: str = ""
@@ -63,11 +89,11 @@ class ClientTool(_Loose):
     schema_: Annotated[dict[str, JsonValue] | None, Field(alias="inputSchema")] = None
 
 
-class UIChatBody(_Loose):
+class UIChatBody(WithContent):
     """The fields of `DefaultChatTransport`, and what an application may add with its `body` option."""
 
     id: str
-    messages: Annotated[list[UIMessage], Field(max_length=10_000)] = []
+    messages: Annotated[list[UIMessage], Field(max_length=10_000, default_factory=list)]
     last: Annotated[UIMessage | None, Field(alias="message")] = None
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
     message: Annotated[str | None, Field(alias="messageId")] = None
@@ -75,8 +101,8 @@ class UIChatBody(_Loose):
     agent: str | None = None
     mode: Mode | None = None
     system: str | None = None
-    options: dict[str, JsonValue] = {}
-    tools: Annotated[dict[str, ClientTool], Field(max_length=512)] = {}
+    options: Annotated[dict[str, JsonValue], Field(default_factory=dict)]
+    tools: Annotated[dict[str, ClientTool], Field(max_length=512, default_factory=dict)]
     _starts_over: bool = PrivateAttr(default=False)
 
     @model_validator(mode="after")
@@ -85,7 +111,7 @@ class UIChatBody(_Loose):
             self._starts_over = "messages" in self.model_fields_set
             self.messages = [*self.messages, self.last]
         if not self.messages:
-            raise ValueError("there is no message")
+            raise BadRequest("there is no message")
         return self
 
     @property
@@ -108,7 +134,7 @@ class UIChatBody(_Loose):
             ToolSpec(name, tool.description, tool.parameters or tool.schema_ or {})
             for name, tool in self.tools.items()
         ]
-        said = [part.text for message in self.messages if message.role == "system" for part in message.parts]
+        said = [text for message in self.messages if message.role == "system" for text in message.texts]
         system = "\n\n".join(text for text in (self.system, *said) if text) or None
         return turn_options(
             model=self.model,

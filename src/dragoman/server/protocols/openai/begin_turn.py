@@ -26,7 +26,7 @@ from dragoman.server.protocols.openai.request_input import (
     Brought,
     Entry,
     UserEntry,
-    calls_with_outputs,
+    check_calls,
     messages_of,
     missing_output,
     parts_of,
@@ -94,7 +94,7 @@ def options_for(
 async def begin(context: Context, wanted: ReplyRequest) -> ReplyPlace:
     """Everything is stored when it returns, and the turn runs."""
     brought = wanted.brought
-    calls_with_outputs(brought.entries)  # each has one, or nothing is begun
+    check_calls(brought)
     if wanted.key is not None:
         turn = await context.runtime.store.turn_of_key(context.person, wanted.key)
         if turn is not None:  # whatever became of it: nothing runs twice

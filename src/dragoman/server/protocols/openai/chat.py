@@ -62,6 +62,7 @@ from dragoman.server.protocols.openai.request_input import (
     Function,
     Lenient,
     Refusals,
+    Said,
     UserEntry,
     read_content,
     refuse,
@@ -69,12 +70,12 @@ from dragoman.server.protocols.openai.request_input import (
 )
 
 
-class PromptMessage(Lenient):
+class PromptMessage(Said):
     role: Literal["system", "developer"]
     content: AnyContent
 
 
-class UserMessage(Lenient):
+class UserMessage(Said):
     role: Literal["user"]
     content: AnyContent
 
@@ -94,9 +95,12 @@ class AssistantMessage(Lenient):
     content: AnyContent | None = None
     refusal: str | None = None
     tool_calls: Annotated[list[MadeCall] | None, Field(max_length=MANY)] = None
+    # what is refused
+    audio: JsonValue = None
+    function_call: JsonValue = None
 
 
-class ToolMessage(Lenient):
+class ToolMessage(Said):
     role: Literal["tool"]
     tool_call_id: str
     content: AnyContent
@@ -123,6 +127,12 @@ _REFUSALS: Refusals = (
     ("function_call", bool, "function_call is old: send tool_choice"),
     ("web_search_options", bool, "the search of a provider is not offered: an agent has tools of its own"),
     ("moderation", bool, "moderation is not offered"),
+)
+
+
+_REFUSALS_OF_ANSWERS: Refusals = (
+    ("audio", bool, "sound by id is not known here: send what was said as text"),
+    ("function_call", bool, "function_call is old: send tool_calls"),
 )
 
 
@@ -179,6 +189,7 @@ class ChatBody(AnswerOptions):
                 case ToolMessage(content=content, tool_call_id=call):
                     found.add(CallOutput(call, read_content(content, param, limit)))
                 case AssistantMessage():
+                    refuse(message, _REFUSALS_OF_ANSWERS)
                     text = text_alone(message.content, param) or message.refusal or ""
                     calls = [_brought_call(call) for call in message.tool_calls or ()]
                     found.add(AssistantEntry((text,) if text else (), tuple(calls)))

@@ -8,9 +8,9 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from dragoman.messages.ids import new_id
 from dragoman.messages.media import is_media_type, parse_data_url
@@ -185,6 +185,15 @@ def calls_with_outputs(entries: Iterable[Entry]) -> list[tuple[BroughtCall, Call
     return [(call, outputs[at]) for at, call in enumerate(made)]
 
 
+def check_calls(brought: Brought) -> None:
+    """ApiRefusal where a call has no output, or an output before the last answer has no call."""
+    used = {id(output) for _, output in calls_with_outputs(brought.entries)}
+    for entry in brought.earlier:
+        if isinstance(entry, CallOutput) and id(entry) not in used:
+            what = f"no call found for function call output with call_id {entry.call}"
+            raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
+
+
 def missing_output(call: str) -> ApiRefusal:
     return ApiRefusal(f"no tool output found for function call {call}", code="missing_tool_output")
 
@@ -262,6 +271,20 @@ class Lenient(BaseModel):
     """A part of a request that clients send back as they got it, with fields that have no meaning then."""
 
     model_config = ConfigDict(extra="ignore")
+
+
+class Said(Lenient):
+    """What a caller writes itself: of an unknown field that holds something, nothing would be read."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @model_validator(mode="after")
+    def _all_is_read(self) -> Self:
+        for name, value in (self.model_extra or {}).items():
+            if value and isinstance(value, list | dict):
+                what = f"unrecognized request argument supplied: {name}"
+                raise ApiRefusal(what, name, code="unknown_parameter")
+        return self
 
 
 # ── content ───────────────────────────────────────────────────────────────────────────────────────

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dragoman.errors import NotFound, TurnBusy
 from dragoman.messages import events as e
 from dragoman.messages.endings import REFUSED
-from dragoman.messages.message import Citation, File, Message, Reasoning, Text
+from dragoman.messages.message import Citation, File, Message, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.request import OutputSpec
 from dragoman.messages.usage import Usage
 from dragoman.server.context import Context
@@ -149,14 +149,7 @@ class ResponseObject:
 
     def _hand(self, handed: CallForClient) -> Iterator[dict[str, Any]]:
         arguments = json.dumps(handed.arguments, ensure_ascii=False)
-        item = {
-            "type": "function_call",
-            "id": f"fc_{_suffix(handed.call)}",
-            "call_id": handed.call,
-            "name": handed.tool,
-            "arguments": "",
-            "status": "in_progress",
-        }
+        item = _function_call(handed.call, handed.tool, "in_progress")
         yield from self._open(item)
         yield self._part("response.function_call_arguments.delta", delta=arguments)
         yield self._part("response.function_call_arguments.done", name=handed.tool, arguments=arguments)
@@ -316,24 +309,44 @@ async def input_items(context: Context, place: ReplyPlace) -> list[dict[str, Any
     if place.after is None:
         row = await context.runtime.store.turn(place.turn)
         message = await context.runtime.store.message(row.message)
-        content = [item for part in message.parts if (item := _input(part)) is not None]
-        return [
-            {"type": "message", "id": message.id, "role": "user", "status": "completed", "content": content}
-        ]
+        return [_input_message(message)]
     messages = await messages_of_turn(context.runtime, place)
     tools = {spec.name for spec in (await options_of(context.runtime, place.turn)).client_tools}
     calls = next(message for message in messages if message.id == place.after).calls
     return [
-        {
-            "type": "function_call_output",
-            "id": f"fco_{call.id.removeprefix('call_')}",
-            "call_id": call.id,
-            "output": call.result.text,
-            "status": "completed",
-        }
+        _output(call, call.result)
         for call in calls
         if call.tool in tools and call.result is not None and (call.started is not None or call.provider_id)
     ]
+
+
+def items_of(message: Message, tools: Collection[str] | None) -> Iterator[dict[str, Any]]:
+    """A stored message as items, with the calls of these tools: all calls, if they are None."""
+    if message.role == "user":
+        yield _input_message(message)
+    elif message.role == "assistant":
+        if message.text:
+            yield _message(message.id, "completed", message.text)
+        for call in message.calls:
+            if call.result is not None and (tools is None or call.tool in tools):
+                arguments = json.dumps(call.arguments, ensure_ascii=False)
+                yield {**_function_call(call.id, call.tool, "completed"), "arguments": arguments}
+                yield _output(call, call.result)
+
+
+def _function_call(call: str, tool: str, status: str) -> dict[str, Any]:
+    named = {"type": "function_call", "id": f"fc_{_suffix(call)}", "call_id": call, "name": tool}
+    return {**named, "arguments": "", "status": status}
+
+
+def _output(call: ToolCall, result: ToolResult) -> dict[str, Any]:
+    named = {"type": "function_call_output", "id": f"fco_{_suffix(call.id)}", "call_id": call.id}
+    return {**named, "output": result.text, "status": "completed"}
+
+
+def _input_message(message: Message) -> dict[str, Any]:
+    content = [item for part in message.parts if (item := _input(part)) is not None]
+    return {"type": "message", "id": message.id, "role": "user", "status": "completed", "content": content}
 
 
 def _input(part: object) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -223,37 +223,43 @@ class ResponseBody(AnswerOptions):
         return named.id if isinstance(named, ConversationName) else named
 
     async def brought(self, context: Context) -> Brought:
-        found, limit = Brought([self.instructions] if self.instructions else []), context.upload_limit
+        found = Brought([self.instructions] if self.instructions else [])
         items = [MessageItem(role="user", content=self.input)] if isinstance(self.input, str) else self.input
-        told: set[str] = set()  # messages: each of their texts has an item of its own
-        sealed_by: set[str] = set()  # messages: each of their reasoning items seals all of it
-        for at, item in enumerate(items):
-            param = f"input[{at}]"
-            match item:
-                case MessageItem(role="user", content=content):
-                    found.add(UserEntry(read_content(content, param, limit)))
-                case MessageItem(role="assistant", content=content):
-                    found.add(AssistantEntry((text_alone(content, param),)))
-                case MessageItem(content=content):
-                    found.system.append(text_alone(content, param))
-                case FunctionCallItem(call_id=call, name=name, arguments=arguments):
-                    found.add(AssistantEntry(calls=(BroughtCall(call, name, arguments),)))
-                case OutputItem(call_id=call, output=output):
-                    found.add(CallOutput(call, read_content(output, param, limit)))
-                case ReasoningItem(encrypted_content=str(sealed)):
-                    message, reasoning = await open_reasoning(context, sealed, param)
-                    if message not in sealed_by:
-                        found.add(AssistantEntry(reasoning=reasoning))
-                    sealed_by.add(message)
-                case ItemReference(id=id):
-                    for entry in await _referred(context, id, told, param):
-                        found.add(entry)
-                case _:
-                    pass
+        await read_items(context, items, found, "input")
         if not found.outputs and not found.sent:
             what = "the input ends with a user's message, or the outputs of calls"
             raise ApiRefusal(what, "input", code="invalid_value")
         return found
+
+
+async def read_items(context: Context, items: Sequence[InputItem], found: Brought, field: str) -> None:
+    """Adds what they say to what was found."""
+    limit = context.upload_limit
+    told: set[str] = set()  # messages: each of their texts has an item of its own
+    sealed_by: set[str] = set()  # messages: each of their reasoning items seals all of it
+    for at, item in enumerate(items):
+        param = f"{field}[{at}]"
+        match item:
+            case MessageItem(role="user", content=content):
+                found.add(UserEntry(read_content(content, param, limit)))
+            case MessageItem(role="assistant", content=content):
+                found.add(AssistantEntry((text_alone(content, param),)))
+            case MessageItem(content=content):
+                found.system.append(text_alone(content, param))
+            case FunctionCallItem(call_id=call, name=name, arguments=arguments):
+                found.add(AssistantEntry(calls=(BroughtCall(call, name, arguments),)))
+            case OutputItem(call_id=call, output=output):
+                found.add(CallOutput(call, read_content(output, param, limit)))
+            case ReasoningItem(encrypted_content=str(sealed)):
+                message, reasoning = await open_reasoning(context, sealed, param)
+                if message not in sealed_by:
+                    found.add(AssistantEntry(reasoning=reasoning))
+                sealed_by.add(message)
+            case ItemReference(id=id):
+                for entry in await _referred(context, id, told, param):
+                    found.add(entry)
+            case _:
+                pass
 
 
 async def _referred(context: Context, id: str, told: set[str], param: str) -> list[Entry]:

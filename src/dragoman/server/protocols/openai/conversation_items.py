@@ -1,0 +1,139 @@
+"""Conversations as the API of OpenAI has them: begun with items, read, listed by item and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import NotFound
+from dragoman.messages.ids import new_id
+from dragoman.server.context import Context, TheContext
+from dragoman.server.protocols.openai.api_errors import ApiRefusal, OpenAIRoute, not_offered
+from dragoman.server.protocols.openai.find_conversation import MARK
+from dragoman.server.protocols.openai.request_input import Brought, Metadata, StrictBody, messages_of
+from dragoman.server.protocols.openai.response_object import items_of
+from dragoman.server.protocols.openai.responses import InputItem, read_items
+from dragoman.turn.facts import options_in
+
+router = APIRouter(prefix="/conversations", route_class=OpenAIRoute, include_in_schema=False)
+_MOST = 20  # items to begin with, as OpenAI has it
+
+
+class NewConversation(StrictBody):
+    items: Annotated[list[InputItem] | None, Field(max_length=_MOST)] = None
+    metadata: Metadata | None = None
+
+
+class ConversationChange(StrictBody):
+    metadata: Metadata
+
+
+@router.post("")
+async def create_conversation(context: TheContext, body: NewConversation | None = None) -> dict[str, Any]:
+    body = body or NewConversation()
+    _check_metadata(body.metadata)
+    brought = Brought()
+    await read_items(context, body.items or [], brought, "items")
+    if brought.system:
+        raise ApiRefusal("a conversation has no prompt: send instructions with each response", "items")
+    now = context.runtime.services.clock()
+    new = Conversation(new_id("conv"), user=context.user, created=now, updated=now)
+    messages = await messages_of(brought.entries, new.id, context)
+    if messages:
+        messages[0] = replace(messages[0], metadata={MARK: {}})
+        new = replace(new, leaf=messages[-1].id)
+    await context.runtime.store.add_conversation(new, messages)
+    context.publisher.changed(new.id)
+    return _view(new)
+
+
+@router.get("/{id}")
+async def read_conversation(context: TheContext, id: str) -> dict[str, Any]:
+    return _view(await context.conversation(id))
+
+
+@router.post("/{id}")
+async def change_conversation(context: TheContext, id: str, body: ConversationChange) -> dict[str, Any]:
+    _check_metadata(body.metadata)
+    return _view(await context.conversation(id))
+
+
+@router.delete("/{id}")
+async def delete_conversation(context: TheContext, id: str) -> dict[str, Any]:
+    """With everything in it. What runs there is cancelled first."""
+    await context.check_owner(id)
+    inner = await context.runtime.store.within(id)
+    await context.runtime.delete(id)
+    for each in inner:
+        context.publisher.deleted(each, context.person)
+    return {"id": id, "object": "conversation.deleted", "deleted": True}
+
+
+@router.get("/{id}/items")
+async def list_items(
+    context: TheContext,
+    id: str,
+    *,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    order: Literal["asc", "desc"] = "desc",
+    after: str | None = None,
+) -> dict[str, Any]:
+    """Those of the branch that is shown."""
+    items = await _items(context, id)
+    if order == "desc":
+        items.reverse()
+    if after is not None:
+        ids = [item["id"] for item in items]
+        if after not in ids:
+            raise NotFound("item", after)
+        items = items[ids.index(after) + 1 :]
+    data = items[:limit]
+    ends = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
+    return {"object": "list", "data": data, "has_more": len(items) > limit, **ends}
+
+
+@router.get("/{id}/items/{item}")
+async def read_item(context: TheContext, id: str, item: str) -> dict[str, Any]:
+    for found in await _items(context, id):
+        if found["id"] == item:
+            return found
+    raise NotFound("item", item)
+
+
+@router.post("/{id}/items")
+async def add_items(context: TheContext, id: str) -> None:
+    await context.check_owner(id)
+    raise not_offered("items", "items are added with a response: send them as its input")
+
+
+@router.delete("/{id}/items/{item}")
+async def delete_item(context: TheContext, id: str, item: str) -> None:
+    await context.check_owner(id)
+    raise not_offered("item", "what was said stays: continue from an earlier response instead")
+
+
+def _check_metadata(metadata: Mapping[str, str] | None) -> None:
+    if metadata:
+        raise not_offered("metadata", "conversations have no metadata: send it with a response")
+
+
+def _view(one: Conversation) -> dict[str, Any]:
+    return {"id": one.id, "object": "conversation", "created_at": int(one.created), "metadata": {}}
+
+
+async def _items(context: Context, id: str) -> list[dict[str, Any]]:
+    """As a caller has them: messages, and calls of the caller's own tools with their outputs. A turn that is
+    not stored is of a history that a caller brought, with its own calls."""
+    await context.check_owner(id)
+    store = context.runtime.store
+    tools = {
+        turn.id: {spec.name for spec in options_in(await store.facts(turn.id)).client_tools}
+        for turn in await store.turns(id)
+    }
+    path = await (await context.runtime.conversation(id)).messages()
+    return [item for message in path for item in items_of(message, tools.get(message.turn or ""))]
