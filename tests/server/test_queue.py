@@ -77,8 +77,9 @@ async def test_what_is_queued_is_changed_and_reordered_and_begins_so(tmp_path: P
         assert texts(tree) == texts(await site.get(f"/api/conversations/{id}/queue")) == ["c", "better"]
         blank = await site.ask("PATCH", f"/api/turns/{second}", {"text": " "})
         assert (blank.status, "blank" in blank.body["detail"]) == (422, True)
-        gate.open.set()
         async with site.events(f"/api/conversations/{id}/events") as events:
+            await anext(events)  # else the turn may end before anybody listens
+            gate.open.set()
             async for event in events:
                 if event.type == "turn.end" and event.data["turn"] == second:
                     break

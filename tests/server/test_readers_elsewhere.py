@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman import Runtime
+from dragoman import Runtime, tool
+from dragoman.errors import StoreUnavailable
 from dragoman.messages.events import EVENT, Event, TurnEnd
 from dragoman.messages.questions import allow_once
+from dragoman.server.feeds import ConversationFeed, FeedReader, Pace
+from dragoman.server.publisher import Publisher
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Store, StoredEvent, TurnRow
+from dragoman.tools.tool import Tool
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
@@ -263,6 +267,125 @@ async def test_who_reads_the_conversation_is_told_of_an_end_that_nobody_told(tmp
     end, snapshot = received[-2:]
     assert (end.type, end.data["state"], end.data["text"]) == ("turn.end", "completed", WORDS)
     assert (snapshot.data["turns"], snapshot.data["messages"][-1]["finish"]) == ([], "stop")
+
+
+def holds(finish: asyncio.Event) -> Tool:
+    @tool
+    async def hold() -> str:
+        """Wait."""
+        await finish.wait()
+        return "held"
+
+    return hold
+
+
+class FaultyStore(SqliteStore):
+    """Loses sight of a turn once, and holds up who reads messages until the test lets it go on."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.faulty, self.failed = False, asyncio.Event()
+        self.reading, self.go_on = asyncio.Event(), asyncio.Event()
+        self.go_on.set()
+
+    async def live_turns_named(self, turns: Collection[str]) -> list[TurnRow]:
+        return [] if self.faulty else await super().live_turns_named(turns)
+
+    async def turn(self, id: str) -> TurnRow:
+        if self.faulty:
+            self.faulty = False
+            self.failed.set()
+            raise StoreUnavailable("the store", "it is gone for a moment", retryable=True)
+        return await super().turn(id)
+
+    async def message_texts(self, conversation: str) -> tuple[dict[str, str], int]:
+        read = await super().message_texts(conversation)
+        self.reading.set()
+        await self.go_on.wait()
+        return read
+
+
+async def test_a_snapshot_shows_no_turn_as_open_that_its_place_says_is_over(tmp_path: Path) -> None:
+    """N3 × S3: the turn is followed again after a fault of the store, and ends, while a snapshot is read. Its
+    reader would wait forever for the end."""
+    finish = asyncio.Event()
+    store = FaultyStore(tmp_path / "chat.db")
+    script = [calls("hold"), says("Done. ")]
+    async with (
+        served(tmp_path, [], store=store) as site,
+        runtime_with(tmp_path, script, tools=[holds(finish)], allow=("hold",)) as other,
+        asyncio.timeout(PATIENCE),
+    ):
+        id = await site.conversation()
+        path = f"/api/conversations/{id}/events"
+        async with site.events(path) as events:
+            turn = await (await other.conversation(id)).send("go")
+            while (await anext(events)).type != "call.start":
+                pass
+            store.faulty = True
+            await store.failed.wait()
+            store.reading.clear()
+            store.go_on.clear()
+            late = asyncio.create_task(site.until(path, "snapshot"))
+            await store.reading.wait()
+            finish.set()
+            while (await anext(events)).type != "turn.end":
+                pass
+            store.go_on.set()
+        (snapshot,) = await late
+        assert snapshot.data["turns"] == []
+        assert replied(snapshot, turn.id) == "Done. "
+
+
+class SlowStore(SqliteStore):
+    """Holds up who reads the events of one turn until the test lets it go on."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.slow, self.reading, self.go_on = "", asyncio.Event(), asyncio.Event()
+
+    async def events(self, after: Mapping[str, int], limit: int = 1000) -> list[StoredEvent]:
+        if self.slow in after:
+            self.reading.set()
+            await self.go_on.wait()
+        return await super().events(after, limit)
+
+
+async def test_a_feed_that_takes_the_place_of_another_tells_each_turn_from_its_start(tmp_path: Path) -> None:
+    """N3: also of a turn that is followed while the older one is read again."""
+    finish = asyncio.Event()
+    store = SlowStore(tmp_path / "chat.db")
+    script = [says("One. "), calls("hold"), says("Done. ")]
+    async with (
+        runtime_with(tmp_path, [], store=store) as runtime,
+        runtime_with(tmp_path, script, tools=[holds(finish)], allow=("hold",)) as other,
+        asyncio.timeout(PATIENCE),
+    ):
+        conversation = await other.conversation()
+        publisher = Publisher(runtime)
+        older = (await publisher.conversation(conversation.id)).feed
+        assert isinstance(older, ConversationFeed)
+        first = await conversation.send("one")
+        await first.result()
+        turn = await conversation.send("two")
+        store.slow = first.id
+        opening = asyncio.create_task(publisher.conversation(conversation.id, "a cursor of another server"))
+        await store.reading.wait()
+        runtime.bus.hand_over(turn.id, conversation.id)
+        older.add_reader(reader := FeedReader(Pace()))
+        while not older.last_of(turn.id):
+            await reader.wait()
+        store.go_on.set()
+        feed = (await opening).feed
+        assert isinstance(feed, ConversationFeed)
+        finish.set()
+        feed.add_reader(reader := FeedReader(Pace()))
+        while not feed.has_ended(turn.id):
+            await reader.wait()
+        frames = feed.since(0) or []
+        told = [frame for frame in frames if turn.id.encode() in frame]
+        assert [b"event: turn.start" in frame for frame in told].count(True) == 1
+        assert [b"event: step.start" in frame for frame in told].count(True) == 2
 
 
 async def test_what_is_queued_at_one_server_is_shown_at_another(tmp_path: Path, opens: Opens) -> None:

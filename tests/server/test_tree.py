@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,13 @@ import pytest
 
 from dragoman import Runtime, ScriptedModel, tool
 from dragoman.conversation.tree import Conversation
+from dragoman.errors import StoreUnavailable
 from dragoman.messages.message import Message, Text
 from dragoman.server.snapshots import Trees, TreeSnapshot
 from dragoman.store.sqlite import SqliteStore
+from dragoman.store.turns import Change
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 
 
 @tool
@@ -150,3 +154,39 @@ async def test_a_tree_in_the_middle_of_a_turn_has_what_is_published_and_no_more(
         await turn.result()
         tree = read(await Trees(runtime).read(chat.id))
         assert (tree["turns"], tree["questions"], tree["conversation"]["live"]) == ([], [], False)
+
+
+class GoneAtTheRequest(SqliteStore):
+    """Refuses to store that a request was built."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.refused = asyncio.Event()
+
+    def append(
+        self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
+    ) -> asyncio.Future[None]:
+        if not any("request_built" in fact for fact in change.facts):
+            return super().append(turn, epoch, seq, change, sync=sync)
+        failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        failed.set_exception(StoreUnavailable("the store", "it is gone for a moment", retryable=True))
+        failed.add_done_callback(lambda _: self.refused.set())
+        return failed
+
+
+async def test_a_tree_shows_nothing_of_a_turn_that_its_store_refused(tmp_path: Path) -> None:
+    """E2 × S3: a reply that was begun after a write that failed is not in the tree. The next owner of the
+    turn begins another."""
+    model = ScriptedModel([says("never ", waits=PATIENCE)])
+    store = GoneAtTheRequest(tmp_path / "chat.db")
+    async with Runtime(store, model=model) as runtime, asyncio.timeout(PATIENCE):
+        turn = await runtime.send("go")
+        row = await runtime.store.turn(turn.id)
+        live = runtime.bus.here(turn.id)
+        assert live is not None
+        await store.refused.wait()
+        await asyncio.sleep(0)  # and that is heard
+        assert live.log.draft is not None
+        tree = json.loads((await Trees(runtime).read(row.conversation)).text())
+    assert [message["role"] for message in tree["messages"]] == ["user"]
+    assert [shown["id"] for shown in tree["turns"]] == [turn.id]

@@ -6,7 +6,7 @@ import asyncio
 import json
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from dragoman import Runtime, ScriptedModel, tool
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import ConfigError, StoreUnavailable
+from dragoman.errors import BadRequest, ConfigError, StoreUnavailable
 from dragoman.store.address import StoreServer, store_address
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.database import translate
@@ -115,6 +115,29 @@ async def test_a_read_is_one_statement_and_an_open_transaction_never_goes_back_t
             await connection.execute("UPDATE turns SET state = 'lost'")
             asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the driver tells of it
         assert (await store.turn("turn_1")).state == "preparing"
+    finally:
+        await store.close()
+
+
+async def test_a_statement_that_never_ran_leaves_no_transaction_to_the_next(
+    tmp_path: Path, postgres: Server
+) -> None:
+    """N3: the driver prepares a statement and executes it in two steps. A client that disconnects between the
+    two, or a value that no text can hold, must not fail the next read on the same connection."""
+    store = PostgresStore(postgres.url(schema_of(tmp_path)), connections=1)
+    await store.open()
+    try:
+        store._upkeep.cancel()  # it uses the same connection
+        await scene.begun(store)
+        with suppress(asyncio.CancelledError):
+            async with store._connection() as connection:
+                prepared = await connection.prepare("SELECT count(*) FROM turns")
+                raise asyncio.CancelledError
+        read = await store.messages(scene.CONVERSATION.id)
+        with pytest.raises(BadRequest):
+            await store.message("half a character: \ud800")
+        assert await store.messages(scene.CONVERSATION.id) == read
+        assert prepared  # kept until here: the driver would close it, which settles the connection, too
     finally:
         await store.close()
 
@@ -328,6 +351,9 @@ async def opened_store(url: str) -> AsyncIterator[PostgresStore]:
         (asyncpg.OutOfMemoryError("x"), "lacks room or memory", True),
         (asyncpg.AdminShutdownError("x"), "shutting down", True),
         (asyncpg.ReadOnlySQLTransactionError("x"), "read-only", False),
+        (asyncpg.ActiveSQLTransactionError("x"), "transaction was broken off", True),
+        (asyncpg.IdleInTransactionSessionTimeoutError("x"), "transaction was broken off", True),
+        (asyncpg.SerializationError("x"), "other writes", True),
         (asyncpg.InvalidPasswordError("x"), "does not let this user in", False),
         (asyncpg.InsufficientPrivilegeError("x"), "lacks a right", False),
         (ConnectionRefusedError("x"), "cannot be reached", True),

@@ -11,9 +11,10 @@ import pytest
 
 from dragoman import Runtime, ScriptedModel, allow_once, tool
 from dragoman.errors import NotFound, StoreUnavailable
-from dragoman.messages.events import Event, MessageAdded, TextDelta, TurnEnd
+from dragoman.messages.events import Event, MessageAdded, StepStart, TextDelta, TurnEnd
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.turns import Change, Started, StoredEvent
+from dragoman.turn.live.event_log import owner_of
 from dragoman.wire.scripted import calls, says
 from tests.fork_server import python
 from tests.patience import PATIENCE
@@ -209,6 +210,40 @@ async def test_a_turn_whose_end_is_not_stored_is_followed_until_it_is(tmp_path: 
         rest = [event async for event in runtime.turn(turn.id).events(after=1)]
         assert isinstance(rest[-1], TurnEnd)
         assert not (await runtime.store.turn(turn.id)).live
+
+
+class GoneAtTheRequest(SqliteStore):
+    """Cannot be reached when the first request is built. Works again before the reply comes."""
+
+    gone = True
+
+    def append(
+        self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
+    ) -> asyncio.Future[None]:
+        if not self.gone or not any("request_built" in fact for fact in change.facts):
+            return super().append(turn, epoch, seq, change, sync=sync)
+        self.gone = False
+        failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        failed.set_exception(StoreUnavailable("the store", "it is gone for a moment", retryable=True))
+        return failed
+
+
+SAID = "word " * 10
+
+
+async def test_after_a_write_that_failed_nothing_is_told(tmp_path: Path) -> None:
+    """E2 × S3: the start of the reply was not told, so its text is not told, either. The next owner of the
+    turn begins the reply again."""
+    store, script = GoneAtTheRequest(tmp_path / "chat.db"), [says(SAID, waits=0.02)] * 2
+    told: list[Event] = []
+    async with runtime_with(tmp_path, script, store=store) as runtime, asyncio.timeout(PATIENCE):
+        runtime.bus.watchers.append(lambda log: log.events.watchers.append(told.append))
+        turn = await runtime.send("go")
+        assert (await turn.result()).text == SAID
+    starts = [owner_of(event.seq) for event in told if isinstance(event, StepStart)]
+    texts = {owner_of(event.seq) for event in told if isinstance(event, TextDelta)}
+    assert starts == [2]
+    assert texts == {2}
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "in another process"])

@@ -133,6 +133,8 @@ async def follow(subjects: Sequence[Subject], pace: Pace, after: str = "") -> Ch
             places[feed.name] = now[feed.name]
             if subject.snapshot is not None:
                 data, places[feed.name] = await subject.snapshot()
+                if feed.closed:
+                    return  # the snapshot is of the one that took its place
                 yield f"id: {_at(feeds, places)}\nevent: snapshot\ndata: ".encode()
                 for piece in data:
                     yield piece
@@ -305,6 +307,9 @@ class EventStream(Response):
                     await self._send_end()
         if not work.cancelled() and (error := work.exception()) is not None:
             _report(error)
+            if self._connection is not None:
+                self._connection.hang_up()  # else the server logs, too, that the response is not complete
+                await _disconnected(receive)
 
     def end(self) -> None:
         self._closing = True

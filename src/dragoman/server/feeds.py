@@ -214,6 +214,9 @@ class ConversationFeed(Feed):
     def has_begun(self, turn: str) -> bool:
         return turn in self._began
 
+    def has_ended(self, turn: str) -> bool:
+        return turn in self._began and turn not in self._at
+
     def last_of(self, turn: str) -> int:
         """The number of the last event that was told of a turn that has not ended."""
         return self._at.get(turn, 0)

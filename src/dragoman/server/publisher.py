@@ -225,8 +225,6 @@ class Publisher:
             if left.ended - moving == {*ended} - moving:
                 self._begin_all_elsewhere(rows)
                 return left
-            left.close()
-            self._follow_no_longer(id)
         again = {}
         for turn in ended if after else ():
             if is_named(turn, after) or turn in ended[-_LATEST:]:
@@ -235,6 +233,9 @@ class Publisher:
                 ]
                 if told and isinstance(told[-1], e.TurnEnd):
                     again[turn] = [(event, *await self._named_by(turn, event)) for event in told]
+        if left is not None:
+            left.close()
+        self._follow_no_longer(id)  # with nothing awaited from here on: all is told again, in one feed
         feed = self._conversations[id] = ConversationFeed(id, {*ended} - again.keys())
         for turn, events in again.items():
             for event, said, question in events:
@@ -441,7 +442,9 @@ class Publisher:
     def _begin_elsewhere(self, turn: str, conversation: str, *, shown: bool = False) -> None:
         """Another process runs it, or will. It is followed as long as its conversation is read here."""
         feed = self._conversations.get(conversation)
-        if feed is not None and turn not in self._followed:
+        if feed is None or feed.has_ended(turn):
+            return  # whoever says that it runs has read that before its end was heard
+        if turn not in self._followed:
             followed = FollowedTurn(turn, conversation, shown=shown, known=feed.last_of(turn))
             self._followed[turn] = followed
             for read, elsewhere in self._reading.values():

@@ -138,6 +138,7 @@ class FollowedTurn:
         self.shown = shown  # in a snapshot, before anything was heard of it
         self.known = known  # the number up to which readers were told before
         self.epoch = 0  # of the owner that was heard last
+        self.number = 0  # of the last event that was heard
         self.ended = False
         self.message = ""  # the person's
         self.state: str | None = None
@@ -161,9 +162,10 @@ class FollowedTurn:
 
     def apply(self, event: Event, question: Question | None = None) -> None:
         self._newest = event
+        self.number = event.seq or self.number
         if event.seq >= self.known > 0:
             self.known = 0
-            self.move()
+        self.move()
         self._fold.apply(event)
         match event:
             case TurnStart():
@@ -172,7 +174,6 @@ class FollowedTurn:
                 self.state = event.state
             case TurnEnd():
                 self.ended = True
-                self.move()
             case CallAsked() if question is not None:
                 self.questions[question.id] = question
             case CallAnswered():
@@ -186,11 +187,11 @@ class FollowedTurn:
         self._moved.set()
         self._moved = asyncio.Event()
 
-    async def heard(self, epoch: int) -> None:
-        """Wait until this owner was heard, or one after it, as far as readers know it."""
+    async def heard(self, number: int) -> None:
+        """Wait until this event was heard, or one after it, as far as readers know the turn."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
-                while (self.epoch < epoch and not self.ended) or self.is_behind:
+                while (self.number < number and not self.ended) or self.is_behind:
                     await self._moved.wait()
 
     def lay_over(self, texts: dict[str, str]) -> bool:
@@ -330,16 +331,22 @@ class Trees:
                 left_by = {row.id: row.epoch for row in rows if await store.is_abandoned(row.id)}
                 late = await self._hear(id, elsewhere)
                 known = left_by.keys() & elsewhere.keys()
-                untold = left_by.keys() - {one for one in known if await self._comes_again(elsewhere[one])}
+                coming = {one for one in known if await self._next_of(elsewhere[one])}
+                untold = left_by.keys() - coming
                 await _published(logs)
                 texts, questions = dict(stored.texts), {question.id: question for question in asked}
                 for log in logs:
-                    self._lay_over(log, texts, turns, questions)
+                    if log.broken:  # part of what it knows did not happen: what is stored shows the rest
+                        late = True
+                    else:
+                        self._lay_over(log, texts, turns, questions)
                 untold |= {log.id for log in logs}
                 newest = left_by | {log.id: log.epoch + 1 for log in logs}
                 for turn in elsewhere.values():
-                    if turn.epoch and turn.epoch >= newest.get(turn.id, 0):  # else nobody tells the rest
+                    if turn.epoch and turn.epoch >= newest.get(turn.id, 0):
                         late |= not self._lay_over_followed(turn, texts, turns, questions)
+                    else:  # nobody tells the rest: what is stored, once all is heard that was told
+                        late |= turn.id in coming
             if not late or not left:
                 break
         for turn in elsewhere.values():
@@ -370,21 +377,22 @@ class Trees:
                 turn = self._follow(row.id, conversation)
                 if turn is not None:
                     followed[row.id] = turn
-                    if (turn.is_behind or turn.epoch < row.epoch) and await self._is_told(row):
+                    behind = turn.is_behind or turn.epoch < row.epoch
+                    if behind and (number := await self._awaited(row, turn)):
                         waited = True
-                        await turn.heard(row.epoch)
+                        await turn.heard(number)
         return waited
 
-    async def _is_told(self, row: TurnRow) -> bool:
-        """Somebody runs it, or whoever ran it has left its events."""
-        store = self._runtime.store
-        if not await store.is_abandoned(row.id):
-            return True
-        return bool(await store.events({row.id: number_before(row.epoch)}, 1))
+    async def _awaited(self, row: TurnRow, turn: FollowedTurn) -> int:
+        """The first event of whoever runs it; or the next that is left by whoever ran it, if any."""
+        if await self._runtime.store.is_abandoned(row.id):
+            return await self._next_of(turn)
+        return number_before(row.epoch) + 1
 
-    async def _comes_again(self, turn: FollowedTurn) -> bool:
-        """Whether whoever ran it has left the events that readers know."""
-        return bool(await self._runtime.store.events({turn.id: turn.known - 1}, 1))
+    async def _next_of(self, turn: FollowedTurn) -> int:
+        """The next event that is there and was not heard yet, as far as readers know the turn."""
+        after = max(turn.number, turn.known - 1)
+        return next((one.seq for one in await self._runtime.store.events({turn.id: after}, 1)), 0)
 
     def _lay_over_followed(
         self,

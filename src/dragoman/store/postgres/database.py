@@ -51,7 +51,9 @@ _FAULTS: dict[str, tuple[str, str, bool]] = {  # by the beginning of SQLSTATE: w
     "53": ("the server lacks room or memory", "see its log", True),
     "57014": ("a statement took too long", "see what else the server does", True),
     "57P": ("the server is shutting down or starting", _AGAIN, True),
+    "25": ("the transaction was broken off", _AGAIN, True),
     "25006": ("the database is read-only", "see whether it is a replica: name the primary", False),
+    "40": ("other writes were in the way again and again", _AGAIN, True),
     "28": ("the server does not let this user in", "see the name and the password in the address", False),
     "3D": ("there is no such database", "create it, or name another one", False),
     "42501": ("the user lacks a right", "let the user create and change tables in the schema", False),
@@ -125,6 +127,7 @@ class PostgresDatabase(SqlDatabase):
         self._lease = lease
         self._migrates = migrates
         self._lines: dict[str, asyncio.Task[Any]] = {}
+        self._unsettled: set[int] = set()  # connections on which an operation broke off, by server process
         self._writes: set[asyncio.Task[Any]] = set()
         self._closed = False
 
@@ -154,7 +157,7 @@ class PostgresDatabase(SqlDatabase):
                 server_settings=settings,
                 timeout=15,
                 command_timeout=90,
-                reset=_leave_as_it_is,
+                reset=self._settle,
             )
             self._session: OwnerSession = OwnerSession(
                 lambda: asyncpg.connect(
@@ -363,11 +366,27 @@ class PostgresDatabase(SqlDatabase):
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Any]:
         async with self._pool.acquire(timeout=30) as connection:
+            process = connection.get_server_pid()
             try:
                 yield connection
             except asyncpg.InternalClientError:
                 connection.terminate()  # what it is in the middle of will never end
                 raise
+            except BaseException:
+                self._unsettled.add(process)
+                raise
+
+    async def _settle(self, connection: asyncpg.Connection[Any]) -> None:
+        """Before it goes back to the pool. Nothing in here sets anything for longer than a transaction, and
+        the driver rolls back one that it knows of: its own reset would be a fourth of all statements.
+
+        It does not know that a statement which is prepared, and then not executed, leaves the server within a
+        transaction that the next simple statement ends.
+        """
+        process = connection.get_server_pid()
+        if process in self._unsettled:
+            self._unsettled.remove(process)
+            await connection.execute("SELECT 1")
 
     async def _translated(self, work: Callable[[], Awaitable[T]]) -> T:
         try:
@@ -378,11 +397,6 @@ class PostgresDatabase(SqlDatabase):
             if (fault := translate(error, self.name)) is error:
                 raise
             raise fault from error
-
-
-async def _leave_as_it_is(connection: Any) -> None:
-    """Nothing in here sets anything for longer than a transaction, and one that is open is rolled back before
-    this: the driver's own reset would be a fourth of all statements."""
 
 
 def _give_up(written: asyncio.Future[Any]) -> None:

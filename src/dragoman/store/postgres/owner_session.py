@@ -157,14 +157,20 @@ class OwnerSession:
         self._heard()
 
     async def _renew_regularly(self) -> None:
+        last = ""
         while True:
             await asyncio.sleep(self.lease / _RENEWALS)
             try:
                 await self._listen()
                 if not await self._run("renew_owner", name=self.name):
                     await self._run("add_owner", name=self.name, lock=self._lock)
+                if last:
+                    _log.warning("the lease of this process is renewed again")
+                last = ""
             except Exception as error:
-                _log.warning("the lease of this process could not be renewed: %s", error)
+                if (text := str(error) or type(error).__name__) != last:  # the same failure is told once
+                    _log.warning("the lease of this process could not be renewed: %s", text)
+                    last = text
                 await asyncio.sleep(_AGAIN)
 
 

@@ -31,6 +31,7 @@ class EventLog(Generic[S]):
         self.watchers: list[Callable[[Event], None]] = []  # called at once, for each event
         self.listeners: list[Callable[[S], None]] = []
         self.closed = False
+        self._silent = False
         self._base = number_before(epoch)
         self._events: list[Event] = []
         self._waiting: list[asyncio.Future[None]] = []
@@ -52,6 +53,8 @@ class EventLog(Generic[S]):
     # ── telling ───────────────────────────────────────────────────────────────────────────────────
 
     def publish(self, event: Event) -> None:
+        if self._silent:
+            return
         if self._held:
             self._held[-1].append((event, None))
         else:
@@ -68,12 +71,16 @@ class EventLog(Generic[S]):
     def let_go(self, *, stored: bool) -> None:
         """The oldest write ended. What was to be told of one that failed is dropped: it did not happen."""
         held = self._held.popleft()
-        for event, snapshot in held if stored else ():
+        for event, snapshot in held if stored and not self._silent else ():
             if event is not None:
                 self._tell(event)
             if snapshot is not None:
                 for listener in list(self.listeners):
                     _call(listener, snapshot)
+
+    def silence(self) -> None:
+        """Tell nothing more: it would follow what did not happen. The next owner tells how it continues."""
+        self._silent = True
 
     def close(self) -> None:
         self.closed = True

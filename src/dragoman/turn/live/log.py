@@ -276,7 +276,9 @@ class TurnLog:
 
     def _written(self, write: asyncio.Future[None]) -> None:
         error = write.exception()
-        self.broken = self.broken or not isinstance(error, Unread | None)
+        if not isinstance(error, Unread | None):
+            self.broken = True
+            self.events.silence()
         self.events.let_go(stored=error is None)
 
     def _observed(self, facts: Sequence[Fact], began: float, write: asyncio.Future[None]) -> None:
