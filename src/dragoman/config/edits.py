@@ -37,7 +37,7 @@ def with_table(text: str, section: str, name: str, table: Mapping[str, Any], fil
     if name in parse_text(text, file).get(section, {}):
         raise ConfigError(sentence("file.has_table", file=file, section=section, name=name))
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    lines = [f"[{section}.{_key(name)}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+    lines = [f"[{section}.{toml_key(name)}]", *(f"{key} = {toml_value(value)}" for key, value in table.items())]
     after = f"{text}{gap}" + "\n".join(lines) + "\n"
     _check_edit(text, after, file, section, {name: dict(table)})
     return after
@@ -66,7 +66,7 @@ def with_key(text: str, section: str, name: str, pair: tuple[str, Any], file: Pa
     heading = re.compile(rf'\s*\[\s*{section}\s*\.\s*(["\']?){re.escape(name)}\1\s*\]')
     lines = text.splitlines(keepends=True)
     place = next((place for place, line in enumerate(lines, 1) if heading.match(line)), len(lines))
-    after = "".join([*lines[:place], f"{key} = {_toml(value)}\n", *lines[place:]])
+    after = "".join([*lines[:place], f"{key} = {toml_value(value)}\n", *lines[place:]])
     table = {**parse_text(text, file).get(section, {}).get(name, {}), key: value}
     _check_edit(text, after, file, section, {name: table})
     return after
@@ -88,17 +88,17 @@ def write_text(file: Path, text: str) -> None:
         raise ConfigError(sentence("file.not_written", file=file, error=error.strerror)) from error
 
 
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+def toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """A JSON text is a TOML text, save for a character that TOML wants escaped."""
     if isinstance(value, dict):
-        inside = ", ".join(f"{_toml(key)} = {_toml(one)}" for key, one in value.items())
+        inside = ", ".join(f"{toml_value(key)} = {toml_value(one)}" for key, one in value.items())
         return f"{{ {inside} }}"
     if isinstance(value, list):
-        return f"[{', '.join(_toml(one) for one in value)}]"
+        return f"[{', '.join(toml_value(one) for one in value)}]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

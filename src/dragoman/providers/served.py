@@ -273,17 +273,21 @@ class ServedModel:
         """What is asked for, over what the catalog has for this model."""
         return without_removed(merge_options(self.traits.options, self.variant, options))
 
+    async def cost_of(self, usage: Usage) -> float | None:
+        """What these tokens would cost; None if the price is unknown."""
+        return await self._price(usage)
+
     async def _with_price(self, events: Sequence[Event], request: Request) -> Sequence[Event]:
         *others, end = events
         assert isinstance(end, MessageEnd)
         usage = measured(end.usage, self.type, request)
-        return [*others, replace(end, usage=replace(usage, cost=await self._price(usage)))]
+        return [*others, replace(end, usage=replace(usage, cost=await self.cost_of(usage)))]
 
     async def _price_lost(self, asked: Request, request: Request) -> None:
         """Hand over, with its price, what was used for nothing."""
         while asked.lost:
             usage = asked.lost[0].usage
-            priced = replace(usage, cost=await self._price(usage))  # a cancel here is followed by another try
+            priced = replace(usage, cost=await self.cost_of(usage))  # a cancel here is followed by another try
             request.lost.append(LostReply(self.name, priced))
             asked.lost.pop(0)
 

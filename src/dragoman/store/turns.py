@@ -126,6 +126,17 @@ class TurnRow:
     created: float
 
 
+@dataclass(slots=True, frozen=True)
+class Rating:
+    """What a user thinks of the answer of a turn, with a note on why."""
+
+    turn: str
+    user: str
+    value: Literal["good", "bad"]
+    note: str = ""
+    at: float = 0.0
+
+
 KEPT = 24 * 3600.0  # seconds for which the key of a send is kept
 
 

@@ -177,10 +177,10 @@ class RequestLayers:
 
 async def layers_of(services: Services, turn: str) -> RequestLayers:
     """Of a stored turn. What its plugins did is not known: they may do something else each time."""
-    return (await _layers_and_offer(services, turn))[0]
+    return (await layers_and_offer(services, turn))[0]
 
 
-async def _layers_and_offer(services: Services, turn: str) -> tuple[RequestLayers, Offer]:
+async def layers_and_offer(services: Services, turn: str) -> tuple[RequestLayers, Offer]:
     sent = options_in(await services.store.facts(turn))
     settings = sent.settings or {}
     *earlier, agent = await agents_of(services, turn)
@@ -269,7 +269,7 @@ class ContextUse:
 
 async def context_use(services: Services, turn: str) -> ContextUse:
     """Of a stored turn."""
-    layers, offer = await _layers_and_offer(services, turn)
+    layers, offer = await layers_and_offer(services, turn)
     row = await services.store.turn(turn)
     messages, _ = await services.store.messages(row.conversation)
     tree = Tree(messages)

@@ -1,0 +1,244 @@
+"""What a case expects of a turn, and whether a turn meets it. Rubrics and functions are judged elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jsonschema import Draft202012Validator
+from pydantic import JsonValue
+
+from dragoman.messages.message import canonical
+from dragoman.messages.usage import Usage
+
+_STRICT = {"extra": "forbid"}  # a misspelled expectation would expect nothing
+
+
+@dataclass(slots=True, frozen=True)
+class MadeCall:
+    """A call that a turn made, with its result as the model read it."""
+
+    tool: str
+    arguments: dict[str, JsonValue] = field(default_factory=dict)
+    result: JsonValue = None
+    failed: bool = False
+    unrecorded: bool = False  # the recording has no result for it
+    simulated: bool = False  # a model wrote the result
+
+    __pydantic_config__ = _STRICT
+
+    @property
+    def identity(self) -> str:
+        """Equal for two calls of one tool with equal arguments."""
+        return f"{self.tool} {canonical(self.arguments)}"
+
+
+@dataclass(slots=True, frozen=True)
+class Answered:
+    """What a turn did: its answer, its calls and what they used. `seconds` are those of the model alone."""
+
+    model: str = ""
+    text: str = ""
+    calls: tuple[MadeCall, ...] = ()
+    rounds: int = 0
+    input: int = 0
+    output: int = 0
+    cost: float | None = None
+    seconds: float = 0.0
+    error: str = ""
+
+    __pydantic_config__ = _STRICT
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.input, self.output, cost=self.cost)
+
+
+@dataclass(slots=True, frozen=True)
+class ExpectedCall:
+    """A call of this tool. `schema` is a JSON schema that its arguments fit, in place of `arguments`."""
+
+    tool: str
+    arguments: dict[str, JsonValue] | None = None
+    schema: dict[str, JsonValue] | None = None
+
+    __pydantic_config__ = _STRICT
+
+    def is_met(self, call: MadeCall, *, exactly: bool) -> bool:
+        """Whether this is the call. If not `exactly`, the call can have more arguments."""
+        if call.tool != self.tool:
+            return False
+        if self.schema is not None and not Draft202012Validator(self.schema).is_valid(call.arguments):
+            return False
+        if self.arguments is None:
+            return True
+        given = (
+            call.arguments if exactly else {n: v for n, v in call.arguments.items() if n in self.arguments}
+        )
+        return canonical(given) == canonical(self.arguments)
+
+    def __str__(self) -> str:
+        if self.schema is not None:
+            return f"{self.tool} {canonical(self.schema)}"
+        return self.tool if self.arguments is None else f"{self.tool} {canonical(self.arguments)}"
+
+
+@dataclass(slots=True, frozen=True)
+class MostUsed:
+    """What a turn can use at most."""
+
+    rounds: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(slots=True, frozen=True)
+class Rubric:
+    """What a model judges an answer by. The majority of its votes counts. `model` None: that of the run."""
+
+    text: str
+    model: str | None = None
+    votes: int = 1
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(slots=True, frozen=True)
+class Expected:
+    """What a case expects. Everything that is named has to be met.
+
+    `exactly` lists the calls in order, `any_order` the same without the order. An empty list expects none.
+    `at_least` are among the calls, `never` are not. `changed` expects another answer or other calls than were
+    recorded. `checks` name functions that are given to the run.
+    """
+
+    equals: str | None = None
+    contains: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    schema: dict[str, JsonValue] | None = None
+    exactly: tuple[ExpectedCall, ...] | None = None
+    any_order: tuple[ExpectedCall, ...] | None = None
+    at_least: tuple[ExpectedCall, ...] = ()
+    never: tuple[ExpectedCall, ...] = ()
+    changed: bool = False
+    most: MostUsed | None = None
+    rubrics: tuple[Rubric, ...] = ()
+    checks: tuple[str, ...] = ()
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(slots=True, frozen=True)
+class Vote:
+    """What a judge said, once."""
+
+    passed: bool
+    reason: str
+
+
+@dataclass(slots=True, frozen=True)
+class Met:
+    """Whether one expectation was met, and if not, why. Of a judgment, `prompt`, `model` and `votes` too."""
+
+    name: str
+    passed: bool
+    reason: str = ""
+    prompt: str = ""
+    model: str = ""
+    votes: tuple[Vote, ...] = ()
+
+
+def compare_with(expected: Expected, answered: Answered, recorded: Answered | None) -> Iterator[Met]:
+    """All expectations that need no judge and no function."""
+    text = answered.text
+    if expected.equals is not None:
+        yield _met("equals", text.strip() == expected.equals.strip(), f"the answer is {_short(text)}")
+    for part in expected.contains:
+        yield _met("contains", part in text, f"{part!r} is not in the answer {_short(text)}")
+    for part in expected.lacks:
+        yield _met("lacks", part not in text, f"{part!r} is in the answer {_short(text)}")
+    if expected.schema is not None:
+        yield _fits_schema(text, expected.schema)
+    yield from _calls_met(expected, answered.calls)
+    if expected.changed and recorded is not None:
+        same = text.strip() == recorded.text.strip() and identities(answered) == identities(recorded)
+        yield _met("changed", not same, "the answer and the calls are as they were recorded")
+    if expected.most is not None:
+        yield from _within(expected.most, answered)
+    if missing := [call.identity for call in answered.calls if call.unrecorded]:
+        yield Met("recorded", False, f"no result is recorded for {', '.join(missing)}")
+
+
+def identities(answered: Answered) -> list[str]:
+    return [call.identity for call in answered.calls]
+
+
+def _calls_met(expected: Expected, calls: Sequence[MadeCall]) -> Iterator[Met]:
+    made = ", ".join(call.identity for call in calls) or "no calls"
+    if expected.exactly is not None:
+        pairs = zip(expected.exactly, calls, strict=False)
+        fits = len(calls) == len(expected.exactly) and all(w.is_met(c, exactly=True) for w, c in pairs)
+        yield _met("exactly", fits, f"expected {_listed(expected.exactly)}, made {made}")
+    if expected.any_order is not None:
+        fits = len(calls) == len(expected.any_order) and not _unmet(expected.any_order, calls, exactly=True)
+        yield _met("any_order", fits, f"expected {_listed(expected.any_order)}, made {made}")
+    if expected.at_least:
+        unmet = _unmet(expected.at_least, calls, exactly=False)
+        yield _met("at_least", not unmet, f"expected {_listed(unmet)}, made {made}")
+    for one in expected.never:
+        wrong = [call.identity for call in calls if one.is_met(call, exactly=False)]
+        yield _met("never", not wrong, f"made {', '.join(wrong)}")
+
+
+def _unmet(wanted: Sequence[ExpectedCall], calls: Sequence[MadeCall], *, exactly: bool) -> list[ExpectedCall]:
+    """Those that no call is left for, if as many as possible get one (augmenting paths)."""
+    taken: dict[int, int] = {}  # calls to expectations
+
+    def place(one: int, seen: set[int]) -> bool:
+        for at, call in enumerate(calls):
+            if at not in seen and wanted[one].is_met(call, exactly=exactly):
+                seen.add(at)
+                if at not in taken or place(taken[at], seen):
+                    taken[at] = one
+                    return True
+        return False
+
+    return [wanted[one] for one in range(len(wanted)) if not place(one, set())]
+
+
+def _within(most: MostUsed, answered: Answered) -> Iterator[Met]:
+    used: Mapping[str, tuple[float | None, float | None]] = {
+        "rounds": (most.rounds, answered.rounds),
+        "tokens": (most.tokens, answered.usage.total),
+        "cost": (most.cost, answered.cost),
+        "seconds": (most.seconds, answered.seconds),
+    }
+    for name, (limit, value) in used.items():
+        if limit is not None:
+            shown = "unknown" if value is None else f"{value:g}"
+            yield _met(name, value is not None and value <= limit, f"{shown}, at most {limit:g} expected")
+
+
+def _fits_schema(text: str, schema: Mapping[str, JsonValue]) -> Met:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return Met("schema", False, f"the answer is not valid JSON: {_short(text)}")
+    error = next(Draft202012Validator(schema).iter_errors(value), None)
+    return _met("schema", error is None, error.message if error is not None else "")
+
+
+def _met(name: str, passed: bool, reason: str) -> Met:
+    return Met(name, passed, "" if passed else reason)
+
+
+def _listed(calls: Sequence[ExpectedCall]) -> str:
+    return ", ".join(map(str, calls)) or "no calls"
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 120 else f"{text[:120]}…")

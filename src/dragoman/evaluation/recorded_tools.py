@@ -1,0 +1,300 @@
+"""A runtime whose tools answer from recordings, so that a case can be asked again without effects."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.errors import ConfigError, NotFound, ToolFailed
+from dragoman.evaluation.case import Case, CaseTool
+from dragoman.evaluation.expected import MadeCall
+from dragoman.evaluation.stored_turns import SIMULATED, UNRECORDED
+from dragoman.messages.message import Arguments, Message, canonical
+from dragoman.messages.questions import Rule
+from dragoman.messages.request import ToolSpec
+from dragoman.runtime import Runtime
+from dragoman.store.store import Store
+from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.cage.policy import CageSettings
+from dragoman.tools.program import programs_group
+from dragoman.tools.tool import Tool, ToolContext, ToolOutput, client_tool
+from dragoman.tools.toolbox import Group
+from dragoman.turn.agent import Agent
+from dragoman.turn.plugin import Plugin
+from dragoman.wire.wire import Model
+from dragoman.workspace.workspaces import Workspace
+
+ToolsUsed: TypeAlias = Literal["recorded", "cage"]
+Unrecorded: TypeAlias = Literal["fail", "simulate", "ask"]
+Answering: TypeAlias = Callable[[Case, ToolSpec, MadeCall], Awaitable[str]]
+"""Gives a result for a call that was never recorded."""
+
+_LEFT_OUT = ("snapshots", "daily_limit", "titles")  # plugins that are about more than the turn itself
+_TASKS = "agents"  # the group of the tool that gives work to another agent
+_RECORDED_TASKS = "recorded_agents"  # and the one in its place
+_CONTAINED = ("basics", "files", "shell")  # groups that reach no further than their folder and the cage
+_LONGEST = 3600.0  # seconds that a person, or a model, can take to answer for a tool
+_NONE = "No result is recorded for this call. Answer without it."
+
+
+@dataclass(slots=True)
+class CaseResults:
+    """The results that the tools of one turn give. Equal calls get theirs in the recorded order."""
+
+    case: Case
+    answering: Answering | None = None
+    only_calls: Callable[[], Awaitable[None]] | None = None  # what a call does in place of an answer
+    made: list[tuple[str, Arguments]] = field(default_factory=list)  # before another process took over
+    _left: dict[str, list[tuple[str, MadeCall]]] = field(default_factory=dict)
+
+    def resume(self, messages: Iterable[Message]) -> None:
+        """Calls of these messages that have their results do not get them a second time."""
+        calls = (call for message in messages for call in message.all_calls)
+        self.made = [(call.tool, call.arguments) for call in calls if call.state.settled]
+
+    async def answer(self, tool: Tool, arguments: Arguments) -> JsonValue | ToolOutput:
+        """The recorded result of this call. Raises ToolFailed if the recorded call failed."""
+        if tool.name not in self._left:
+            self._left[tool.name] = self._recorded(tool)
+        left, wanted = self._left[tool.name], canonical(arguments)
+        at = next((at for at, (given, _) in enumerate(left) if given == wanted), None)
+        if at is not None:
+            call = left.pop(at)[1]
+            if call.failed:
+                raise ToolFailed(call.result if isinstance(call.result, str) else canonical(call.result))
+            return call.result
+        if self.only_calls is not None:
+            await self.only_calls()
+        if self.answering is None:
+            return ToolOutput(_NONE, metadata={UNRECORDED: True})
+        text = await self.answering(self.case, tool.spec(), MadeCall(tool.name, dict(arguments)))
+        return ToolOutput(text, metadata={SIMULATED: True})
+
+    def _recorded(self, tool: Tool) -> list[tuple[str, MadeCall]]:
+        calls = self.case.recorded.calls if self.case.recorded is not None else ()
+        found = [(_spelled(tool, call.arguments), call) for call in calls if call.tool == tool.name]
+        for name, arguments in self.made:
+            if name == tool.name:
+                spelled = _spelled(tool, arguments)
+                at = next((at for at, (given, _) in enumerate(found) if given == spelled), None)
+                if at is not None:
+                    found.pop(at)
+        return found
+
+
+def _spelled(tool: Tool, arguments: Arguments) -> str:
+    """As the tool reads them: `1` and `1.0` are the same for a number."""
+    try:
+        return canonical(_dumped(tool.parameters.validate(arguments)))
+    except ValueError:
+        return canonical(arguments)
+
+
+def _dumped(arguments: Any) -> Any:
+    return arguments.model_dump(mode="json", exclude_unset=True, by_alias=True)
+
+
+@dataclass(slots=True)
+class EvalSetup:
+    """All that a turn of a run has but its model: tools, prompt, agents, rules. Equal tools share it.
+
+    `content` is what of it determines an answer."""
+
+    like: Runtime | None
+    tools: tuple[str | CaseTool, ...]
+    prompt: str | None
+    agents: Sequence[Agent]
+    caged: bool
+    results: dict[str, CaseResults] = field(default_factory=dict)  # by conversation
+    groups: list[Group] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.groups = [self._recorded_group(group) for group in _groups(self.tools, self.like)]
+
+    @property
+    def system(self) -> str:
+        if self.prompt is not None:
+            return self.prompt
+        return self.like.services.system if self.like is not None else ""
+
+    @property
+    def real(self) -> frozenset[str]:
+        """Tools that run."""
+        return frozenset(tool.name for group in self.groups if self._runs(group) for tool in group.tools)
+
+    @property
+    def content(self) -> JsonValue:
+        services = self.like.services if self.like is not None else None
+        workspace = services.workspaces.main if services is not None else None
+        tools: list[JsonValue] = [
+            [tool.name, tool.description, tool.parameters.schema, tool.permission]
+            for group in self.groups
+            for tool in group.tools
+        ]
+        return {
+            "system": self.system,
+            "project": workspace.prompt if workspace is not None else "",
+            "options": dict(services.options) if services is not None else {},
+            "plugins": [plugin.name for plugin in services.plugins] if services is not None else [],
+            "rules": [str(rule) for rule in services.rules] if services is not None else [],
+            "agents": [repr(agent) for agent in self.agents],
+            "tools": tools,
+            "guides": [group.rules for group in self.groups],
+            "caged": self.caged,
+        }
+
+    def runtime(
+        self, store: Path, find_model: Callable[[str | None], Model], folder: Path | None = None
+    ) -> Runtime:
+        """With a store for its turns alone. It resumes no turn by itself: the run resumes its own."""
+        services = self.like.services if self.like is not None else None
+        allowed = [
+            Rule("*", "*", "allow", "an evaluation"),
+            *(services.rules if services is not None else ()),
+        ]
+        more: dict[str, Any] = {}
+        if services is not None:
+            plugins = [_without_tools(one) for one in services.plugins if one.name not in _LEFT_OUT]
+            more = {
+                "plugins": plugins,
+                "bounds": services.bounds,
+                "options": services.options,
+                "on_reject": services.on_reject,
+                "small_model": services.small_model,
+                "deps": services.deps,
+                "make_deps": services.make_deps,
+            }
+        return Runtime(
+            store,
+            model=only_found(find_model),
+            tools=self.groups,
+            agents=[_with_recorded_tasks(agent) for agent in self.agents],
+            rules=allowed,
+            system=self.system,
+            workspace=self._workspace(folder),
+            cage=CageSettings("always", unasked=True) if self.caged else None,
+            snapshots=False,
+            adopts=False,
+            **more,
+        )
+
+    def _workspace(self, folder: Path | None) -> Workspace | None:
+        """The project's, for what it says to the model; in the cage a folder of this turn alone."""
+        project = self.like.services.workspaces.main if self.like is not None else None
+        if folder is None:
+            return project
+        return Workspace(folder) if project is None else replace(project, folder=folder)
+
+    def switches(self, given: JsonValue) -> dict[str, bool]:
+        """Those of the case that mean a tool here. No agent is given a real task."""
+        names = {name for group in self.groups for name in (group.name, *(t.name for t in group.tools))}
+        kept = {n: bool(on) for n, on in given.items() if n in names} if isinstance(given, dict) else {}
+        return {**kept, _TASKS: False} if self.agents else kept
+
+    def _runs(self, group: Group) -> bool:
+        programs = any(tool.runs_programs for tool in group.tools)  # over the results of their calls
+        return programs or (self.caged and group.name in _CONTAINED)
+
+    def _recorded_group(self, group: Group) -> Group:
+        if self._runs(group):
+            return group
+        tools = tuple(self._recorded(tool) for tool in group.tools)
+        return replace(
+            group, name=_RECORDED_TASKS if group.name == _TASKS else group.name, tools=tools, close=None
+        )
+
+    def _recorded(self, tool: Tool) -> Tool:
+        async def run(arguments: Any, context: ToolContext) -> Any:
+            return await self.results[context.conversation].answer(tool, _dumped(arguments))
+
+        return replace(
+            tool,
+            run=run,
+            threaded=False,
+            replay="safe",
+            review="never",
+            timeout=_LONGEST,
+            cancellable=True,
+            writes="nothing",
+            preview=None,
+            keep_hunks=None,
+            caged=False,
+            beyond=None,
+            fingerprint=None,
+        )
+
+
+def only_found(find_model: Callable[[str | None], Model]) -> Callable[[str | None], Model]:
+    """Models of another runtime, which are not to read their attachments from this one for good."""
+
+    def find(name: str | None) -> Model:
+        return find_model(name)
+
+    return find
+
+
+def _groups(tools: Iterable[str | CaseTool], like: Runtime | None) -> list[Group]:
+    """The groups that a case names, as they are now, and those that it defines. Starts no server."""
+    now = {group.name: group for group in (like.services.toolbox.groups if like is not None else ())}
+    chosen: dict[str, tuple[Group, list[Tool]]] = {}
+    for one in tools:
+        if isinstance(one, CaseTool):
+            made = client_tool(one.name, one.description, one.parameters, permission=one.permission)
+            defined = chosen.setdefault(one.group, (Group(one.group, ()), []))
+            defined[1].append(made)
+            continue
+        name, _, only = one.partition(".")
+        if name == "programs":
+            group: Group | None = programs_group()
+        else:
+            group = now.get(name) or (BUILTIN[name]() if name in BUILTIN else None)
+        found = [tool for tool in group.tools if only in ("", tool.name)] if group is not None else []
+        if group is None or not found:
+            raise ConfigError(
+                f"Unknown tool '{one}'. Define it in the case, or run with settings that have this tool."
+            )
+        chosen.setdefault(name, (group, []))[1].extend(found)
+    return [replace(group, tools=tuple(dict.fromkeys(found))) for group, found in chosen.values()]
+
+
+def _with_recorded_tasks(agent: Agent) -> Agent:
+    """An agent that can give tasks gets the recorded results of those."""
+    if agent.tools is None or not {_TASKS, f"{_TASKS}.task"} & {*agent.tools}:
+        return agent
+    return replace(agent, tools=(*agent.tools, _RECORDED_TASKS))
+
+
+def _without_tools(plugin: Plugin) -> Plugin:
+    """The plugin itself, with the state it has, but for its tools: they are among the groups already."""
+    if not plugin.tools:
+        return plugin
+    kind = type(plugin)
+    same: Plugin = object.__new__(type(kind.__name__, (kind,), {"tools": property(lambda _: ())}))
+    same.__dict__ = plugin.__dict__
+    return same
+
+
+class RunBlobs:
+    """Reads attachments for models that belong to another runtime, as long as the run lasts."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.ended = False
+
+    async def blob(self, key: str) -> bytes:
+        return await self._open(key).blob(key)
+
+    async def blob_size(self, key: str) -> int:
+        return await self._open(key).blob_size(key)
+
+    def blob_pieces(self, key: str) -> AsyncIterator[bytes]:
+        return self._open(key).blob_pieces(key)
+
+    def _open(self, blob: str) -> Store:
+        if self.ended:
+            raise NotFound("blob", blob)
+        return self._store

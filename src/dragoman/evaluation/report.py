@@ -1,0 +1,398 @@
+"""A report: what passed, what got better and worse, where answers diverge, and what it cost."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from xml.etree import ElementTree
+
+from pydantic import ValidationError
+
+from dragoman.errors import ConfigError, NotFound
+from dragoman.evaluation.case import Case
+from dragoman.evaluation.expected import Answered, MadeCall, Met
+from dragoman.messages.codec import Codec
+
+_Z = 1.96  # of a 95 % interval
+_LONGEST = 2000  # characters of a result that a report keeps
+
+
+@dataclass(slots=True, frozen=True, order=True)
+class Variant:
+    """What answered: a model, with a prompt and an agent by their names."""
+
+    model: str
+    prompt: str = ""
+    agent: str = ""
+
+    def __str__(self) -> str:
+        return " · ".join(one for one in (self.model, self.prompt, self.agent) if one)
+
+
+@dataclass(slots=True, frozen=True)
+class CaseRun:
+    """One answer to one case. `skipped` says why there is none."""
+
+    case: str
+    variant: Variant
+    repeat: int
+    answered: Answered
+    met: tuple[Met, ...] = ()
+    cached: bool = False
+    skipped: str = ""
+
+    @property
+    def passed(self) -> bool | None:
+        """None if nothing was expected, or nothing was asked."""
+        return all(one.passed for one in self.met) if self.met and not self.skipped else None
+
+    @property
+    def reasons(self) -> list[str]:
+        return [f"{one.name}: {one.reason}" if one.reason else one.name for one in self.met if not one.passed]
+
+
+@dataclass(slots=True, frozen=True)
+class ReportCase:
+    """What a report shows of a case."""
+
+    id: str
+    question: str
+    labels: tuple[str, ...] = ()
+    turn: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class PassRate:
+    """How many answers passed, with a 95 % interval, and the share of cases that passed every time."""
+
+    passed: int
+    total: int
+    low: float
+    high: float
+    every_time: float  # pass^k, k being the repeats
+
+    @property
+    def rate(self) -> float:
+        return self.passed / self.total if self.total else 0.0
+
+
+@dataclass(slots=True, frozen=True)
+class Changed:
+    """A case that passed before and fails now, or the other way round."""
+
+    case: str
+    variant: Variant
+    better: bool
+    reasons: tuple[str, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class Divergence:
+    """The first call in which two answers differ. None: one of them has no call there."""
+
+    at: int
+    before: MadeCall | None
+    after: MadeCall | None
+
+    def __str__(self) -> str:
+        def shown(call: MadeCall | None) -> str:
+            return call.identity if call is not None else "no call"
+
+        return f"call {self.at + 1}: {shown(self.before)} → {shown(self.after)}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """The answers of a run, and what the same expectations say of the recorded ones."""
+
+    name: str
+    created: float
+    cases: tuple[ReportCase, ...]
+    runs: tuple[CaseRun, ...]
+    recorded: dict[str, CaseRun] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        created: float,
+        cases: Iterable[Case],
+        runs: Iterable[CaseRun],
+        recorded: Iterable[CaseRun],
+    ) -> Report:
+        shown = tuple(
+            ReportCase(
+                one.id, one.messages[-1].text, one.labels, one.origin.turn if one.origin is not None else ""
+            )
+            for one in cases
+        )
+        return cls(
+            name,
+            created,
+            shown,
+            tuple(_shortened(one) for one in runs),
+            {one.case: _shortened(one) for one in recorded},
+        )
+
+    @classmethod
+    def load(cls, file: str | Path) -> Report:
+        """A report that a run saved. ConfigError if the file is none."""
+        try:
+            return _REPORT.load(Path(file).read_bytes())
+        except (OSError, ValidationError) as error:
+            why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+            raise ConfigError(f"Cannot read the report '{file}': {why}. Run the cases again.") from error
+
+    def save(self, folder: str | Path) -> Path:
+        """Whole or not at all, as `NAME.json`."""
+        file = Path(folder) / f"{self.name}.json"
+        fresh = file.with_name(f".{file.name}.{os.getpid()}")
+        fresh.write_text(self.json(), "utf-8", errors="replace")
+        fresh.replace(file)
+        return file
+
+    def json(self) -> str:
+        return _REPORT.dump(self)
+
+    # ── what it says ──────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def variants(self) -> list[Variant]:
+        """In the order in which they were asked."""
+        return list(dict.fromkeys(one.variant for one in self.runs))
+
+    @cached_property
+    def _by_case(self) -> dict[tuple[str, Variant], list[CaseRun]]:
+        found: dict[tuple[str, Variant], list[CaseRun]] = defaultdict(list)
+        for one in self.runs:
+            found[one.case, one.variant].append(one)
+        return dict(found)
+
+    def runs_of(self, case: str, variant: Variant) -> list[CaseRun]:
+        return self._by_case.get((case, variant), [])
+
+    def passes(self, case: str, variant: Variant) -> bool | None:
+        """Whether most of the answers passed. None if nothing was expected of any."""
+        return _majority(self.runs_of(case, variant))
+
+    def pass_rate(self, variant: Variant) -> PassRate:
+        """The interval takes into account that answers to one case are alike."""
+        by_case = []
+        for case in self.cases:
+            passed = [one.passed for one in self.runs_of(case.id, variant) if one.passed is not None]
+            if passed:
+                by_case.append((sum(passed), len(passed)))
+        right, total = (sum(column) for column in zip(*by_case, strict=True)) if by_case else (0, 0)
+        low, high = _wilson(right / total, _independent(by_case)) if total else (0.0, 1.0)
+        every = sum(passed == count for passed, count in by_case) / len(by_case) if by_case else 0.0
+        return PassRate(right, total, low, high, every)
+
+    def changes(self, earlier: Report | None = None) -> list[Changed]:
+        """What got better and worse than in the recording, or than in an earlier run."""
+        found = []
+        for case in self.cases:
+            for variant in self.variants:
+                now, runs = self.passes(case.id, variant), self.runs_of(case.id, variant)
+                if earlier is None:
+                    before = self.recorded[case.id].passed if case.id in self.recorded else None
+                else:
+                    before = _majority(earlier.runs_of(case.id, earlier.like(variant)))
+                if now is not None and before is not None and now is not before:
+                    reasons = [why for one in runs if one.passed is False for why in one.reasons]
+                    found.append(Changed(case.id, variant, now, tuple(dict.fromkeys(reasons))))
+        return found
+
+    def like(self, variant: Variant) -> Variant:
+        """The same variant, or the only one there is: a prompt can have changed in the settings."""
+        return self.variants[0] if len(self.variants) == 1 else variant
+
+    def divergence(self, run: CaseRun, other: CaseRun | None = None) -> Divergence | None:
+        """Where the calls of an answer part from those of another, or of the recorded one."""
+        base = other or self.recorded.get(run.case)
+        return diverges(base.answered, run.answered) if base is not None else None
+
+    def meets(self, threshold: float) -> bool:
+        """Whether every variant passes this share, and nothing was left out."""
+        complete = not any(one.skipped for one in self.runs)
+        return complete and all(self.pass_rate(one).rate >= threshold for one in self.variants)
+
+    def cost(self, variant: Variant) -> float | None:
+        """None if the price of a reply is unknown."""
+        costs = [one.answered.cost for one in self.runs if one.variant == variant and not one.skipped]
+        return None if any(cost is None for cost in costs) else sum(cost or 0.0 for cost in costs)
+
+    def tokens(self, variant: Variant) -> int:
+        return sum(one.answered.usage.total for one in self.runs if one.variant == variant)
+
+    def seconds(self, variant: Variant) -> float:
+        """The median."""
+        found = [one.answered.seconds for one in self.runs if one.variant == variant and not one.skipped]
+        return statistics.median(found) if found else 0.0
+
+    def rows(self, earlier: Report | None = None) -> Iterator[tuple[str, ...]]:
+        """A line for each variant, below `HEADS`."""
+        changes = self.changes(earlier)
+        for variant in self.variants:
+            rate, cost = self.pass_rate(variant), self.cost(variant)
+            yield (
+                str(variant),
+                f"{rate.passed}/{rate.total}",
+                f"{rate.rate:.0%} ({rate.low:.0%}–{rate.high:.0%})" if rate.total else "–",
+                f"{rate.every_time:.0%}" if rate.total else "–",
+                str(sum(one.better for one in changes if one.variant == variant)),
+                str(sum(not one.better for one in changes if one.variant == variant)),
+                f"{self.tokens(variant):,}",
+                "unknown" if cost is None else f"${cost:.4f}",
+                f"{self.seconds(variant):.1f} s",
+            )
+
+    # ── for other programs ────────────────────────────────────────────────────────────────────────
+
+    def markdown(self, earlier: Report | None = None) -> str:
+        """For a pull request."""
+        lines = [
+            f"### Evaluation: {len(self.cases)} cases",
+            "",
+            f"| {' | '.join(HEADS)} |",
+            f"|{'---|' * len(HEADS)}",
+            *(f"| {' | '.join(map(_cell, row))} |" for row in self.rows(earlier)),
+        ]
+        changes = self.changes(earlier)
+        than = "the recording" if earlier is None else f"`{earlier.name}`"
+        for title, better in (("Worse", False), ("Better", True)):
+            if chosen := [one for one in changes if one.better is better]:
+                lines += ["", f"**{title} than {than}**", ""]
+                lines += [f"- `{one.case}`, {one.variant}{_why(one.reasons)}" for one in chosen]
+        failed = [one for one in self.runs if one.passed is False]
+        if failed:
+            lines += ["", f"<details><summary>{len(failed)} failed answers</summary>", ""]
+            for one in failed:
+                parts = self.divergence(one)
+                parted = f" Diverges at {_plain(str(parts))}." if parts is not None else ""
+                lines.append(
+                    f"- `{one.case}`, {one.variant}, repeat {one.repeat + 1}{_why(one.reasons)}.{parted}"
+                )
+            lines += ["", "</details>"]
+        return "\n".join(lines) + "\n"
+
+    def junit(self) -> str:
+        """A suite for each variant, and a test for each answer."""
+        root = ElementTree.Element("testsuites", name=_xml(self.name))
+        for variant in self.variants:
+            runs = [one for one in self.runs if one.variant == variant]
+            suite = ElementTree.SubElement(
+                root,
+                "testsuite",
+                name=_xml(str(variant)),
+                tests=str(len(runs)),
+                failures=str(sum(one.passed is False for one in runs)),
+                skipped=str(sum(one.passed is None for one in runs)),
+                time=f"{sum(one.answered.seconds for one in runs):.3f}",
+            )
+            for one in runs:
+                name = one.case if not one.repeat else f"{one.case} #{one.repeat + 1}"
+                test = ElementTree.SubElement(
+                    suite,
+                    "testcase",
+                    name=_xml(name),
+                    classname=_xml(str(variant)),
+                    time=f"{one.answered.seconds:.3f}",
+                )
+                if one.passed is False:
+                    text = _xml("\n".join(one.reasons))
+                    ElementTree.SubElement(test, "failure", message=text).text = _xml(one.answered.text)
+                elif one.passed is None:
+                    why = one.skipped or "nothing is expected"
+                    ElementTree.SubElement(test, "skipped", message=why)
+        return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, "unicode")}\n'
+
+
+HEADS = ("variant", "passed", "rate (95 %)", "every time", "better", "worse", "tokens", "cost", "median")
+_REPORT: Codec[Report] = Codec(Report)
+
+
+def diverges(before: Answered, after: Answered) -> Divergence | None:
+    """The first call in which they differ, None where all calls are equal."""
+    for at in range(max(len(before.calls), len(after.calls))):
+        one = before.calls[at] if at < len(before.calls) else None
+        other = after.calls[at] if at < len(after.calls) else None
+        if one is None or other is None or one.identity != other.identity:
+            return Divergence(at, one, other)
+    return None
+
+
+def reports_in(folder: str | Path) -> list[Path]:
+    """The saved reports, the oldest first."""
+    found = [one for one in Path(folder).glob("*.json") if not one.name.startswith(".")]
+    return sorted(found, key=lambda one: (one.stat().st_mtime, one.name))
+
+
+def find_report(folder: str | Path, name: str) -> Path:
+    """The report of this name, or the `last` one. NotFound names those that exist."""
+    files = reports_in(folder)
+    if name == "last" and files:
+        return files[-1]
+    named = [file for file in files if name == file.stem]
+    if not named:
+        known = ", ".join(file.stem for file in files[-5:]) or "none"
+        raise NotFound("report", name, f"Reports in '{folder}': {known}.")
+    return named[0]
+
+
+def _majority(runs: Sequence[CaseRun]) -> bool | None:
+    passed = [one.passed for one in runs if one.passed is not None]
+    return 2 * sum(passed) > len(passed) if passed else None
+
+
+def _independent(by_case: Sequence[tuple[int, int]]) -> float:
+    """How many independent answers the runs are worth: at least one per case, at most each answer."""
+    total = sum(count for _, count in by_case)
+    rate = sum(passed for passed, _ in by_case) / total
+    if len(by_case) < 2 or not 0 < rate < 1:
+        return total if len(by_case) < 2 else len(by_case)
+    spread = statistics.variance(passed / count for passed, count in by_case) / len(by_case)
+    worth = rate * (1 - rate) / spread if spread else total
+    return min(total, max(len(by_case), worth))
+
+
+def _wilson(rate: float, count: float) -> tuple[float, float]:
+    centre = (rate + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
+    half = _Z / (1 + _Z**2 / count) * math.sqrt(rate * (1 - rate) / count + _Z**2 / (4 * count**2))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _shortened(run: CaseRun) -> CaseRun:
+    """A report is read by people: it keeps the beginning of a long result."""
+    calls = tuple(
+        replace(call, result=f"{call.result[:_LONGEST]}…")
+        if isinstance(call.result, str) and len(call.result) > _LONGEST
+        else call
+        for call in run.answered.calls
+    )
+    return replace(run, answered=replace(run.answered, calls=calls))
+
+
+def _why(reasons: Sequence[str]) -> str:
+    return f": {_plain('; '.join(reasons))}" if reasons else ""
+
+
+def _plain(text: str) -> str:
+    """On one line, as text: an answer is not to write into a pull request what it likes."""
+    short = " ".join(text.split())[:400]
+    return "".join(f"\\{one}" if one in "\\`*_[]<>#|!@" else one for one in short)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _xml(text: str) -> str:
+    """Without characters that XML has no way to write."""
+    return re.sub(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "�", text)

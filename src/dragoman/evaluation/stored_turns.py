@@ -1,0 +1,194 @@
+"""Makes cases of stored turns: what was said before, what was answered, and the results of its calls."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import JsonValue
+
+from dragoman.conversation.tree import Tree
+from dragoman.errors import BadRequest
+from dragoman.evaluation.case import Case, CaseFile, CaseMessage, CaseOrigin, CaseTool, case_from, values_of
+from dragoman.evaluation.expected import Answered, Expected, ExpectedCall, MadeCall, Rubric
+from dragoman.messages.message import CallState, Message, ToolCall
+from dragoman.messages.usage import Usage
+from dragoman.redaction import redact_text, redact_value
+from dragoman.runtime import Runtime
+from dragoman.store.store import Store
+from dragoman.store.turns import Rating
+from dragoman.tools.toolbox import Offer, Toolbox
+from dragoman.turn.facts import FACT, Fact, ReplyReceived, RequestBuilt, TurnFailed, TurnOptions, TurnStarted
+from dragoman.turn.steps.finalize import answer_of
+from dragoman.turn.steps.request_layers import layers_and_offer
+
+UNRECORDED, SIMULATED = "unrecorded", "simulated"  # marks of results that a run made up
+_DECIDED = ("model", "mode", "review", "private", "system", "agent", "workspace")  # by the run, or kept apart
+_FAULT = "The answer does not have this fault, which a person found in an earlier one: {note}"
+
+
+async def case_of_turn(runtime: Runtime, turn: str, *, rating: Rating | None = None) -> Case:
+    """A case of a stored turn, without secrets. The runtime has the tools that the turn had.
+
+    A badly rated turn has to change, and to lose the fault that the note names. Any other turn is expected to
+    make the same calls. BadRequest if the turn is running, or cannot be read."""
+    store = runtime.store
+    row = await store.turn(turn)
+    if row.live:
+        raise BadRequest(f"The turn '{turn}' is still running. Wait until it ends.")
+    facts = [FACT.load(body) for body in await store.facts(turn)]
+    messages, _ = await store.messages(row.conversation)
+    tree = Tree(messages)
+    first = facts[0] if facts else None
+    if not isinstance(first, TurnStarted) or first.message not in tree:
+        raise BadRequest(f"The beginning of the turn '{turn}' cannot be read. Choose another turn.")
+    options = first.options
+    recorded = answered_in(facts, [one for one in messages if one.turn == turn])
+    path = [await _message_of(store, one) for one in tree.path(first.message)]
+    conversation = await store.conversation(row.conversation)
+    settings = {**(options.settings or conversation.settings), **options.over}
+    private = settings.get("private")
+    _, offer = await layers_and_offer(runtime.services, turn)
+    agent = options.agent or settings.get("agent")
+    case = Case(
+        _id_of(path[-1].text, turn),
+        tuple(path),
+        _expected_of(recorded, rating),
+        system="\n\n".join(one for one in (settings.get("system"), options.system) if isinstance(one, str))
+        or None,
+        agent=agent if isinstance(agent, str) else None,
+        options=options.options,
+        settings=_settings_of(settings, options),
+        tools=tuple(_tools_of(runtime.services.toolbox, offer, options)),
+        recorded=recorded,
+        output=options.output,
+        origin=CaseOrigin(
+            turn,
+            row.conversation,
+            rating.value if rating is not None else "",
+            rating.note if rating is not None else "",
+        ),
+    )
+    known = [str(one) for one in private.values()] if isinstance(private, Mapping) else []
+    return _without_secrets(case, known)
+
+
+def answered_in(facts: Sequence[Fact], messages: Sequence[Message]) -> Answered:
+    """What a stored turn did, by its facts and its messages."""
+    replies = [message for message in messages if message.role == "assistant"]
+    usage = sum((message.usage for message in replies if message.usage is not None), Usage())
+    started = next((one.options.started_with for one in facts if isinstance(one, TurnStarted)), None)
+    failed = next((one.error for one in facts if isinstance(one, TurnFailed)), "")
+    return Answered(
+        ", ".join(dict.fromkeys(one.model for one in replies if one.model)) or started or "",
+        answer_of(messages),
+        tuple(made_call(call) for message in replies for call in message.all_calls),
+        sum(isinstance(one, ReplyReceived) for one in facts),
+        usage.input,
+        usage.output,
+        usage.cost,
+        round(sum(_waits(facts)), 3),
+        str(failed),
+    )
+
+
+def _waits(facts: Sequence[Fact]) -> Iterator[float]:
+    """How long each reply took, without the time before a process resumed the turn."""
+    asked = 0.0
+    for fact in facts:
+        if isinstance(fact, RequestBuilt):
+            asked = fact.at
+        elif isinstance(fact, ReplyReceived) and asked:
+            yield max(0.0, fact.at - asked)
+
+
+def made_call(call: ToolCall) -> MadeCall:
+    result: JsonValue = None
+    if call.result is not None:
+        result = call.result.text if call.result.value is None else call.result.value
+    metadata = call.result.metadata if call.result is not None else {}
+    return MadeCall(
+        call.tool,
+        call.asked_for,
+        result,
+        failed=call.state is not CallState.COMPLETED,
+        unrecorded=bool(metadata.get(UNRECORDED)),
+        simulated=bool(metadata.get(SIMULATED)),
+    )
+
+
+async def _message_of(store: Store, message: Message) -> CaseMessage:
+    files = []
+    for file in message.files:
+        url = file.url
+        if file.blob is not None:
+            data = b64encode(await store.blob(file.blob)).decode("ascii")
+            url = f"data:{file.media_type};base64,{data}"
+        if url is not None:
+            files.append(CaseFile(file.media_type, url, file.name))
+    calls = tuple(made_call(call) for call in message.calls)
+    return CaseMessage(message.role, message.text, calls, tuple(files))
+
+
+def _expected_of(recorded: Answered, rating: Rating | None) -> Expected:
+    if rating is not None and rating.value == "bad":
+        rubrics = (Rubric(_FAULT.format(note=rating.note)),) if rating.note else ()
+        return Expected(changed=True, rubrics=rubrics)
+    return Expected(any_order=tuple(ExpectedCall(call.tool, call.arguments) for call in recorded.calls))
+
+
+def _settings_of(settings: Mapping[str, Any], options: TurnOptions) -> dict[str, JsonValue]:
+    """What else the conversation and its send said of the turn, as `run` gives it to the turn again."""
+    kept = {name: value for name, value in settings.items() if name not in _DECIDED and name != "tools"}
+    extra: dict[str, JsonValue] = {"dialect": options.dialect} if options.dialect is not None else {}
+    if options.disabled:
+        extra["disable"] = list(options.disabled)
+    return {**kept, **extra}
+
+
+def _tools_of(toolbox: Toolbox, offer: Offer, options: TurnOptions) -> Iterator[str | CaseTool]:
+    """Names of tools that every runtime of these settings has; definitions of those that others brought."""
+    offered = {id(tool): name for name, tool in {**offer.tools, **offer.deferred}.items()}
+    brought = {spec.name for spec in options.client_tools}
+    for group in toolbox.groups:
+        on = [tool for tool in group.tools if id(tool) in offered and tool.name not in brought]
+        if group.name == "output":
+            continue  # every runtime has it
+        if any(offered[id(tool)] in offer.sources for tool in on):
+            for tool in on:
+                spec = tool.spec(offered[id(tool)])
+                yield CaseTool(
+                    spec.name, spec.description, dict(spec.parameters), group.name, tool.permission
+                )
+        elif on and len(on) == len(group.tools):
+            yield group.name
+        else:
+            yield from (f"{group.name}.{tool.name}" for tool in on)
+    for spec in options.client_tools:
+        yield CaseTool(spec.name, spec.description, dict(spec.parameters), permission=f"client.{spec.name}")
+
+
+def _id_of(text: str, turn: str) -> str:
+    words = re.findall(r"[a-z0-9]+", redact_text(text).lower())
+    return "-".join([*words[:6], turn[-6:]])[:80]
+
+
+def _without_secrets(case: Case, known: Sequence[str]) -> Case:
+    """Nothing that looks like a key, and no text that the conversation kept private."""
+
+    def hidden(value: Any) -> Any:
+        match value:
+            case str():
+                return redact_text(value, known)
+            case dict():
+                return {name: hidden(one) for name, one in value.items()}
+            case list():
+                return [hidden(one) for one in value]
+            case _:
+                return value
+
+    values = values_of(case)
+    return replace(case_from(redact_value(hidden(values)), case.id), id=case.id, origin=case.origin)
