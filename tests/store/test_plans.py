@@ -62,6 +62,7 @@ SHARED: list[tuple[str, Mapping[str, Any]]] = [
     ("messages", {"conversation": "conv_7"}),
     ("calls_of_conversation", {"conversation": "conv_7"}),
     ("live_turns_in", {"conversation": "conv_7"}),
+    ("ratings_of_conversation", {"conversation": "conv_7"}),
     ("live_turns_among", {"ids": '["conv_7", "conv_8"]'}),
     ("busy_conversations", {"ids": '["conv_7", "conv_8"]'}),
     ("revisions", {"ids": '["conv_7", "conv_8"]'}),

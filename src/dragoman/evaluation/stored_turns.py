@@ -18,8 +18,7 @@ from dragoman.messages.message import CallState, Message, ToolCall
 from dragoman.messages.usage import Usage
 from dragoman.redaction import redact_text, redact_value
 from dragoman.runtime import Runtime
-from dragoman.store.store import Store
-from dragoman.store.turns import Rating
+from dragoman.store.store import Rating, Store
 from dragoman.tools.toolbox import Offer, Toolbox
 from dragoman.turn.facts import FACT, Fact, ReplyReceived, RequestBuilt, TurnFailed, TurnOptions, TurnStarted
 from dragoman.turn.steps.finalize import answer_of

@@ -266,6 +266,14 @@ class TurnStore(Protocol):
     async def turns(self, conversation: str) -> list[TurnRow]:
         """All of them, oldest first."""
 
+    async def rate(self, rating: Rating) -> None:
+        """Keep what a user thinks of an answer, in place of what they thought before."""
+
+    async def remove_rating(self, turn: str, user: str) -> None: ...
+
+    async def ratings(self, conversation: str | None = None) -> list[Rating]:
+        """Those of one conversation, or all, oldest first."""
+
     async def live_turns_among(self, conversations: Collection[str]) -> list[TurnRow]:
         """Those that are not over in any of these."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import KeyReused, NotFound, TurnBusy
 from dragoman.messages.message import Text
-from dragoman.store.store import SendKey, SentBefore, Start, Started
+from dragoman.store.store import Rating, SendKey, SentBefore, Start, Started
 
 from . import scene
 from .scene import refused
@@ -19,6 +19,24 @@ from .suite import Suite
 
 class TurnConformance(Suite):
     """A branch has one turn at a time; others are refused, or wait in line."""
+
+    async def test_a_rating_is_kept_until_its_user_changes_it(self, tmp_path: Path) -> None:
+        """Q1: of each user one, and none of a conversation that is deleted."""
+        bad, good = Rating("turn_1", "ada", "bad", "too long", 1.0), Rating("turn_1", "bob", "good", at=2.0)
+        async with self.opened(tmp_path) as store:
+            await scene.begun(store)
+            await scene.ended(store)
+            for rating in (replace(bad, note=""), good, bad):
+                await store.rate(rating)
+            with refused(NotFound):
+                await store.rate(replace(bad, turn="turn_0"))
+        async with self.opened(tmp_path) as store:
+            assert await store.ratings() == await store.ratings("conv_1") == [bad, good]
+            assert await store.ratings("conv_0") == []
+            await store.remove_rating("turn_1", "bob")
+            assert await store.ratings() == [bad]
+            await store.delete_conversation("conv_1")
+            assert await store.ratings() == []
 
     # ── a turn begins ───────────────────────────────────────────────────────────────────────────────
 

@@ -24,6 +24,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "turns": ("created", "id"),
     "calls": ("id",),
     "facts": ("turn", "seq"),
+    "ratings": ("turn", "user"),
     "questions": ("place",),
     "signals": ("seq",),
     "queue": ("seq",),

@@ -15,7 +15,9 @@ from dragoman.store.sql.conversations import SqlConversations
 from dragoman.store.sql.database import Row, SqlConnection
 from dragoman.store.sql.questions import SqlQuestions
 from dragoman.store.sql.rows import added_usage, conversation_of, is_json, load, number_in, turn_of
-from dragoman.store.turns import Change, Queued, SendKey, SentBefore, Start, Started, TurnRow, Unread
+from dragoman.store.turns import Change, Queued, Rating, SendKey, SentBefore, Start, Started, TurnRow, Unread
+
+_RATED = ("user", "value", "note", "at")
 
 
 class SqlTurns(SqlConversations, SqlQuestions):
@@ -38,6 +40,21 @@ class SqlTurns(SqlConversations, SqlQuestions):
 
     async def turns(self, conversation: str) -> list[TurnRow]:
         return [turn_of(row) for row in await self._all("turns_of_conversation", conversation=conversation)]
+
+    async def rate(self, rating: Rating) -> None:
+        await self.turn(rating.turn)
+        await self._run("rate", id=rating.turn, **{name: getattr(rating, name) for name in _RATED})
+
+    async def remove_rating(self, turn: str, user: str) -> None:
+        await self._run("remove_rating", id=turn, user=user)
+
+    async def ratings(self, conversation: str | None = None) -> list[Rating]:
+        rows = (
+            await self._all("ratings")
+            if conversation is None
+            else await self._all("ratings_of_conversation", conversation=conversation)
+        )
+        return [Rating(row["turn"], *(row[name] for name in _RATED)) for row in rows]
 
     async def live_turns(self, conversation: str | None = None) -> list[TurnRow]:
         if conversation is None:

@@ -15,6 +15,9 @@ SELECT * FROM turns WHERE conversation = :id ORDER BY created, id;
 -- name: raw_facts
 SELECT f.* FROM facts f JOIN turns t ON t.id = f.turn WHERE t.conversation = :id ORDER BY t.created, f.turn, f.seq;
 
+-- name: raw_ratings
+SELECT r.* FROM ratings r JOIN turns t ON t.id = r.turn WHERE t.conversation = :id ORDER BY r.turn, r."user";
+
 -- name: raw_signals
 SELECT s.* FROM signals s JOIN turns t ON t.id = s.turn WHERE t.conversation = :id ORDER BY s.seq;
 

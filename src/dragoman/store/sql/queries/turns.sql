@@ -71,6 +71,22 @@ SELECT t.id FROM turns t WHERE t.live = 1 AND t.conversation = :conversation
 SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
 WHERE conversation = :conversation ORDER BY created, id;
 
+-- name: rate
+INSERT INTO ratings (turn, "user", value, note, at) VALUES (:id, :user, :value, :note, :at)
+ON CONFLICT (turn, "user") DO UPDATE SET value = :value, note = :note, at = :at;
+
+-- name: remove_rating
+DELETE FROM ratings WHERE turn = :id AND "user" = :user;
+
+-- name: ratings
+SELECT r.turn, r."user", r.value, r.note, r.at FROM ratings r
+JOIN turns t ON t.id = r.turn JOIN conversations c ON c.id = t.conversation
+WHERE c.deleted = 0 ORDER BY r.at, r.turn;
+
+-- name: ratings_of_conversation
+SELECT r.turn, r."user", r.value, r.note, r.at FROM turns t JOIN ratings r ON r.turn = t.id
+WHERE t.conversation = :conversation ORDER BY r.at, r.turn;
+
 -- name: claim_turn
 -- A new owner: whatever an old one still wants to write is refused from here on.
 UPDATE turns SET owner = :owner, epoch = epoch + 1 WHERE id = :id AND live = 1 AND epoch = :epoch

@@ -271,6 +271,16 @@ CREATE INDEX send_keys_by_age ON send_keys (created);
 -- Models that have made a native call: their text is never read for calls (D6).
 CREATE TABLE native_models (model TEXT PRIMARY KEY) WITHOUT ROWID;
 
+-- What users think of answers: a good or a bad one, and why.
+CREATE TABLE ratings (
+  turn   TEXT NOT NULL REFERENCES turns ON DELETE CASCADE,
+  user   TEXT NOT NULL,
+  value  TEXT NOT NULL,
+  note   TEXT NOT NULL,
+  at     REAL NOT NULL,
+  PRIMARY KEY (turn, user)
+) WITHOUT ROWID;
+
 CREATE TABLE schema_version (version INTEGER NOT NULL);
 
 -- What one person has, and what moves, is found without a look at what others have and what waits.
