@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.models import TyperInfo
 
-from dragoman.cli.flags import chat, conversations, files, inspection, mcp, setup, turns
+from dragoman.cli.flags import chat, conversations, evaluation, files, inspection, mcp, setup, turns
 from dragoman.errors import DragomanError
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ for name, group in {
     "store": setup.store,
 }.items():
     app.add_typer(group.app, name=name, rich_help_panel=setup.group.panel)
+app.add_typer(evaluation.group.app, name="eval", rich_help_panel=inspection.group.panel)
 
 
 def _print_version(wanted: bool) -> None:

@@ -37,7 +37,10 @@ def with_table(text: str, section: str, name: str, table: Mapping[str, Any], fil
     if name in parse_text(text, file).get(section, {}):
         raise ConfigError(sentence("file.has_table", file=file, section=section, name=name))
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    lines = [f"[{section}.{toml_key(name)}]", *(f"{key} = {toml_value(value)}" for key, value in table.items())]
+    lines = [
+        f"[{section}.{toml_key(name)}]",
+        *(f"{key} = {toml_value(value)}" for key, value in table.items()),
+    ]
     after = f"{text}{gap}" + "\n".join(lines) + "\n"
     _check_edit(text, after, file, section, {name: dict(table)})
     return after

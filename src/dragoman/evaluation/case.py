@@ -19,6 +19,7 @@ from dragoman.evaluation.expected import Answered, Expected, MadeCall
 from dragoman.messages.request import OutputSpec
 
 _STRICT = {"extra": "forbid"}
+RUNS = "runs"  # the folder in that of the cases
 _KINDS = (".toml", ".jsonl")
 
 

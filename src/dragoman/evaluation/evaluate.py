@@ -25,6 +25,7 @@ from pydantic import JsonValue
 from dragoman.background import in_thread
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
+from dragoman.evaluation.bfcl import CHECK, is_right
 from dragoman.evaluation.case import Case, CaseMessage, values_of
 from dragoman.evaluation.expected import Answered, MadeCall, Met, Rubric, Vote, compare_with
 from dragoman.evaluation.recorded_tools import (
@@ -110,7 +111,7 @@ async def run(
     cases: Iterable[Case],
     *,
     models: Mapping[str, Model] | Sequence[str],
-    prompts: Mapping[str, str] | None = None,
+    prompts: Mapping[str, str | None] | None = None,
     agents: Sequence[Agent | str | None] = (None,),
     repeats: int = 1,
     like: Runtime | None = None,
@@ -128,15 +129,18 @@ async def run(
 ) -> Report:
     """Ask every case of every model, prompt and agent, `repeats` times, and report.
 
-    `models` are names, or models by the names that the report uses. `prompts` are system prompts by name, in
-    place of that of `like`, the runtime whose agents, plugins, rules and tools the turns have. Tools answer
-    from the recording, or run in a cage. A call that was never recorded fails, or the judge simulates the
-    tool, or the function `answering` is asked. Answers stay in `folder`, so that no run asks for them twice.
+    `models` are names, or models by the names of the report. `like` is a runtime whose agents, plugins,
+    rules, tools and system prompt the turns have. `prompts` are other system prompts by name; None is that of
+    `like`. Tools answer from the recording, or run in a cage. A call that was never recorded fails, or the
+    judge simulates the tool, or the function `answering` is asked. Answers stay in `folder`, so that no run
+    asks for them twice.
 
     ConfigError, before anything is asked, for what a case needs and the run does not have."""
     with TemporaryDirectory(prefix="dragoman-eval-") as temporary:
         place = Path(folder) if folder is not None else Path(temporary)
         place.mkdir(parents=True, exist_ok=True)
+        if folder is not None:
+            (place / ".gitignore").write_text("*\n")  # answers are cached here, not reviewed
         async with _EvalRun(
             place / "turns.db",
             [*cases],
@@ -146,7 +150,7 @@ async def run(
             unrecorded=unrecorded,
             answering=answering,
             judge=judge,
-            checks=dict(checks or {}),
+            checks={CHECK: is_right, **(checks or {})},
             max_cost=max_cost,
             on_progress=on_progress,
         ) as evaluation:
@@ -216,7 +220,7 @@ class _EvalRun:
     # ── the plan ──────────────────────────────────────────────────────────────────────────────────
 
     def plan(
-        self, prompts: Mapping[str, str] | None, agents: Sequence[Agent | str | None], repeats: int
+        self, prompts: Mapping[str, str | None] | None, agents: Sequence[Agent | str | None], repeats: int
     ) -> list[_Ask]:
         """All answers that the run needs. ConfigError where one cannot be had."""
         self._check()

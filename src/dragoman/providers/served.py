@@ -287,7 +287,9 @@ class ServedModel:
         """Hand over, with its price, what was used for nothing."""
         while asked.lost:
             usage = asked.lost[0].usage
-            priced = replace(usage, cost=await self.cost_of(usage))  # a cancel here is followed by another try
+            priced = replace(
+                usage, cost=await self.cost_of(usage)
+            )  # a cancel here is followed by another try
             request.lost.append(LostReply(self.name, priced))
             asked.lost.pop(0)
 

@@ -1,6 +1,5 @@
-"""`dragoman explain`, `replay`, `top`, `usage`, `decode` and `parse`: turns, costs and streams up close."""
+"""`dragoman explain`, `top`, `usage`, `decode` and `parse`: turns, costs and streams up close."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +8,6 @@ import typer
 from dragoman.cli.flags.command import CommandGroup, Flags, JsonFlags, StoreFlags
 
 group = CommandGroup("Looking closer")
-
-
-class ReplayTools(StrEnum):
-    recorded = "recorded"
-    live = "live"
 
 
 @group.command(
@@ -34,26 +28,6 @@ class ExplainFlags(StoreFlags, JsonFlags):
     request: Annotated[
         bool, typer.Option("--request", help="What its requests hold instead, and which setting gave it.")
     ] = False
-
-
-@group.command(
-    "replay",
-    "commands.replay:show_replays",
-    "`dragoman replay turn_9x3k2m7qw1r5t8v0 --model ollama/qwen3 --model openai/gpt-5.4`",
-)
-class ReplayFlags(StoreFlags, JsonFlags):
-    """Run stored turns again on another model: calls, answer, tokens, cost and time beside what they were.
-
-    Nothing of it is stored. With recorded results no tool runs; with live ones, what no rule allows does not.
-    """
-
-    turns: Annotated[
-        list[str] | None, typer.Argument(help="Turns by id, or `last`; without any, the latest.")
-    ] = None
-    model: Annotated[list[str], typer.Option("--model", "-m", help="Run them on this one; more than once.")]
-    tools: Annotated[
-        ReplayTools, typer.Option("--tools", help="What calls get: the results of then, or real ones.")
-    ] = ReplayTools.recorded
 
 
 @group.command("top", "commands.top:show_top", "`dragoman top --store postgresql://db.example/chat`")
