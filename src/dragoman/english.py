@@ -177,6 +177,7 @@ ENGLISH: dict[str, str] = {
     "ending.thoughts": "{model} thought, and gave no answer",
     "ending.unknown": "{model} ended its reply for a reason that is not known here",
     "ending.with_reason": "{ending} ({reason})",
+    "evaluation.not_yours": "Only the admin can read evaluations: they hold conversations of all users.",
     "export.blob": "the export is damaged: blob {key} is not what its name says",
     "export.blob_base64": "the export is damaged: blob {key} is no base64: {error}",
     "export.damaged_at": "the export is damaged at {where}: {why}",

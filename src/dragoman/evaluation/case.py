@@ -19,7 +19,7 @@ from dragoman.evaluation.expected import Answered, Expected, MadeCall
 from dragoman.messages.request import OutputSpec
 
 _STRICT = {"extra": "forbid"}
-RUNS = "runs"  # the folder in that of the cases
+FOLDER, RUNS = "evals", "runs"  # of the cases, in a workspace, and of the runs in it
 _KINDS = (".toml", ".jsonl")
 
 
@@ -115,7 +115,7 @@ def cases(*places: str | Path) -> list[Case]:
 
     ConfigError for a file that cannot be read, and for an id that two cases have."""
     found: dict[str, Case] = {}
-    for file in _files_in(map(Path, places or ("evals",))):
+    for file in _files_in(map(Path, places or (FOLDER,))):
         for where, values in _read(file):
             case = case_from(values, where)
             if case.id in found:

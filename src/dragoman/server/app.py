@@ -29,6 +29,7 @@ from dragoman.server.publisher import Publisher
 from dragoman.server.routes import (
     approvals,
     conversations,
+    evaluation,
     files,
     models,
     monitoring,
@@ -62,6 +63,7 @@ _API = [
         conversations.router,
         conversations.live,
         turns.router,
+        evaluation.router,
         files.router,
         approvals.router,
         tools.router,

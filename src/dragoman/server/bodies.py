@@ -213,6 +213,11 @@ class QueueOrder(Body):
     turns: Annotated[list[str], Field(description="queued turns: these come first, so", max_length=1000)]
 
 
+class NewRating(Body):
+    value: Annotated[Literal["good", "bad"], Field(description="what you think of the answer")]
+    note: Annotated[str, Field(max_length=2000, description="why")] = ""
+
+
 class Cancel(Body):
     reason: str = ""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import JsonValue, WithJsonSchema
 
 from dragoman.dialects.dialect import NAMES, NATIVE
+from dragoman.evaluation.expected import Answered, Met
+from dragoman.evaluation.report import CaseRun, Report
 from dragoman.messages.events import FilePartial
 from dragoman.messages.media import ModelType
 from dragoman.messages.message import Arguments, Message
@@ -430,6 +433,149 @@ class Me:
     workspaces: list[str]  # others that a conversation may work in
     signed_in: bool
     needs_password: bool
+
+
+@dataclass(slots=True)
+class RatingView:
+    """What you think of the answer of a turn."""
+
+    turn: str
+    value: Literal["good", "bad"]
+    note: str = ""
+
+
+@dataclass(slots=True)
+class EvaluationLine:
+    """A run, as a list shows it. `size` is in bytes."""
+
+    name: str
+    created: float
+    size: int
+
+
+@dataclass(slots=True)
+class VariantLine:
+    """A model with its prompt and agent, and how it did."""
+
+    variant: str
+    passed: int
+    total: int
+    low: float  # of a 95 % interval
+    high: float
+    every_time: float  # share of the cases that passed in all repeats
+    better: int
+    worse: int
+    tokens: int
+    cost: float | None
+    seconds: float
+
+
+@dataclass(slots=True)
+class CaseLine:
+    """A case, and how many of its answers passed, by variant."""
+
+    id: str
+    question: str
+    recorded: bool | None  # whether the recorded answer passes
+    passed: list[int]
+    total: list[int]
+    changed: list[Literal["better", "worse"] | None]
+
+
+@dataclass(slots=True)
+class EvaluationView:
+    """The matrix of a run."""
+
+    name: str
+    created: float
+    variants: list[VariantLine]
+    cases: list[CaseLine]
+
+    @classmethod
+    def of(cls, report: Report) -> EvaluationView:
+        changes = {(one.case, one.variant): one.better for one in report.changes()}
+        better = Counter(variant for (_, variant), good in changes.items() if good)
+        worse = Counter(variant for (_, variant), good in changes.items() if not good)
+        lines = []
+        for variant in report.variants:
+            rate = report.pass_rate(variant)
+            lines.append(
+                VariantLine(
+                    str(variant),
+                    rate.passed,
+                    rate.total,
+                    rate.low,
+                    rate.high,
+                    rate.every_time,
+                    better[variant],
+                    worse[variant],
+                    report.tokens(variant),
+                    report.cost(variant),
+                    report.seconds(variant),
+                )
+            )
+        cases = []
+        for case in report.cases:
+            known = [
+                [one.passed for one in report.runs_of(case.id, variant) if one.passed is not None]
+                for variant in report.variants
+            ]
+            moved = [changes.get((case.id, variant)) for variant in report.variants]
+            recorded = report.recorded.get(case.id)
+            cases.append(
+                CaseLine(
+                    case.id,
+                    case.question,
+                    recorded.passed if recorded is not None else None,
+                    [sum(one) for one in known],
+                    [len(one) for one in known],
+                    [None if one is None else "better" if one else "worse" for one in moved],
+                )
+            )
+        return cls(report.name, report.created, lines, cases)
+
+
+@dataclass(slots=True)
+class AnswerLine:
+    """An answer to a case. `diverges` is the first call that differs from the recorded ones."""
+
+    variant: str
+    repeat: int
+    passed: bool | None
+    answered: Answered
+    met: tuple[Met, ...]
+    skipped: str = ""
+    diverges: int | None = None
+
+
+@dataclass(slots=True)
+class EvaluatedCase:
+    """A case with the recorded answer and all others."""
+
+    id: str
+    question: str
+    turn: str
+    recorded: AnswerLine | None
+    answers: list[AnswerLine]
+
+    @classmethod
+    def of(cls, report: Report, id: str) -> EvaluatedCase:
+        def line(run: CaseRun) -> AnswerLine:
+            parts = report.divergence(run)
+            return AnswerLine(
+                str(run.variant),
+                run.repeat,
+                run.passed,
+                run.answered,
+                run.met,
+                run.skipped,
+                parts.at if parts is not None else None,
+            )
+
+        case = next(one for one in report.cases if one.id == id)
+        recorded = report.recorded.get(id)
+        runs = [line(run) for variant in report.variants for run in report.runs_of(id, variant)]
+        return cls(id, case.question, case.turn, line(recorded) if recorded is not None else None, runs)
 
 
 @dataclass(slots=True)

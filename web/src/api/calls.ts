@@ -11,6 +11,9 @@ import type {
   Decision,
   DiffView,
   Done,
+  EvaluatedCase,
+  EvaluationLine,
+  EvaluationView,
   FilledPrompt,
   GrantList,
   GroupList,
@@ -22,6 +25,7 @@ import type {
   QuestionList,
   QueuedTurn,
   QueueView,
+  RatingView,
   Rerun,
   RerunCall,
   Result,
@@ -123,6 +127,14 @@ export const revoke = (grant: string): Promise<void> => remove(at`/api/grants/${
 /** What filled the model's context in the last request of a turn. */
 export const context = (turn: string): Promise<ContextUse> => get(at`/api/turns/${turn}/context`);
 export const trace = (turn: string): Promise<TraceView> => get(at`/api/turns/${turn}/trace`);
+/** Your ratings of answers, and the runs of cases. */
+export const ratings = (conversation: string): Promise<RatingView[]> => get(at`/api/conversations/${conversation}/ratings`);
+export const rate = (turn: string, value: RatingView["value"], note: string): Promise<RatingView> =>
+  put(at`/api/turns/${turn}/rating`, { value, note });
+export const removeRating = (turn: string): Promise<void> => remove(at`/api/turns/${turn}/rating`);
+export const evaluations = (): Promise<EvaluationLine[]> => get("/api/evaluations");
+export const evaluation = (name: string): Promise<EvaluationView> => get(at`/api/evaluations/${name}`);
+export const evaluatedCase = (name: string, id: string): Promise<EvaluatedCase> => get(at`/api/evaluations/${name}/cases/${id}`);
 export const usage = (): Promise<UsageReport> => get("/api/usage?by=day,model");
 
 export const prompts = async (): Promise<Prompt[]> => (await get<PromptList>("/api/prompts")).items;

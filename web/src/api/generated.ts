@@ -115,6 +115,37 @@ export interface components {
             /** @default 0 */
             at: number;
         };
+        /** @description An answer to a case. `diverges` is the first call that differs from the recorded ones. */
+        AnswerLine: {
+            variant: string;
+            repeat: number;
+            passed: boolean | null;
+            answered: components["schemas"]["Answered"];
+            met: components["schemas"]["Met"][];
+            /** @default  */
+            skipped: string;
+            diverges: number | null;
+        };
+        /** @description What a turn did: its answer, its calls and what they used. `seconds` are those of the model alone. */
+        Answered: {
+            /** @default  */
+            model: string;
+            /** @default  */
+            text: string;
+            /** @default [] */
+            calls: components["schemas"]["MadeCall"][];
+            /** @default 0 */
+            rounds: number;
+            /** @default 0 */
+            input: number;
+            /** @default 0 */
+            output: number;
+            cost: number | null;
+            /** @default 0 */
+            seconds: number;
+            /** @default  */
+            error: string;
+        };
         Approval: {
             /** @default  */
             id?: string;
@@ -326,6 +357,15 @@ export interface components {
         };
         Cancelled: {
             cancelled: boolean;
+        };
+        /** @description A case, and how many of its answers passed, by variant. */
+        CaseLine: {
+            id: string;
+            question: string;
+            recorded: boolean | null;
+            passed: number[];
+            total: number[];
+            changed: (("better" | "worse") | null)[];
         };
         ChosenHunk: {
             /** @description its place in the diff, counted from 0 */
@@ -791,6 +831,27 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
+        /** @description A case with the recorded answer and all others. */
+        EvaluatedCase: {
+            id: string;
+            question: string;
+            turn: string;
+            recorded: components["schemas"]["AnswerLine"] | null;
+            answers: components["schemas"]["AnswerLine"][];
+        };
+        /** @description A run, as a list shows it. `size` is in bytes. */
+        EvaluationLine: {
+            name: string;
+            created: number;
+            size: number;
+        };
+        /** @description The matrix of a run. */
+        EvaluationView: {
+            name: string;
+            created: number;
+            variants: components["schemas"]["VariantLine"][];
+            cases: components["schemas"]["CaseLine"][];
+        };
         /**
          * @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`).
          *
@@ -986,6 +1047,20 @@ export interface components {
         LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["FileAdded"] | components["schemas"]["FilePartial"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["InnerCallMade"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
             turn: string;
         }) | components["schemas"]["TreeView"] | components["schemas"]["QueueChanged"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["ListReset"];
+        /** @description A call that a turn made, with its result as the model read it. */
+        MadeCall: {
+            tool: string;
+            arguments: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            result: components["schemas"]["JsonValue"];
+            /** @default false */
+            failed: boolean;
+            /** @default false */
+            unrecorded: boolean;
+            /** @default false */
+            simulated: boolean;
+        };
         /** @description The place in a program where it makes a call: of which call, in which line, as its how manieth. */
         MadeIn: {
             call: string;
@@ -1071,6 +1146,19 @@ export interface components {
              * @constant
              */
             type: "message.end";
+        };
+        /** @description Whether one expectation was met, and if not, why. Of a judgment, `prompt`, `model` and `votes` too. */
+        Met: {
+            name: string;
+            passed: boolean;
+            /** @default  */
+            reason: string;
+            /** @default  */
+            prompt: string;
+            /** @default  */
+            model: string;
+            /** @default [] */
+            votes: components["schemas"]["Vote"][];
         };
         ModelList: {
             default: string | null;
@@ -1171,6 +1259,18 @@ export interface components {
             wire?: "openai_chat" | "openai_responses" | "anthropic_messages" | "gemini";
             /** @description without one, requests carry none */
             key?: string | null;
+        };
+        NewRating: {
+            /**
+             * @description what you think of the answer
+             * @enum {string}
+             */
+            value: "good" | "bad";
+            /**
+             * @description why
+             * @default
+             */
+            note?: string;
         };
         /** @description An MCP server: a program to be started, or an address. */
         NewServer: {
@@ -1566,6 +1666,14 @@ export interface components {
             id: string;
             message: components["schemas"]["Message"];
             waits_for: string | null;
+        };
+        /** @description What you think of the answer of a turn. */
+        RatingView: {
+            turn: string;
+            /** @enum {string} */
+            value: "good" | "bad";
+            /** @default  */
+            note: string;
         };
         /** @description What a model thought. `wire` and `opaque` say where it may be replayed, and with which bytes. */
         Reasoning: {
@@ -2524,6 +2632,25 @@ export interface components {
             days: components["schemas"]["DaySpent"][];
             rows: components["schemas"]["Spending"][];
         };
+        /** @description A model with its prompt and agent, and how it did. */
+        VariantLine: {
+            variant: string;
+            passed: number;
+            total: number;
+            low: number;
+            high: number;
+            every_time: number;
+            better: number;
+            worse: number;
+            tokens: number;
+            cost: number | null;
+            seconds: number;
+        };
+        /** @description What a judge said, once. */
+        Vote: {
+            passed: boolean;
+            reason: string;
+        };
         /** @description A question to a person, from its asking to its answer. */
         Wait: {
             question: string;
@@ -2551,6 +2678,8 @@ export type AgentSetupList = components['schemas']['AgentSetupList'];
 export type AgentTool = components['schemas']['AgentTool'];
 export type AgentView = components['schemas']['AgentView'];
 export type Answer = components['schemas']['Answer'];
+export type AnswerLine = components['schemas']['AnswerLine'];
+export type Answered = components['schemas']['Answered'];
 export type Approval = components['schemas']['Approval'];
 export type Because = components['schemas']['Because'];
 export type Begun = components['schemas']['Begun'];
@@ -2568,6 +2697,7 @@ export type CallTrace = components['schemas']['CallTrace'];
 export type CalledFunction = components['schemas']['CalledFunction'];
 export type Cancel = components['schemas']['Cancel'];
 export type Cancelled = components['schemas']['Cancelled'];
+export type CaseLine = components['schemas']['CaseLine'];
 export type ChosenHunk = components['schemas']['ChosenHunk'];
 export type ChosenHunks = components['schemas']['ChosenHunks'];
 export type CitationInput = components['schemas']['Citation-Input'];
@@ -2595,6 +2725,9 @@ export type DownloadSetup = components['schemas']['DownloadSetup'];
 export type Edit = components['schemas']['Edit'];
 export type Error = components['schemas']['Error'];
 export type ErrorRaised = components['schemas']['ErrorRaised'];
+export type EvaluatedCase = components['schemas']['EvaluatedCase'];
+export type EvaluationLine = components['schemas']['EvaluationLine'];
+export type EvaluationView = components['schemas']['EvaluationView'];
 export type FileInput = components['schemas']['File-Input'];
 export type FileOutput = components['schemas']['File-Output'];
 export type FileAdded = components['schemas']['FileAdded'];
@@ -2614,12 +2747,14 @@ export type JsonValue = components['schemas']['JsonValue'];
 export type Link = components['schemas']['Link'];
 export type ListReset = components['schemas']['ListReset'];
 export type LiveEvent = components['schemas']['LiveEvent'];
+export type MadeCall = components['schemas']['MadeCall'];
 export type MadeIn = components['schemas']['MadeIn'];
 export type Me = components['schemas']['Me'];
 export type Message = components['schemas']['Message'];
 export type MessageAdded = components['schemas']['MessageAdded'];
 export type MessageBody = components['schemas']['MessageBody'];
 export type MessageEnd = components['schemas']['MessageEnd'];
+export type Met = components['schemas']['Met'];
 export type ModelList = components['schemas']['ModelList'];
 export type ModelSpent = components['schemas']['ModelSpent'];
 export type ModelView = components['schemas']['ModelView'];
@@ -2629,6 +2764,7 @@ export type NewDownload = components['schemas']['NewDownload'];
 export type NewGrant = components['schemas']['NewGrant'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewProvider = components['schemas']['NewProvider'];
+export type NewRating = components['schemas']['NewRating'];
 export type NewServer = components['schemas']['NewServer'];
 export type NewTurn = components['schemas']['NewTurn'];
 export type Notice = components['schemas']['Notice'];
@@ -2655,6 +2791,7 @@ export type QueueChanged = components['schemas']['QueueChanged'];
 export type QueueOrder = components['schemas']['QueueOrder'];
 export type QueueView = components['schemas']['QueueView'];
 export type QueuedTurn = components['schemas']['QueuedTurn'];
+export type RatingView = components['schemas']['RatingView'];
 export type Reasoning = components['schemas']['Reasoning'];
 export type ReasoningDelta = components['schemas']['ReasoningDelta'];
 export type ReasoningEnd = components['schemas']['ReasoningEnd'];
@@ -2724,6 +2861,8 @@ export type UnfinishedTurn = components['schemas']['UnfinishedTurn'];
 export type UploadLimits = components['schemas']['UploadLimits'];
 export type Usage = components['schemas']['Usage'];
 export type UsageView = components['schemas']['UsageView'];
+export type VariantLine = components['schemas']['VariantLine'];
+export type Vote = components['schemas']['Vote'];
 export type Wait = components['schemas']['Wait'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

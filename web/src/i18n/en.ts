@@ -283,6 +283,7 @@ export const en = {
   language: "Language",
   languages: { auto: "Browser’s", en: "English", zh: "中文" },
   trace: "What took how long, and why",
+  evaluations: "Evaluations",
   traceBecause: {
     rule: "ran by a rule",
     grant: "ran by a grant",

@@ -274,6 +274,7 @@ export const zh: Words = {
   language: "语言",
   languages: { auto: "跟随浏览器", en: "English", zh: "中文" },
   trace: "各步耗时与原因",
+  evaluations: "评测",
   traceBecause: {
     rule: "依规则运行",
     grant: "依授权运行",

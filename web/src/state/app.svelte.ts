@@ -19,7 +19,7 @@ import type { AskedModel } from "./several.svelte";
 import { keep, settings } from "./settings.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
-export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "compare" | "review" | "context" | "none";
+export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "evaluations" | "compare" | "review" | "context" | "none";
 export type SettingsTab = "general" | "setup" | "permissions" | "prompts" | "usage" | "help";
 
 /** Versions of an answer to be seen side by side. */

@@ -34,7 +34,7 @@ from dragoman.config.settings import Settings
 from dragoman.config.workspaces import workspace_of
 from dragoman.errors import ConfigError, DragomanError, NotFound
 from dragoman.evaluation.bfcl import bfcl_cases, read_lines
-from dragoman.evaluation.case import RUNS, Case, cases, save_cases, values_of
+from dragoman.evaluation.case import FOLDER, RUNS, Case, cases, save_cases, values_of
 from dragoman.evaluation.evaluate import Check, Estimate, Progress, run
 from dragoman.evaluation.expected import ExpectedCall, MadeCall, Rubric
 from dragoman.evaluation.report import HEADS, CaseRun, Report, find_report, reports_in
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 def _folder(flags: AddCasesFlags | RunCasesFlags | ReportFlags, settings: Settings) -> Path:
-    return flags.folder if flags.folder is not None else workspace_of(settings) / "evals"
+    return flags.folder if flags.folder is not None else workspace_of(settings) / FOLDER
 
 
 # ── add ───────────────────────────────────────────────────────────────────────────────────────────
@@ -144,7 +144,7 @@ def _with_expectations(case: Case, flags: AddCasesFlags) -> Case:
 def import_cases(flags: ImportCasesFlags) -> None:
     answers = read_lines(flags.answers) if flags.answers is not None else []
     found = [*bfcl_cases(read_lines(flags.questions), answers)][: flags.limit]
-    file = flags.output or Path("evals") / f"{flags.questions.stem}.jsonl"
+    file = flags.output or Path(FOLDER) / f"{flags.questions.stem}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(values_of(one), ensure_ascii=False) for one in found)
     file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
