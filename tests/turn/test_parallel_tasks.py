@@ -15,9 +15,9 @@ import pytest
 from dragoman import Agent, Limits, Rule, Runtime, allow_once, tool
 from dragoman.messages.message import CallState, ToolCall
 from dragoman.messages.request import Request
-from dragoman.replay import replay_turn
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import Line, calls, says
+from tests.evaluation.again import asked_again
 from tests.patience import PATIENCE
 from tests.runtimes import calls_of, model_of, runtime_with
 
@@ -189,13 +189,13 @@ async def test_after_a_restart_only_the_unfinished_one_goes_on(tmp_path: Path) -
     assert asked == {"optimist": 1, "pessimist": 2}
 
 
-async def test_a_replay_gives_the_answers_of_then(tmp_path: Path) -> None:
+async def test_an_evaluation_gives_the_answers_of_then(tmp_path: Path) -> None:
     async with runtime_with(tmp_path, asking(answers), agents=[OPTIMIST, PESSIMIST]) as runtime:
         turn = await runtime.send("go")
         await turn.result()
-        replayed = await replay_turn(runtime, turn.id, model="scripted/model")
-        assert replayed.after.text == "Perhaps."
-        assert [call.tool for call in replayed.after.calls] == ["task", "task"]
+        again = await asked_again(runtime, turn.id, "scripted/model")
+        assert again.answered.text == "Perhaps."
+        assert [call.tool for call in again.answered.calls] == ["task", "task"]
         assert results_of(runtime) == ["No.", "Yes."]
         assert len(await runtime.conversations()) == 3
 

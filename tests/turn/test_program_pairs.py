@@ -8,13 +8,14 @@ from typing import Any
 
 from dragoman import Agent, Runtime, allow_once, tool
 from dragoman.cli.acp.updates import TurnUpdates
+from dragoman.evaluation import case_of_turn
 from dragoman.messages import events as e
 from dragoman.messages.message import CallState, Message, ToolCall
-from dragoman.replay import replay_turn
 from dragoman.server.protocols.event_reader import Asked, EventReader
 from dragoman.tools.tool import Tool
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import calls, says
+from tests.evaluation.again import asked_again
 from tests.runtimes import runtime_with
 
 CODE = """\
@@ -110,16 +111,18 @@ async def test_an_inner_call_is_rerun_with_other_arguments(tmp_path: Path) -> No
     assert anew.calls[0].result.text.endswith("60")
 
 
-async def test_a_replay_runs_the_program_over_its_recorded_results(tmp_path: Path) -> None:
+async def test_an_evaluation_runs_the_program_over_its_recorded_results(tmp_path: Path) -> None:
     house = Noted()
     async with house.runtime(tmp_path) as runtime:
         turn, _ = await _done(runtime)
         ran = [*house.ran]
-        replayed = await replay_turn(runtime, turn.id, model="scripted/model")
+        case = await case_of_turn(runtime, turn.id)
+        again = await asked_again(runtime, turn.id, "scripted/model")
     assert house.ran == ran  # no tool ran
-    assert replayed.same_calls
-    assert len(replayed.after.calls) == 5
-    assert replayed.after.calls[0].result == replayed.before.calls[0].result
+    assert again.passed, again.reasons
+    assert len(again.answered.calls) == 5
+    assert case.recorded is not None
+    assert again.answered.calls[0].result == case.recorded.calls[0].result
 
 
 async def test_undo_takes_back_what_inner_calls_wrote(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from dragoman.background import in_thread
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.evaluation.bfcl import CHECK, is_right
-from dragoman.evaluation.case import Case, CaseMessage, values_of
+from dragoman.evaluation.case import Case, CaseMessage, case_from, values_of
 from dragoman.evaluation.expected import Answered, MadeCall, Met, Rubric, Vote, compare_with
 from dragoman.evaluation.recorded_tools import (
     Answering,
@@ -38,13 +38,14 @@ from dragoman.evaluation.recorded_tools import (
     only_found,
 )
 from dragoman.evaluation.report import CaseRun, Report, Variant
-from dragoman.evaluation.stored_turns import answered_in
+from dragoman.evaluation.stored_turns import answered_in, private_fields, with_texts
 from dragoman.messages.ids import derived_id, new_id
 from dragoman.messages.message import CallState, File, Message, Part, Text, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import Answer, allow_once
 from dragoman.messages.request import ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.parameters import models_for
+from dragoman.plugins.privacy import mask_of
 from dragoman.runtime import Runtime
 from dragoman.store.sqlite import SqliteStore
 from dragoman.turn.agent import Agent
@@ -136,6 +137,8 @@ async def run(
     asks for them twice.
 
     ConfigError, before anything is asked, for what a case needs and the run does not have."""
+    mask = mask_of(private_fields(like))
+    cases = [_changed(case, mask.show) for case in cases] if mask.names else [*cases]
     with TemporaryDirectory(prefix="dragoman-eval-") as temporary:
         place = Path(folder) if folder is not None else Path(temporary)
         place.mkdir(parents=True, exist_ok=True)
@@ -143,7 +146,7 @@ async def run(
             (place / ".gitignore").write_text("*\n")  # answers are cached here, not reviewed
         async with _EvalRun(
             place / "turns.db",
-            [*cases],
+            cases,
             models=models,
             like=like,
             tools=tools,
@@ -158,6 +161,7 @@ async def run(
             report = await evaluation.run(
                 asks, max(1, concurrency), name or time.strftime("%Y%m%d-%H%M%S"), on_estimate
             )
+    report = report.masked(mask) if mask.names else report
     if folder is not None:
         report.save(place)
     return report
@@ -623,6 +627,10 @@ def _write_files(folder: Path, files: Mapping[str, str]) -> None:
             raise ConfigError(f"The file '{name}' of a case is outside its folder. Use a relative path.")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, "utf-8")
+
+
+def _changed(case: Case, change: Callable[[str], str]) -> Case:
+    return case_from(with_texts(values_of(case), change), case.id)
 
 
 async def _checked(name: str, check: Check, case: Case, answered: Answered) -> Met:

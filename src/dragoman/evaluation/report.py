@@ -18,7 +18,9 @@ from pydantic import ValidationError
 from dragoman.errors import ConfigError, NotFound
 from dragoman.evaluation.case import Case
 from dragoman.evaluation.expected import Answered, MadeCall, Met
+from dragoman.evaluation.stored_turns import with_texts
 from dragoman.messages.codec import Codec
+from dragoman.plugins.privacy import Mask
 
 _Z = 1.96  # of a 95 % interval
 _LONGEST = 2000  # characters of a result that a report keeps
@@ -160,6 +162,10 @@ class Report:
 
     def json(self) -> str:
         return _REPORT.dump(self)
+
+    def masked(self, mask: Mask) -> Report:
+        """With the masks of private values in their place: a report goes to other people."""
+        return _REPORT.from_json(with_texts(_REPORT.to_json(self), mask.hide))
 
     # ── what it says ──────────────────────────────────────────────────────────────────────────────
 

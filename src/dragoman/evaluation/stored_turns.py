@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from dragoman.evaluation.case import Case, CaseFile, CaseMessage, CaseOrigin, Ca
 from dragoman.evaluation.expected import Answered, Expected, ExpectedCall, MadeCall, Rubric
 from dragoman.messages.message import CallState, Message, ToolCall
 from dragoman.messages.usage import Usage
+from dragoman.plugins.privacy import Mask, Privacy, mask_of
 from dragoman.redaction import redact_text, redact_value
 from dragoman.runtime import Runtime
 from dragoman.store.store import Rating, Store
@@ -71,8 +72,29 @@ async def case_of_turn(runtime: Runtime, turn: str, *, rating: Rating | None = N
             rating.note if rating is not None else "",
         ),
     )
-    known = [str(one) for one in private.values()] if isinstance(private, Mapping) else []
-    return _without_secrets(case, known)
+    own = {name: str(one) for name, one in private.items()} if isinstance(private, Mapping) else {}
+    return _without_secrets(case, mask_of({**private_fields(runtime), **own}))
+
+
+def private_fields(runtime: Runtime | None) -> dict[str, str]:
+    """What the settings of a runtime keep from models. A case and a report have the masks in its place."""
+    plugins = runtime.services.plugins if runtime is not None else ()
+    return {
+        name: one for plugin in plugins if isinstance(plugin, Privacy) for name, one in plugin.fields.items()
+    }
+
+
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with every text in it changed."""
+    match value:
+        case str():
+            return change(value)
+        case dict():
+            return {name: with_texts(one, change) for name, one in value.items()}
+        case list():
+            return [with_texts(one, change) for one in value]
+        case _:
+            return value
 
 
 def answered_in(facts: Sequence[Fact], messages: Sequence[Message]) -> Answered:
@@ -175,19 +197,7 @@ def _id_of(text: str, turn: str) -> str:
     return "-".join([*words[:6], turn[-6:]])[:80]
 
 
-def _without_secrets(case: Case, known: Sequence[str]) -> Case:
-    """Nothing that looks like a key, and no text that the conversation kept private."""
-
-    def hidden(value: Any) -> Any:
-        match value:
-            case str():
-                return redact_text(value, known)
-            case dict():
-                return {name: hidden(one) for name, one in value.items()}
-            case list():
-                return [hidden(one) for one in value]
-            case _:
-                return value
-
-    values = values_of(case)
-    return replace(case_from(redact_value(hidden(values)), case.id), id=case.id, origin=case.origin)
+def _without_secrets(case: Case, mask: Mask) -> Case:
+    """Nothing that looks like a key, and no text that is private."""
+    hidden = redact_value(with_texts(values_of(case), mask.hide))
+    return replace(case_from(hidden, case.id), id=case.id, origin=case.origin)

@@ -35,8 +35,8 @@ class Privacy(Plugin):
     comes_last = True
 
     def __init__(self, fields: Mapping[str, str] | None = None) -> None:
-        self._fields = dict(fields or {})
-        mask_of(self._fields)  # raises for what is no field
+        self.fields = dict(fields or {})
+        mask_of(self.fields)  # raises for what is no field
 
     async def system_prompt(self, text: str, turn: TurnView) -> str:
         mask = self._mask(turn)
@@ -74,8 +74,8 @@ class Privacy(Plugin):
     def _mask(self, turn: TurnView) -> Mask:
         own = turn.settings.get("private")
         if not isinstance(own, dict):
-            return mask_of(self._fields)
-        return mask_of({**self._fields, **{name: str(value) for name, value in own.items()}})
+            return mask_of(self.fields)
+        return mask_of({**self.fields, **{name: str(value) for name, value in own.items()}})
 
 
 class Mask:
