@@ -258,7 +258,10 @@ def _groups(tools: Iterable[str | CaseTool], like: Runtime | None) -> list[Group
                 f"Unknown tool '{one}'. Define it in the case, or run with settings that have this tool."
             )
         chosen.setdefault(name, (group, []))[1].extend(found)
-    return [replace(group, tools=tuple(dict.fromkeys(found))) for group, found in chosen.values()]
+    return [
+        replace(group, tools=tuple({tool.name: tool for tool in found}.values()))
+        for group, found in chosen.values()
+    ]
 
 
 def _with_recorded_tasks(agent: Agent) -> Agent:
