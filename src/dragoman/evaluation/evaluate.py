@@ -24,7 +24,7 @@ from pydantic import JsonValue
 
 from dragoman.background import in_thread
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
+from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound, ToolFailed
 from dragoman.evaluation.bfcl import CHECK, is_right
 from dragoman.evaluation.case import Case, CaseMessage, case_from, values_of
 from dragoman.evaluation.expected import Answered, MadeCall, Met, Rubric, Vote, compare_with
@@ -119,7 +119,7 @@ async def run(
     tools: ToolsUsed = "recorded",
     unrecorded: Unrecorded = "fail",
     answering: Answering | None = None,
-    judge: str | None = None,
+    judge: str | Model | None = None,
     checks: Mapping[str, Check] | None = None,
     concurrency: int = 8,
     max_cost: float | None = None,
@@ -152,7 +152,8 @@ async def run(
             tools=tools,
             unrecorded=unrecorded,
             answering=answering,
-            judge=judge,
+            judge=judge if isinstance(judge, str | None) else judge.name,
+            judges={} if isinstance(judge, str | None) else {judge.name: judge},
             checks={CHECK: is_right, **(checks or {})},
             max_cost=max_cost,
             on_progress=on_progress,
@@ -179,6 +180,7 @@ class _EvalRun:
     unrecorded: Unrecorded
     answering: Answering | None
     judge: str | None
+    judges: Mapping[str, Model]
     checks: dict[str, Check]
     max_cost: float | None
     on_progress: Callable[[Progress], None] | None
@@ -196,15 +198,12 @@ class _EvalRun:
         self.store = SqliteStore(self.file)
         await self.store.open()
         self.stack.push_async_callback(self.store.close)
-        if isinstance(self.models, Mapping):
-            known: Mapping[str, Model] = self.models
-            others = self.like.services.model if self.like is not None else None
-            self.find_model = partial(_named, known, others)
-        elif self.like is not None:
-            self.find_model = self.like.services.model
-        else:
-            self.find_model, close = models_for(self.models[0], self.store)
+        known = self.models if isinstance(self.models, Mapping) else {}
+        others = self.like.services.model if self.like is not None else None
+        if others is None and not isinstance(self.models, Mapping):
+            others, close = models_for(self.models[0], self.store)
             self.stack.push_async_callback(close)
+        self.find_model = partial(_named, {**known, **self.judges}, others)
         reader: object = self.like.services.model if self.like is not None else None
         if isinstance(reader, UsesBlobs):
             blobs = RunBlobs(self.store)
@@ -261,7 +260,7 @@ class _EvalRun:
         judged = [one.id for one in self.cases if any(rubric.model is None for rubric in one.expect.rubrics)]
         if self.judge is None and (judged or self.unrecorded == "simulate"):
             why = f"The case '{judged[0]}' has a rubric" if judged else "Calls are simulated by a model"
-            raise ConfigError(f"{why}. Name the model that judges: `--judge MODEL`, or `judge=` in Python.")
+            raise ConfigError(f"{why}. Name a model for that: `--judge MODEL`, or `judge=` in Python.")
         if self.unrecorded == "ask" and self.answering is None:
             raise ConfigError("Nobody can be asked for results here. Give `answering=`, or choose `fail`.")
         for case in self.cases:
@@ -489,9 +488,11 @@ class _EvalRun:
         )
         question = [CaseMessage("user", said)]
         turn = await self._begin(runtime, id, question, options, inputs=TurnInputs(None, output))
-        await turn.result()
+        await _until_over(turn, asyncio.Event())
         answered = await self._read(id, turn.id)
         self.spent += answered.cost or 0.0
+        if answered.error:
+            raise ToolFailed(answered.error)
         return answered
 
     async def _once(self, id: str, asking: Coroutine[Any, Any, Answered]) -> Answered:
@@ -655,13 +656,13 @@ def _expected_usage(ask: _Ask) -> Usage:
 def _named(
     known: Mapping[str, Model], others: Callable[[str | None], Model] | None, name: str | None
 ) -> Model:
-    if name is None:
+    if name is None and known:
         return next(iter(known.values()))
-    if name in known:
+    if name is not None and name in known:
         return known[name]
     if others is not None:
         return others(name)
-    raise NotFound("model", name)
+    raise NotFound("model", name or "")
 
 
 def _forget(reader: object, blobs: RunBlobs) -> None:

@@ -23,7 +23,7 @@ from dragoman.store.store import Rating, Store
 from dragoman.tools.toolbox import Offer, Toolbox
 from dragoman.turn.facts import FACT, Fact, ReplyReceived, RequestBuilt, TurnFailed, TurnOptions, TurnStarted
 from dragoman.turn.steps.finalize import answer_of
-from dragoman.turn.steps.request_layers import layers_and_offer
+from dragoman.turn.steps.request_layers import offer_of
 
 UNRECORDED, SIMULATED = "unrecorded", "simulated"  # marks of results that a run made up
 _DECIDED = ("model", "mode", "review", "private", "system", "agent", "workspace")  # by the run, or kept apart
@@ -51,7 +51,7 @@ async def case_of_turn(runtime: Runtime, turn: str, *, rating: Rating | None = N
     conversation = await store.conversation(row.conversation)
     settings = {**(options.settings or conversation.settings), **options.over}
     private = settings.get("private")
-    _, offer = await layers_and_offer(runtime.services, turn)
+    offer = await offer_of(runtime.services, turn)
     agent = options.agent or settings.get("agent")
     case = Case(
         _id_of(path[-1].text, turn),
@@ -172,7 +172,7 @@ def _settings_of(settings: Mapping[str, Any], options: TurnOptions) -> dict[str,
 
 def _tools_of(toolbox: Toolbox, offer: Offer, options: TurnOptions) -> Iterator[str | CaseTool]:
     """Names of tools that every runtime of these settings has; definitions of those that others brought."""
-    offered = {id(tool): name for name, tool in {**offer.tools, **offer.deferred}.items()}
+    offered = {id(tool): name for name, tool in offer.tools.items()}
     brought = {spec.name for spec in options.client_tools}
     for group in toolbox.groups:
         on = [tool for tool in group.tools if id(tool) in offered and tool.name not in brought]

@@ -177,10 +177,10 @@ class RequestLayers:
 
 async def layers_of(services: Services, turn: str) -> RequestLayers:
     """Of a stored turn. What its plugins did is not known: they may do something else each time."""
-    return (await layers_and_offer(services, turn))[0]
+    return (await _layers_and_offer(services, turn))[0]
 
 
-async def layers_and_offer(services: Services, turn: str) -> tuple[RequestLayers, Offer]:
+async def _layers_and_offer(services: Services, turn: str) -> tuple[RequestLayers, Offer]:
     sent = options_in(await services.store.facts(turn))
     settings = sent.settings or {}
     *earlier, agent = await agents_of(services, turn)
@@ -226,6 +226,19 @@ async def layers_and_offer(services: Services, turn: str) -> tuple[RequestLayers
     return found, offer
 
 
+async def offer_of(services: Services, turn: str) -> Offer:
+    """The tools that a stored turn could call, also those that it would have to find first. Its model and its
+    folder can be gone since."""
+    sent = options_in(await services.store.facts(turn))
+    settings = sent.settings or {}
+    *_, agent = await agents_of(services, turn)
+    await services.toolbox.ready()
+    model = model_here(services, {"model": sent.started_with}, agent)
+    switches = switches_of(model, settings.get("tools"), sent.tools)
+    rules = [*services.rules, *agent.rules, *services.bounds]
+    return services.toolbox.offer(rules, switches, agent.tools)
+
+
 # What fills a model's context: who brought how much of the last request of a turn.
 
 
@@ -269,7 +282,7 @@ class ContextUse:
 
 async def context_use(services: Services, turn: str) -> ContextUse:
     """Of a stored turn."""
-    layers, offer = await layers_and_offer(services, turn)
+    layers, offer = await _layers_and_offer(services, turn)
     row = await services.store.turn(turn)
     messages, _ = await services.store.messages(row.conversation)
     tree = Tree(messages)
