@@ -35,7 +35,7 @@ TOOLS = ROOT / "web/src/i18n/zh/tools.ts"
 # Who reads these has no page, or another one: the terminal, clients of other protocols, programs, collectors.
 ELSEWHERE = (
     *("cli", "server/protocols", "server/mcp", "server/routes/monitoring.py", "telemetry"),
-    *("sync", "testing", "replay.py", "messages/ids.py", "providers/compatible.py", "wire/scripted.py"),
+    *("sync", "testing", "evaluation", "messages/ids.py", "providers/compatible.py", "wire/scripted.py"),
     *("store/sql/copying.py", "store/sql/people.py"),
 )
 # Of what is wrong with the configuration, the page shows what is set up in it, and what keeps a model from
