@@ -19,9 +19,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from benchmarks.local_eval import bfcl
-
 from dragoman import Runtime, ScriptedModel
+from dragoman.evaluation.bfcl import json_schema
 from dragoman.messages.message import canonical
 from dragoman.messages.request import Request
 from dragoman.tools.deferred import ToolSearch
@@ -53,7 +52,7 @@ def read(wheel: Path) -> tuple[dict[str, Definition], list[tuple[str, str]]]:
             }
             for case in lines(archive, f"BFCL_v4_{name}.json"):
                 for tool in case["function"]:
-                    schema = bfcl.json_schema(tool["parameters"])
+                    schema = json_schema(tool["parameters"])
                     tools.setdefault(tool["name"], _definition(tool["name"], tool["description"], schema))
                 text = " ".join(one["content"] for one in case["question"][0] if one["role"] == "user")
                 asked += [(text, wanted) for wanted in answers.get(case["id"], ())]

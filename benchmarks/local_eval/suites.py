@@ -1,4 +1,4 @@
-"""The prompts the model in the box is asked, each with the tools it is offered and a judge of its calls."""
+"""The prompts for the model in the box, as cases: with the tools it is offered and a check of its calls."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import json
 import re
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, TypeAlias
-
-from benchmarks.local_eval import bfcl
+from typing import Any
 
 from dragoman.errors import ToolFailed
+from dragoman.evaluation import Case, Expected
+from dragoman.evaluation.bfcl import bfcl_cases
+from dragoman.evaluation.case import CaseMessage, CaseTool
+from dragoman.evaluation.evaluate import Check
+from dragoman.evaluation.expected import Answered, MadeCall
 from dragoman.messages.request import ToolSpec
 from dragoman.tools.builtin import basics_group, files_group, web_group
 from dragoman.tools.builtin.basics import evaluate
@@ -34,18 +37,31 @@ BFCL_SLICES = {
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
-Calls: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
+LONGEST = 120  # tokens of a reply: an untrained model would write for ever
 
 
-@dataclass(slots=True, frozen=True)
-class Case:
-    """A prompt. `right` tells whether the calls are; `tools` are the names that should be called."""
-
-    kind: str
-    text: str
-    offered: tuple[ToolSpec, ...]
-    tools: tuple[str, ...]
-    right: Callable[[Calls], bool]
+def case(
+    id: str,
+    kind: str,
+    text: str,
+    offered: Iterable[ToolSpec],
+    *,
+    check: str,
+    tools: Sequence[str],
+    **data: Any,
+) -> Case:
+    """A prompt whose first calls are judged. `tools` are the names that should be called."""
+    defined = tuple(CaseTool(one.name, one.description, dict(one.parameters)) for one in offered)
+    return Case(
+        id,
+        (CaseMessage("user", text),),
+        Expected(checks=(check,)),
+        tools=defined,
+        options={"max_tokens": LONGEST},
+        only_calls=True,
+        labels=(kind,),
+        data={"tools": list(tools), **data},
+    )
 
 
 def built_in() -> dict[str, ToolSpec]:
@@ -59,18 +75,17 @@ def built_in() -> dict[str, ToolSpec]:
 def first_prompts(file: str = "prompts.toml") -> Iterator[Case]:
     specs = built_in()
     offered = tuple(specs[name] for name in EIGHT)
-    for prompt in tomllib.loads((HERE / file).read_text("utf-8"))["prompt"]:
-        tool = prompt["tool"]
-        yield Case(tool or "no tool", prompt["say"], offered, (tool,) if tool else (), _first_judge(prompt))
+    for number, prompt in enumerate(tomllib.loads((HERE / file).read_text("utf-8"))["prompt"]):
+        tool, id = prompt["tool"], f"{Path(file).stem}-{number}"
+        wanted = (tool,) if tool else ()
+        yield case(id, tool or "no tool", prompt["say"], offered, check="first", tools=wanted, prompt=prompt)
 
 
-def _first_judge(prompt: Mapping[str, Any]) -> Callable[[Calls], bool]:
-    def right(calls: Calls) -> bool:
-        if [name for name, _ in calls] != [name for name in (prompt["tool"],) if name]:
-            return False
-        return not calls or _fits(prompt, calls[0][1])
-
-    return right
+def is_first_right(of: Case, answered: Answered) -> bool:
+    if [call.tool for call in answered.calls] != of.data["tools"]:
+        return False
+    prompt: Any = of.data["prompt"]
+    return not answered.calls or _fits(prompt, answered.calls[0].arguments)
 
 
 def _fits(prompt: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
@@ -90,26 +105,28 @@ def unseen_prompts() -> Iterator[Case]:
     """Prompts by somebody who has seen neither material nor format, over our tools and twenty others."""
     ours, others = built_in(), {tool.name: tool for tool in _own_tools()}
     every = {**ours, **others}
-    for prompt in tomllib.loads((HERE / "unseen.toml").read_text("utf-8"))["prompt"]:
+    for number, prompt in enumerate(tomllib.loads((HERE / "unseen.toml").read_text("utf-8"))["prompt"]):
         calls = prompt.get("call", [])
         wanted = [call["tool"] for call in calls]
         offered = tuple(every[name] for name in prompt.get("offered", TEN))
         kind = prompt.get("kind") or (
             "no tool" if not calls else "our tools" if set(wanted) <= ours.keys() else "others"
         )
-        yield Case(kind, prompt["text"], offered, tuple(wanted), _unseen_judge(calls, every))
+        yield case(
+            f"unseen-{number}", kind, prompt["text"], offered, check="unseen", tools=wanted, calls=calls
+        )
 
 
 def dev_prompts(today: date | None = None) -> Iterator[Case]:
     """What may be looked at while material is written: prompts over tools that are in none of it."""
     found = tomllib.loads((HERE / "dev_others.toml").read_text("utf-8"))
     every = {**built_in(), **{tool.name: tool for tool in _read_tools(found["tool"])}}
-    for prompt in found["prompt"]:
+    for number, prompt in enumerate(found["prompt"]):
         calls = [_dated(call, today or date.today()) for call in prompt.get("call", [])]
         offered = tuple(every[name] for name in found["offered"][prompt["offered"]])
-        wanted = tuple(call["tool"] for call in calls)
+        wanted = [call["tool"] for call in calls]
         kind = f"{prompt['offered']}, {'a call' if calls else 'none'}"
-        yield Case(kind, prompt["text"], offered, wanted, _unseen_judge(calls, every))
+        yield case(f"dev-{number}", kind, prompt["text"], offered, check="unseen", tools=wanted, calls=calls)
 
 
 def _dated(call: dict[str, Any], today: date) -> dict[str, Any]:
@@ -136,29 +153,24 @@ def _read_tools(tools: Sequence[Mapping[str, Any]]) -> Iterator[ToolSpec]:
         yield ToolSpec(tool["name"], tool["description"], schema)
 
 
-def _unseen_judge(
-    wanted: Sequence[Mapping[str, Any]], specs: Mapping[str, ToolSpec]
-) -> Callable[[Calls], bool]:
-    def right(calls: Calls) -> bool:
-        left = list(calls)
-        for call in wanted:
-            found = next((made for made in left if _is_call(made, call, specs)), None)
-            if found is None:
-                return False
-            left.remove(found)
-        return not left
-
-    return right
+def is_unseen_right(of: Case, answered: Answered) -> bool:
+    schemas = {tool.name: tool.parameters for tool in of.tools if isinstance(tool, CaseTool)}
+    left, calls = list(answered.calls), of.data["calls"]
+    assert isinstance(calls, list)
+    for call in calls:
+        found = next((made for made in left if _is_call(made, call, schemas)), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return not left
 
 
-def _is_call(
-    made: tuple[str, Mapping[str, Any]], wanted: Mapping[str, Any], specs: Mapping[str, ToolSpec]
-) -> bool:
-    name, arguments = made
+def _is_call(made: MadeCall, wanted: Any, schemas: Mapping[str, Any]) -> bool:
+    name, arguments = made.tool, made.arguments
     if name != wanted["tool"]:
         return False
     rules: Mapping[str, Mapping[str, Any]] = wanted.get("arguments", {})
-    schema: Any = specs[name].parameters
+    schema: Any = schemas[name]
     members = schema.get("properties") or {}
     for given, value in arguments.items():
         default = members.get(given, {}).get("default")
@@ -229,16 +241,40 @@ def bfcl_prompts(wheel: Path, category: str) -> Iterator[Case]:
     """A slice of a category, out of the wheel of `bfcl-eval`: every so-many-th question."""
     ending, (count, step) = f"_{category}.json", BFCL_SLICES[category]
     with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-        questions = bfcl.read_lines(archive, names, ending, answers=False)
-        truths = [] if category == NO_CALL else bfcl.read_lines(archive, names, ending, answers=True)
-    answers = {one["id"]: one["ground_truth"] for one in truths}
-    for question in list(questions)[::step][:count]:
-        offered = tuple(
-            ToolSpec(tool["name"], tool["description"], bfcl.json_schema(tool["parameters"]))
-            for tool in question["function"]
+        questions = _lines(archive, ending, answers=False)
+        truths = [] if category == NO_CALL else _lines(archive, ending, answers=True)
+    for one in bfcl_cases(questions[::step][:count], truths):
+        calls: Any = one.data["calls"]
+        tools = [tool for call in calls for tool in call]
+        options = {"max_tokens": LONGEST}
+        yield replace(one, labels=(category,), options=options, data={**one.data, "tools": tools})
+
+
+def _lines(archive: zipfile.ZipFile, ending: str, *, answers: bool) -> list[Any]:
+    names = archive.namelist()
+    found = [name for name in names if name.endswith(ending) and ("possible_answer" in name) == answers]
+    return [json.loads(line) for line in archive.read(min(found, key=len)).decode().splitlines() if line]
+
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def useful_prompts() -> Iterator[Case]:
+    """Prompts with real tools in a folder of their own: whether the answer is true."""
+    for number, prompt in enumerate(tomllib.loads((HERE / "useful.toml").read_text("utf-8"))["prompt"]):
+        yield Case(
+            f"useful-{number}",
+            (CaseMessage("user", prompt["text"]),),
+            Expected(checks=("useful",)),
+            tools=("basics", "files", "web"),
+            files=prompt.get("files", {}),
+            labels=("answers",),
+            data={"like": prompt["answer"]["like"], "tools": []},
         )
-        text = question["question"][0][-1]["content"]
-        truth = answers.get(question["id"])
-        wanted = (next(iter(truth[0])),) if truth else ()
-        yield Case(category, text, offered, wanted, bfcl.judge(truth))
+
+
+def is_useful(of: Case, answered: Answered) -> bool:
+    return re.search(str(of.data["like"]), answered.text, re.IGNORECASE | re.DOTALL) is not None
+
+
+CHECKS: dict[str, Check] = {"first": is_first_right, "unseen": is_unseen_right, "useful": is_useful}

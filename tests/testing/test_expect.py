@@ -61,8 +61,11 @@ async def test_what_a_person_kept_from_running_was_refused(tmp_path: Path) -> No
 
 
 TEST = """
+import pytest
+
 from dragoman import tool
-from dragoman.testing import Recording, calls, expect, says
+from dragoman.evaluation import run
+from dragoman.testing import Recording, ScriptedModel, calls, expect, says
 
 @tool
 def add(a: int, b: int) -> int:
@@ -78,13 +81,25 @@ def test_its_recording(recording):
     assert isinstance(recording, Recording)
     assert recording.record
     assert recording.file.name == "test_mine.test_its_recording.jsonl"
+
+@pytest.mark.cases("evals")
+async def test_its_cases(case):
+    report = await run([case], models={"one": ScriptedModel([says("It is 391.")])})
+    assert report.meets(1.0)
+"""
+CASES = """\
+{"id": "right", "messages": [{"role": "user", "text": "17 * 23?"}], "expect": {"contains": ["391"]}}
+{"id": "wrong", "messages": [{"role": "user", "text": "17 * 24?"}], "expect": {"contains": ["408"]}}
 """
 
 
 @pytest.mark.slow
 def test_the_fixtures_are_there_for_everybody(tmp_path: Path) -> None:
-    """By the entry point, which is switched off here and named instead: it may be installed or not."""
+    """By the entry point, which is switched off here and named instead: it may be installed or not. Also the
+    mark `cases`, which runs a test once for each (Q1)."""
     (tmp_path / "test_mine.py").write_text(TEST)
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "sums.jsonl").write_text(CASES)
     plugins = ("-p", "pytest_asyncio.plugin", "-p", "dragoman.testing.pytest_plugin")
     done = subprocess.run(
         python("-m", "pytest", "-q", *plugins, "-o", "asyncio_mode=auto", "--dragoman-record"),
@@ -94,4 +109,5 @@ def test_the_fixtures_are_there_for_everybody(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert "2 passed" in done.stdout, done.stdout
+    assert "1 failed, 3 passed" in done.stdout, done.stdout
+    assert "test_its_cases[wrong]" in done.stdout

@@ -37,7 +37,7 @@ def bfcl_cases(questions: Iterable[Any], answers: Iterable[Any] = ()) -> Iterato
             )
             system = "\n\n".join(one["content"] for one in turns[0] if one["role"] == "system")
             tools = tuple(
-                CaseTool(_name(one["name"]), one["description"], _schema(one["parameters"]))
+                CaseTool(_name(one["name"]), one["description"], json_schema(one["parameters"]))
                 for one in question["function"]
             )
             truth = truths.get(question["id"])
@@ -98,13 +98,13 @@ def _plain(text: Any) -> str:
     return re.sub(r"[ ,./\-_*^]", "", str(text)).lower().replace("'", '"')
 
 
-def _schema(schema: Any) -> Any:
+def json_schema(schema: Any) -> Any:
     """Its words for types as JSON Schema's."""
     if isinstance(schema, list):
-        return [_schema(one) for one in schema]
+        return [json_schema(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {name: _schema(value) for name, value in schema.items()}
+    found = {name: json_schema(value) for name, value in schema.items()}
     if isinstance(found.get("type"), str):
         found["type"] = _TYPES.get(found["type"], found["type"])
     return found

@@ -1,4 +1,4 @@
-"""Fixtures for pytest: `make_runtime` and `recording`. `pytest --dragoman-record` makes recordings anew."""
+"""For pytest: `make_runtime`, `recording` and the mark `cases`. `--dragoman-record` makes recordings anew."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dragoman  # which imports each name when it is used
-from dragoman import testing
+from dragoman import evaluation, testing
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -19,6 +19,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="ask the real providers, and write recordings anew",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cases(*places): run the test once for each case in these places")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`@pytest.mark.cases("evals")` gives a test its argument `case`. Places start at the file of the test."""
+    marker = metafunc.definition.get_closest_marker("cases")
+    if marker is not None and "case" in metafunc.fixturenames:
+        places = [metafunc.definition.path.parent / place for place in marker.args or ("evals",)]
+        found = evaluation.cases(*places)
+        metafunc.parametrize("case", found, ids=[case.id for case in found])
 
 
 @pytest.fixture
