@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`@pytest.mark.cases("evals")` gives a test its argument `case`. Places start at the file of the test."""
+    """`@pytest.mark.cases("evals")` gives a test the argument `case`. Places start in its folder."""
     marker = metafunc.definition.get_closest_marker("cases")
     if marker is not None and "case" in metafunc.fixturenames:
         places = [metafunc.definition.path.parent / place for place in marker.args or ("evals",)]
