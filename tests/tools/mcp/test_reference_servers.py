@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from dragoman.tools.mcp.servers import McpServer
 from tests.tools.mcp.npm import NODE, script
@@ -24,7 +25,7 @@ async def test_memory_keeps_what_it_was_given_over_a_restart(tmp_path: Path) -> 
     file = script("server-memory", "dist/index.js")
     env = {"MEMORY_FILE_PATH": str(tmp_path / "memory.json")}
     server = McpServer(command=NODE, args=(file,), env=env)
-    entity = {"name": "Ada", "entityType": "person", "observations": ["Likes tea."]}
+    entity: JsonValue = {"name": "Ada", "entityType": "person", "observations": ["Likes tea."]}
     async with source(server) as memory:
         made = await call(memory, "create_entities", entities=[entity])
         assert made.state == "completed"
@@ -75,7 +76,7 @@ def _git(folder: Path, *words: str) -> str:
 @contextmanager
 def _pages(pages: dict[str, str]) -> Iterator[str]:
     class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
+        def do_GET(self) -> None:
             page = pages.get(self.path)
             self.send_response(404 if page is None else 200)
             self.send_header("content-type", "text/html")
