@@ -58,11 +58,11 @@ from dragoman.server.protocols.openai.request_input import (
     AssistantEntry,
     Brought,
     BroughtCall,
+    CallerMessage,
     CallOutput,
     Function,
     Lenient,
     Refusals,
-    Said,
     UserEntry,
     read_content,
     refuse,
@@ -70,24 +70,24 @@ from dragoman.server.protocols.openai.request_input import (
 )
 
 
-class PromptMessage(Said):
+class PromptMessage(CallerMessage):
     role: Literal["system", "developer"]
     content: AnyContent
 
 
-class UserMessage(Said):
+class UserMessage(CallerMessage):
     role: Literal["user"]
     content: AnyContent
 
 
-class CalledFunction(Function):
+class FunctionOfCall(Function):
     arguments: str = ""
 
 
 class MadeCall(Lenient):
     id: str
     type: Literal["function"] = "function"
-    function: CalledFunction
+    function: FunctionOfCall
 
 
 class AssistantMessage(Lenient):
@@ -100,7 +100,7 @@ class AssistantMessage(Lenient):
     function_call: JsonValue = None
 
 
-class ToolMessage(Said):
+class ToolMessage(CallerMessage):
     role: Literal["tool"]
     tool_call_id: str
     content: AnyContent

@@ -24,18 +24,18 @@ router = APIRouter(prefix="/conversations", route_class=OpenAIRoute, include_in_
 _MOST = 20  # items to begin with, as OpenAI has it
 
 
-class NewConversation(StrictBody):
+class ConversationBody(StrictBody):
     items: Annotated[list[InputItem] | None, Field(max_length=_MOST)] = None
     metadata: Metadata | None = None
 
 
-class ConversationChange(StrictBody):
+class MetadataBody(StrictBody):
     metadata: Metadata
 
 
 @router.post("")
-async def create_conversation(context: TheContext, body: NewConversation | None = None) -> dict[str, Any]:
-    body = body or NewConversation()
+async def create_conversation(context: TheContext, body: ConversationBody | None = None) -> dict[str, Any]:
+    body = body or ConversationBody()
     brought = Brought()
     await read_items(context, body.items or [], brought, "items")
     if brought.system:
@@ -58,7 +58,7 @@ async def read_conversation(context: TheContext, id: str) -> dict[str, Any]:
 
 
 @router.post("/{id}")
-async def change_conversation(context: TheContext, id: str, body: ConversationChange) -> dict[str, Any]:
+async def change_conversation(context: TheContext, id: str, body: MetadataBody) -> dict[str, Any]:
     """The metadata is replaced as a whole."""
     before = (await context.conversation(id)).settings.get("metadata")
     removed = dict.fromkeys(before) if isinstance(before, dict) else {}

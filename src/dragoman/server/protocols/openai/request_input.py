@@ -288,7 +288,7 @@ class Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class Said(Lenient):
+class CallerMessage(Lenient):
     """What a caller writes itself: of an unknown field that holds something, nothing would be read."""
 
     model_config = ConfigDict(extra="allow")
