@@ -149,4 +149,5 @@ switch (scene) {
     throw new Error(`there is no scene ${scene}`);
 }
 console.log(JSON.stringify({ messages: messages(), answer: parts(), ...seen }));
+root.unmount(); // its tools would run for the next page of this process
 process.exit(0);
