@@ -180,7 +180,7 @@ def _help() -> list[str]:
     """Help of each command and option."""
     found: list[str] = []
     for file in sorted((ROOT / "src/dragoman/cli/flags").glob("*.py")):
-        found += [text for text in re.findall(r'help="((?:[^"\\]|\\.)*)"', file.read_text("utf-8"))]
+        found += re.findall(r'help="((?:[^"\\]|\\.)*)"', file.read_text("utf-8"))
         found += re.findall(r'^class .*?\n    """(.*?)"""', file.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     return [" ".join(text.split()) for text in found]
 
