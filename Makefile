@@ -158,6 +158,7 @@ bench: $(READY)  ## speed, as ratios against other frameworks in the same run
 	@$(BIN)/python benchmarks/run.py
 	@$(BIN)/python benchmarks/load.py
 	@$(BIN)/python benchmarks/programs.py
+	@$(BIN)/python -m benchmarks.evaluation --cases 100
 
 compared: $(READY)       ## ten programs with Dragoman and with pydantic-ai: docs/compared.md
 	@$(BIN)/python benchmarks/compared/compare.py

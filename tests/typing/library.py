@@ -19,6 +19,8 @@ from dragoman import (
     run_sync,
     tool,
 )
+from dragoman.evaluation import Case, Report, case_of_turn, cases, run
+from dragoman.evaluation.expected import Answered
 from dragoman.messages.message import Message
 from dragoman.tools.tool import Tool
 from dragoman.turn.api.conversation_handle import ConversationHandle
@@ -103,3 +105,16 @@ async def use_types() -> None:
 
 
 def _known(city: City) -> None: ...
+
+
+async def evaluates(runtime: Runtime, model: ScriptedModel) -> None:
+    made = await case_of_turn(runtime, "turn_1")
+    assert_type(made, Case)
+    assert_type(cases("evals"), list[Case])
+    report = await run([made], models={"one": model}, like=runtime, checks={"short": short})
+    assert_type(report, Report)
+    assert_type(report.meets(0.9), bool)
+
+
+def short(case: Case, answered: Answered) -> str | None:
+    return None if len(answered.text) < 100 else f"{case.id} is too long"
