@@ -12,21 +12,21 @@ import inspect
 import json
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pydantic import JsonValue
 
 from dragoman.background import in_thread
-from dragoman.conversation.tree import Conversation
-from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound, ToolFailed
+from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
+from dragoman.evaluation.answers import FORMAT, AnswerStore, until_over
 from dragoman.evaluation.bfcl import CHECK, is_right
-from dragoman.evaluation.case import Case, CaseMessage, case_from, values_of
+from dragoman.evaluation.case import Case, case_from, values_of
 from dragoman.evaluation.expected import Answered, MadeCall, Met, Rubric, Vote, compare_with
 from dragoman.evaluation.recorded_tools import (
     Answering,
@@ -35,34 +35,25 @@ from dragoman.evaluation.recorded_tools import (
     RunBlobs,
     ToolsUsed,
     Unrecorded,
-    only_found,
 )
 from dragoman.evaluation.report import CaseRun, Report, Variant
-from dragoman.evaluation.stored_turns import answered_in, private_fields, with_texts
-from dragoman.messages.ids import derived_id, new_id
-from dragoman.messages.message import CallState, File, Message, Part, Text, ToolCall, ToolResult, canonical
-from dragoman.messages.questions import Answer, allow_once
+from dragoman.evaluation.stored_turns import private_fields, with_texts
+from dragoman.messages.ids import derived_id
+from dragoman.messages.message import canonical
 from dragoman.messages.request import ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.parameters import models_for
 from dragoman.plugins.privacy import mask_of
 from dragoman.runtime import Runtime
-from dragoman.store.sqlite import SqliteStore
 from dragoman.turn.agent import Agent
-from dragoman.turn.api.turn_handle import TurnHandle
-from dragoman.turn.facts import FACT, TurnOptions
 from dragoman.turn.output import Output, SchemaOutput
-from dragoman.turn.send import NO_INPUTS, TurnInputs, turn_options
-from dragoman.unattended import CAUTIOUS
+from dragoman.turn.send import TurnInputs, turn_options
 from dragoman.wire.files.attachments import UsesBlobs
 from dragoman.wire.wire import Model
 
 Check: TypeAlias = Callable[[Case, Answered], "bool | str | Awaitable[bool | str | None] | None"]
 """A function that judges an answer. False, or a text that says why, is a failure."""
 
-_FORMAT = 1  # of what is hashed: raise it to ask everything again
-# Nothing that is approved here has an effect: a result is recorded, or the cage holds the call.
-_ANSWERS: dict[str, Answer] = {**CAUTIOUS, "approve": allow_once(), "run": allow_once()}
 _LETTERS = 4  # of a token, about
 _REPLY = 250  # tokens of an answer of which nothing is known
 
@@ -145,7 +136,7 @@ async def run(
         if folder is not None:
             (place / ".gitignore").write_text("*\n")  # answers are cached here, not reviewed
         async with _EvalRun(
-            place / "turns.db",
+            AnswerStore(place / "turns.db"),
             cases,
             models=models,
             like=like,
@@ -172,7 +163,7 @@ async def run(
 class _EvalRun:
     """What a run holds while it lasts."""
 
-    file: Path
+    answers: AnswerStore
     cases: list[Case]
     models: Mapping[str, Model] | Sequence[str]
     like: Runtime | None
@@ -184,37 +175,28 @@ class _EvalRun:
     checks: dict[str, Check]
     max_cost: float | None
     on_progress: Callable[[Progress], None] | None
-    store: SqliteStore = field(init=False)
     find_model: Callable[[str | None], Model] = field(init=False)
     setups: dict[str, EvalSetup] = field(default_factory=dict)
     left: Counter[int] = field(default_factory=Counter)  # answers to come, by setup
     opened: dict[int, asyncio.Future[tuple[Runtime, AsyncExitStack]]] = field(default_factory=dict)
-    asides: asyncio.Future[Runtime] | None = None  # for judges and simulated tools
-    asking: dict[str, asyncio.Task[Answered]] = field(default_factory=dict)  # by conversation
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
-    spent: float = 0.0
 
     async def __aenter__(self) -> _EvalRun:
-        self.store = SqliteStore(self.file)
-        await self.store.open()
-        self.stack.push_async_callback(self.store.close)
+        await self.stack.enter_async_context(self.answers)
         known = self.models if isinstance(self.models, Mapping) else {}
         others = self.like.services.model if self.like is not None else None
         if others is None and not isinstance(self.models, Mapping):
-            others, close = models_for(self.models[0], self.store)
+            others, close = models_for(self.models[0], self.answers.store)
             self.stack.push_async_callback(close)
-        self.find_model = partial(_named, {**known, **self.judges}, others)
+        self.find_model = self.answers.find_model = partial(_named, {**known, **self.judges}, others)
         reader: object = self.like.services.model if self.like is not None else None
         if isinstance(reader, UsesBlobs):
-            blobs = RunBlobs(self.store)
+            blobs = RunBlobs(self.answers.store)
             reader.use_blobs(blobs)
             self.stack.callback(_forget, reader, blobs)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for task in self.asking.values():
-            task.cancel()
-        await asyncio.gather(*self.asking.values(), return_exceptions=True)
         for one in self.opened.values():
             if one.done() and not one.cancelled() and one.exception() is None:
                 await one.result()[1].aclose()
@@ -284,7 +266,7 @@ class _EvalRun:
             values.pop(name, None)
         way = self.judge if self.unrecorded == "simulate" else ""
         parts: JsonValue = [values, calls, setup.content, self.tools, self.unrecorded, way]
-        return derived_id("conv", _FORMAT, canonical(parts), variant.model, variant.agent, repeat)
+        return derived_id("conv", FORMAT, canonical(parts), variant.model, variant.agent, repeat)
 
     # ── the run ───────────────────────────────────────────────────────────────────────────────────
 
@@ -295,7 +277,7 @@ class _EvalRun:
         name: str,
         on_estimate: Callable[[Estimate], None] | None,
     ) -> Report:
-        known = [await self._known(one.id) for one in asks]
+        known = [await self.answers.known(one.id) for one in asks]
         fresh = [ask for ask, answered in zip(asks, known, strict=True) if answered is None]
         estimate = await self._estimate(fresh, len(asks))
         if on_estimate is not None:
@@ -314,7 +296,7 @@ class _EvalRun:
                 found[at] = made = await self._case_run(asks[at], known[at])
                 await self._done_with(asks[at].setup)
                 failed = tally.failed + (made.passed is False)
-                tally = replace(tally, done=tally.done + 1, failed=failed, cost=self.spent)
+                tally = replace(tally, done=tally.done + 1, failed=failed, cost=self.answers.spent)
                 if self.on_progress is not None:
                     self.on_progress(tally)
 
@@ -334,38 +316,22 @@ class _EvalRun:
     async def _case_run(self, ask: _Ask, answered: Answered | None) -> CaseRun:
         cached = answered is not None
         if answered is None:
-            if self.max_cost is not None and self.spent >= self.max_cost:
+            if self.max_cost is not None and self.answers.spent >= self.max_cost:
                 return CaseRun(ask.case.id, ask.variant, ask.repeat, Answered(), skipped="cost limit")
-            answered = await self._once(ask.id, self._answered(ask))
+            answered = await self.answers.once(ask.id, self._answered(ask))
         return replace(await self._graded(ask.case, ask.variant, ask.repeat, answered), cached=cached)
-
-    async def _known(self, conversation: str) -> Answered | None:
-        """The answer, if there is one. One that failed is asked for again."""
-        rows = await self.store.turns(conversation)
-        if not rows or rows[-1].live:
-            return None
-        answered = await self._read(conversation, rows[-1].id)
-        if answered.error:
-            await self.store.delete_conversation(conversation)
-            return None
-        return answered
-
-    async def _read(self, conversation: str, turn: str) -> Answered:
-        facts = [FACT.load(body) for body in await self.store.facts(turn)]
-        messages, _ = await self.store.messages(conversation)
-        return answered_in(facts, [one for one in messages if one.turn == turn])
 
     async def _answered(self, ask: _Ask) -> Answered:
         """A turn of the real machine, with tools that answer for it."""
         answered = await self._answered_by_turn(ask)
-        self.spent += answered.cost or 0.0
+        self.answers.spent += answered.cost or 0.0
         return answered
 
     async def _answered_by_turn(self, ask: _Ask) -> Answered:
         if self.tools == "cage":
             with TemporaryDirectory(prefix="dragoman-case-") as made:
                 await in_thread(partial(_write_files, Path(made), ask.case.files))
-                async with ask.setup.runtime(self.file, self.find_model, Path(made)) as runtime:
+                async with ask.setup.runtime(self.answers.file, self.find_model, Path(made)) as runtime:
                     return await self._turn(ask, runtime)
         return await self._turn(ask, await self._runtime(ask.setup))
 
@@ -398,7 +364,7 @@ class _EvalRun:
         )
         output = SchemaOutput(case.output) if case.output is not None else None
         try:
-            turn = await self._begin(
+            turn = await self.answers.begin(
                 runtime,
                 ask.id,
                 case.messages,
@@ -407,48 +373,12 @@ class _EvalRun:
                 results=results,
                 settings=settings,
             )
-            await _until_over(turn, over)
+            await until_over(turn, over)
         except (BadRequest, NotFound) as error:  # of this variant alone: a model that cannot read the files
             return Answered(ask.variant.model, error=str(error))
         finally:
             ask.setup.results.pop(ask.id, None)
-        return await self._read(ask.id, turn.id)
-
-    async def _begin(
-        self,
-        runtime: Runtime,
-        id: str,
-        messages: Sequence[CaseMessage],
-        options: TurnOptions,
-        *,
-        inputs: TurnInputs = NO_INPUTS,
-        results: CaseResults | None = None,
-        settings: Mapping[str, JsonValue] | None = None,
-    ) -> TurnHandle[Any]:
-        """The turn of this conversation: begun in one transaction, or resumed if its process was killed."""
-        rows = await self.store.turns(id)
-        if rows and rows[-1].live:
-            if results is not None:
-                results.resume([one for one in (await self.store.messages(id))[0] if one.turn == rows[-1].id])
-            turn = runtime.turn(rows[-1].id)
-            try:
-                await turn.resume()
-                return turn  # which another run may be asking
-            except DragomanError:  # its folder was of a process that is gone
-                await turn.cancel("the run begins it again")
-        if rows:
-            await self.store.delete_conversation(id)
-        *before, asked = messages
-        history = _history(id, before)
-        leaf = history[-1].id if history else None
-        now = time.time()
-        opens = Conversation(id, leaf=leaf, settings=dict(settings or {}), created=now, updated=now)
-        text = [Text(asked.text)] if asked.text or not asked.files else []
-        parts: list[Part] = [*text, *_files(asked)]
-        made = await runtime.commands.send(
-            id, parts, options=options, inputs=inputs, opens=opens, history=history
-        )
-        return runtime.turn(made)
+        return await self.answers.read(ask.id, turn.id)
 
     # ── runtimes ──────────────────────────────────────────────────────────────────────────────────
 
@@ -460,48 +390,12 @@ class _EvalRun:
 
     async def _open(self, setup: EvalSetup) -> tuple[Runtime, AsyncExitStack]:
         stack = AsyncExitStack()
-        return await stack.enter_async_context(setup.runtime(self.file, self.find_model)), stack
+        return await stack.enter_async_context(setup.runtime(self.answers.file, self.find_model)), stack
 
     async def _done_with(self, setup: EvalSetup) -> None:
         self.left[id(setup)] -= 1
         if not self.left[id(setup)] and (opening := self.opened.pop(id(setup), None)) is not None:
             await (await opening)[1].aclose()
-
-    async def _aside(
-        self, model: str, said: str, system: str, output: Output[Any] | None = None, number: int = 0
-    ) -> str:
-        """What a judge answers, kept and resumed like every other turn. The same is asked once."""
-        id = derived_id("conv", _FORMAT, model, system, said, number)
-        return (await self._once(id, self._ask_aside(id, model, said, system, output))).text
-
-    async def _ask_aside(
-        self, id: str, model: str, said: str, system: str, output: Output[Any] | None
-    ) -> Answered:
-        if (known := await self._known(id)) is not None:
-            return known
-        if self.asides is None:
-            runtime = Runtime(self.file, model=only_found(self.find_model), snapshots=False, adopts=False)
-            self.asides = asyncio.ensure_future(self.stack.enter_async_context(runtime))
-        runtime = await asyncio.shield(self.asides)
-        options = turn_options(
-            output.spec if output is not None else None, model=model, system=system, disable=["titles"]
-        )
-        question = [CaseMessage("user", said)]
-        turn = await self._begin(runtime, id, question, options, inputs=TurnInputs(None, output))
-        await _until_over(turn, asyncio.Event())
-        answered = await self._read(id, turn.id)
-        self.spent += answered.cost or 0.0
-        if answered.error:
-            raise ToolFailed(answered.error)
-        return answered
-
-    async def _once(self, id: str, asking: Coroutine[Any, Any, Answered]) -> Answered:
-        """Two that want the same answer at the same time ask for it together."""
-        if id in self.asking:
-            asking.close()
-        else:
-            self.asking[id] = asyncio.create_task(asking)
-        return await asyncio.shield(self.asking[id])
 
     def _answering(self) -> Answering | None:
         if self.unrecorded == "ask":
@@ -520,7 +414,7 @@ class _EvalRun:
                 f"New call: {call.identity}",
             ]
         )
-        return await self._aside(self.judge or "", said, _PLAYS)
+        return await self.answers.aside(self.judge or "", said, _PLAYS)
 
     # ── grading ───────────────────────────────────────────────────────────────────────────────────
 
@@ -548,7 +442,7 @@ class _EvalRun:
         votes = []
         try:
             for number in range(max(1, rubric.votes)):
-                text = await self._aside(model, prompt, _JUDGE, output, number)
+                text = await self.answers.aside(model, prompt, _JUDGE, output, number)
                 votes.append(output.parse(text))
         except (DragomanError, ValueError) as error:
             return Met("judged", False, f"{model} could not judge: {error}", prompt, model, tuple(votes))
@@ -569,56 +463,6 @@ class _EvalRun:
             paid = await price(usage) if price is not None else None
             known, cost = known and paid is not None, cost + (paid or 0.0)
         return Estimate(total, total - len(fresh), tokens, cost if known else None)
-
-
-# ── one turn ──────────────────────────────────────────────────────────────────────────────────────
-
-
-async def _until_over(turn: TurnHandle[Any], over: asyncio.Event) -> None:
-    """Answer what is asked about, until the turn ends, or `over` ends it."""
-    ends = asyncio.create_task(over.wait())
-    try:
-        while True:
-            waits = asyncio.create_task(turn.reached("waiting"))
-            await asyncio.wait({ends, waits}, return_when=asyncio.FIRST_COMPLETED)
-            if ends.done():
-                waits.cancel()
-                await turn.cancel("the case ends with its first calls")
-                with suppress(DragomanError):
-                    await turn.result()
-                return
-            if not waits.result():
-                return
-            for question in turn.questions:
-                with suppress(DragomanError):
-                    await turn.answer(question, _ANSWERS.get(question.kind, CAUTIOUS["tool"]))
-    finally:
-        ends.cancel()
-
-
-def _history(conversation: str, messages: Sequence[CaseMessage]) -> list[Message]:
-    made: list[Message] = []
-    turn = ""
-    for one in messages:
-        if one.role == "user" or not turn:
-            turn = new_id("turn")
-        calls = tuple(_call(call) for call in one.calls)
-        text = (Text(one.text),) if one.text or not (calls or one.files) else ()
-        parent = made[-1].id if made else None
-        parts = (*text, *_files(one), *calls)
-        made.append(Message(new_id("msg"), conversation, parent, one.role, parts, turn, created=time.time()))
-    return made
-
-
-def _call(call: MadeCall) -> ToolCall:
-    text = call.result if isinstance(call.result, str) else canonical(call.result)
-    value = None if isinstance(call.result, str) else call.result
-    state = CallState.FAILED if call.failed else CallState.COMPLETED
-    return ToolCall(new_id("call"), call.tool, call.arguments, state=state, result=ToolResult(text, value))
-
-
-def _files(message: CaseMessage) -> tuple[File, ...]:
-    return tuple(File(one.media_type, url=one.url, name=one.name) for one in message.files)
 
 
 def _write_files(folder: Path, files: Mapping[str, str]) -> None:

@@ -1,0 +1,199 @@
+"""Asks for answers as turns in a store, each once: begun, resumed after a kill, read when they exist."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import DragomanError, ToolFailed
+from dragoman.evaluation.case import CaseMessage
+from dragoman.evaluation.expected import Answered, MadeCall
+from dragoman.evaluation.recorded_tools import CaseResults, only_found
+from dragoman.evaluation.stored_turns import answered_in
+from dragoman.messages.ids import derived_id, new_id
+from dragoman.messages.message import CallState, File, Message, Part, Text, ToolCall, ToolResult, canonical
+from dragoman.messages.questions import Answer, allow_once
+from dragoman.runtime import Runtime
+from dragoman.store.sqlite import SqliteStore
+from dragoman.turn.api.turn_handle import TurnHandle
+from dragoman.turn.facts import FACT, TurnOptions
+from dragoman.turn.output import Output
+from dragoman.turn.send import NO_INPUTS, TurnInputs, turn_options
+from dragoman.unattended import CAUTIOUS
+from dragoman.wire.wire import Model
+
+FORMAT = 1  # of the hashes that answers are known by: raise it to ask for all of them again
+# Nothing that is approved here has an effect: a result is recorded, or the cage holds the call.
+_ANSWERS: dict[str, Answer] = {**CAUTIOUS, "approve": allow_once(), "run": allow_once()}
+
+
+@dataclass(slots=True)
+class AnswerStore:
+    """The turns of all runs in a folder. `spent` is what was paid since it was opened."""
+
+    file: Path
+    find_model: Callable[[str | None], Model] | None = None
+    store: SqliteStore = field(init=False)
+    spent: float = 0.0
+    _asides: asyncio.Future[Runtime] | None = None  # for judges and simulated tools
+    _asking: dict[str, asyncio.Task[Answered]] = field(default_factory=dict)  # by conversation
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def __aenter__(self) -> AnswerStore:
+        self.store = SqliteStore(self.file)
+        await self.store.open()
+        self._stack.push_async_callback(self.store.close)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._asking.values():
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        await self._stack.aclose()
+
+    async def known(self, conversation: str) -> Answered | None:
+        """The answer, if there is one. One that failed is asked for again."""
+        rows = await self.store.turns(conversation)
+        if not rows or rows[-1].live:
+            return None
+        answered = await self.read(conversation, rows[-1].id)
+        if answered.error:
+            await self.store.delete_conversation(conversation)
+            return None
+        return answered
+
+    async def read(self, conversation: str, turn: str) -> Answered:
+        facts = [FACT.load(body) for body in await self.store.facts(turn)]
+        messages, _ = await self.store.messages(conversation)
+        return answered_in(facts, [one for one in messages if one.turn == turn])
+
+    async def begin(
+        self,
+        runtime: Runtime,
+        id: str,
+        messages: Sequence[CaseMessage],
+        options: TurnOptions,
+        *,
+        inputs: TurnInputs = NO_INPUTS,
+        results: CaseResults | None = None,
+        settings: Mapping[str, JsonValue] | None = None,
+    ) -> TurnHandle[Any]:
+        """The turn of this conversation: begun in one transaction, or resumed if its process was killed."""
+        rows = await self.store.turns(id)
+        if rows and rows[-1].live:
+            if results is not None:
+                results.resume([one for one in (await self.store.messages(id))[0] if one.turn == rows[-1].id])
+            turn = runtime.turn(rows[-1].id)
+            try:
+                await turn.resume()
+                return turn  # which another run may be asking
+            except DragomanError:  # its folder was of a process that is gone
+                await turn.cancel("the run begins it again")
+        if rows:
+            await self.store.delete_conversation(id)
+        *before, asked = messages
+        history = _history(id, before)
+        leaf = history[-1].id if history else None
+        now = time.time()
+        opens = Conversation(id, leaf=leaf, settings=dict(settings or {}), created=now, updated=now)
+        text = [Text(asked.text)] if asked.text or not asked.files else []
+        parts: list[Part] = [*text, *_files(asked)]
+        made = await runtime.commands.send(
+            id, parts, options=options, inputs=inputs, opens=opens, history=history
+        )
+        return runtime.turn(made)
+
+    async def aside(
+        self, model: str, said: str, system: str, output: Output[Any] | None = None, number: int = 0
+    ) -> str:
+        """What a judge answers, kept and resumed like every other turn. The same is asked once."""
+        id = derived_id("conv", FORMAT, model, system, said, number)
+        return (await self.once(id, self._ask_aside(id, model, said, system, output))).text
+
+    async def _ask_aside(
+        self, id: str, model: str, said: str, system: str, output: Output[Any] | None
+    ) -> Answered:
+        if (known := await self.known(id)) is not None:
+            return known
+        assert self.find_model is not None
+        if self._asides is None:
+            runtime = Runtime(self.file, model=only_found(self.find_model), snapshots=False, adopts=False)
+            self._asides = asyncio.ensure_future(self._stack.enter_async_context(runtime))
+        runtime = await asyncio.shield(self._asides)
+        options = turn_options(
+            output.spec if output is not None else None, model=model, system=system, disable=["titles"]
+        )
+        question = [CaseMessage("user", said)]
+        turn = await self.begin(runtime, id, question, options, inputs=TurnInputs(None, output))
+        await until_over(turn, asyncio.Event())
+        answered = await self.read(id, turn.id)
+        self.spent += answered.cost or 0.0
+        if answered.error:
+            raise ToolFailed(answered.error)
+        return answered
+
+    async def once(self, id: str, asking: Coroutine[Any, Any, Answered]) -> Answered:
+        """Two that want the same answer at the same time ask for it together."""
+        if id in self._asking:
+            asking.close()
+        else:
+            self._asking[id] = asyncio.create_task(asking)
+        return await asyncio.shield(self._asking[id])
+
+
+# ── one turn ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def until_over(turn: TurnHandle[Any], over: asyncio.Event) -> None:
+    """Answer what is asked about, until the turn ends, or `over` ends it."""
+    ends = asyncio.create_task(over.wait())
+    try:
+        while True:
+            waits = asyncio.create_task(turn.reached("waiting"))
+            await asyncio.wait({ends, waits}, return_when=asyncio.FIRST_COMPLETED)
+            if ends.done():
+                waits.cancel()
+                await turn.cancel("the case ends with its first calls")
+                with suppress(DragomanError):
+                    await turn.result()
+                return
+            if not waits.result():
+                return
+            for question in turn.questions:
+                with suppress(DragomanError):
+                    await turn.answer(question, _ANSWERS.get(question.kind, CAUTIOUS["tool"]))
+    finally:
+        ends.cancel()
+
+
+def _history(conversation: str, messages: Sequence[CaseMessage]) -> list[Message]:
+    made: list[Message] = []
+    turn = ""
+    for one in messages:
+        if one.role == "user" or not turn:
+            turn = new_id("turn")
+        calls = tuple(_call(call) for call in one.calls)
+        text = (Text(one.text),) if one.text or not (calls or one.files) else ()
+        parent = made[-1].id if made else None
+        parts = (*text, *_files(one), *calls)
+        made.append(Message(new_id("msg"), conversation, parent, one.role, parts, turn, created=time.time()))
+    return made
+
+
+def _call(call: MadeCall) -> ToolCall:
+    text = call.result if isinstance(call.result, str) else canonical(call.result)
+    value = None if isinstance(call.result, str) else call.result
+    state = CallState.FAILED if call.failed else CallState.COMPLETED
+    return ToolCall(new_id("call"), call.tool, call.arguments, state=state, result=ToolResult(text, value))
+
+
+def _files(message: CaseMessage) -> tuple[File, ...]:
+    return tuple(File(one.media_type, url=one.url, name=one.name) for one in message.files)
