@@ -15,7 +15,7 @@ from dragoman.evaluation.case import CaseMessage, CaseTool
 from dragoman.evaluation.evaluate import Estimate
 from dragoman.evaluation.expected import MadeCall
 from dragoman.messages.events import Event
-from dragoman.messages.message import File, Text
+from dragoman.messages.message import File, Text, ToolCall
 from dragoman.messages.questions import Rule, allow_once
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.providers.catalog import load_catalog
@@ -148,6 +148,30 @@ async def test_a_model_that_fails_is_a_failed_answer_and_is_asked_again(tmp_path
         assert (await asked_again(runtime, turn, "other", folder=tmp_path / "runs")).passed
         with pytest.raises(NotFound):
             await asked_again(runtime, turn, "nobody")
+
+
+async def test_a_case_can_begin_at_any_reply_of_a_turn(tmp_path: Path) -> None:
+    """Q1: up to any message. The replies before it are given, and cost nothing."""
+    find = _models(first=FIRST, other=[says("Sun everywhere.")])
+    async with Runtime(tmp_path / "chat.db", model=find, tools=[weather], allow=["*"]) as runtime:
+        turn = await _turn(runtime)
+        row = await runtime.store.turn(turn)
+        last = (await runtime.store.messages(row.conversation))[0][-1]
+        case = await case_of_turn(runtime, turn, message=last.id)
+        RAN.clear()
+        (answer,) = (await run([case], models=["other"], like=runtime)).runs
+    assert RAN == []
+    assert answer.passed, answer.reasons
+    assert answer.answered.text == "Sun everywhere."
+    assert [call.tool for call in answer.answered.calls] == ["weather", "weather"]
+    assert (answer.answered.input, answer.answered.model) == (10, "other")
+    (request,) = find("other").requests
+    assert [
+        call.result.text for call in request.messages[-1].parts if isinstance(call, ToolCall) and call.result
+    ] == [
+        "sunny in Rome",
+        "sunny in Oslo",
+    ]
 
 
 async def test_a_turn_that_runs_is_no_case(tmp_path: Path) -> None:

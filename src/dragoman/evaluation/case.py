@@ -90,6 +90,7 @@ class Case:
     tools: tuple[str | CaseTool, ...] = ()
     recorded: Answered | None = None
     output: OutputSpec | None = None  # the type that the answer has to have
+    given: tuple[CaseMessage, ...] = ()  # the answer's first replies: the model is asked for the next
     only_calls: bool = False
     files: dict[str, str] = field(default_factory=dict)
     labels: tuple[str, ...] = ()

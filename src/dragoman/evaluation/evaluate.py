@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -32,6 +32,7 @@ from dragoman.evaluation.recorded_tools import (
     Answering,
     CaseResults,
     EvalSetup,
+    GivenReplies,
     RunBlobs,
     ToolsUsed,
     Unrecorded,
@@ -176,6 +177,7 @@ class _EvalRun:
     max_cost: float | None
     on_progress: Callable[[Progress], None] | None
     find_model: Callable[[str | None], Model] = field(init=False)
+    known: dict[str, Model] = field(default_factory=dict)
     setups: dict[str, EvalSetup] = field(default_factory=dict)
     left: Counter[int] = field(default_factory=Counter)  # answers to come, by setup
     opened: dict[int, asyncio.Future[tuple[Runtime, AsyncExitStack]]] = field(default_factory=dict)
@@ -188,7 +190,8 @@ class _EvalRun:
         if others is None and not isinstance(self.models, Mapping):
             others, close = models_for(self.models[0], self.answers.store)
             self.stack.push_async_callback(close)
-        self.find_model = self.answers.find_model = partial(_named, {**known, **self.judges}, others)
+        self.known.update({**known, **self.judges})
+        self.find_model = self.answers.find_model = partial(_named, self.known, others)
         reader: object = self.like.services.model if self.like is not None else None
         if isinstance(reader, UsesBlobs):
             blobs = RunBlobs(self.answers.store)
@@ -362,6 +365,10 @@ class _EvalRun:
             ),
             output=case.output,
         )
+        if case.given:
+            options = replace(options, model=ask.id)
+            partly = GivenReplies(self.find_model(ask.variant.model), case.given)
+            self.known[ask.id] = cast("Model", partly)  # by `__getattr__`
         output = SchemaOutput(case.output) if case.output is not None else None
         try:
             turn = await self.answers.begin(
@@ -378,6 +385,7 @@ class _EvalRun:
             return Answered(ask.variant.model, error=str(error))
         finally:
             ask.setup.results.pop(ask.id, None)
+            self.known.pop(ask.id, None)
         return await self.answers.read(ask.id, turn.id)
 
     # ── runtimes ──────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -10,12 +11,14 @@ from typing import Any, Literal, TypeAlias
 from pydantic import JsonValue
 
 from dragoman.errors import ConfigError, NotFound, ToolFailed
-from dragoman.evaluation.case import Case, CaseTool
+from dragoman.evaluation.case import Case, CaseMessage, CaseTool
 from dragoman.evaluation.expected import MadeCall
 from dragoman.evaluation.stored_turns import SIMULATED, UNRECORDED
+from dragoman.messages.events import Event
 from dragoman.messages.message import Arguments, Message, canonical
 from dragoman.messages.questions import Rule
-from dragoman.messages.request import ToolSpec
+from dragoman.messages.request import Request, ToolSpec
+from dragoman.messages.usage import Usage
 from dragoman.runtime import Runtime
 from dragoman.store.store import Store
 from dragoman.tools.builtin import BUILTIN
@@ -25,6 +28,7 @@ from dragoman.tools.tool import Tool, ToolContext, ToolOutput, client_tool
 from dragoman.tools.toolbox import Group
 from dragoman.turn.agent import Agent
 from dragoman.turn.plugin import Plugin
+from dragoman.wire.scripted import Line, ScriptedCall, ScriptedModel
 from dragoman.wire.wire import Model
 from dragoman.workspace.workspaces import Workspace
 
@@ -226,6 +230,29 @@ class EvalSetup:
             beyond=None,
             fingerprint=None,
         )
+
+
+class GivenReplies:
+    """A model whose first replies in a turn are recorded ones. In all else it is the model itself."""
+
+    def __init__(self, model: Model, given: Sequence[CaseMessage]) -> None:
+        self._model = model
+        self._lines = [
+            Line(one.text, tuple(ScriptedCall(c.tool, c.arguments) for c in one.calls), usage=Usage())
+            for one in given
+        ]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+        roles = [message.role for message in reversed(request.messages)]
+        done = roles.index("user") if "user" in roles else len(roles)
+        given = ScriptedModel(self._lines[done : done + 1], name=self._model.name)
+        model = given if done < len(self._lines) else self._model
+        async with aclosing(model.stream(request, reply)) as replies:
+            async for events in replies:
+                yield events
 
 
 def only_found(find_model: Callable[[str | None], Model]) -> Callable[[str | None], Model]:

@@ -30,8 +30,11 @@ _DECIDED = ("model", "mode", "review", "private", "system", "agent", "workspace"
 _FAULT = "The answer does not have this fault, which a person found in an earlier one: {note}"
 
 
-async def case_of_turn(runtime: Runtime, turn: str, *, rating: Rating | None = None) -> Case:
-    """A case of a stored turn, without secrets. The runtime has the tools that the turn had.
+async def case_of_turn(
+    runtime: Runtime, turn: str, *, message: str | None = None, rating: Rating | None = None
+) -> Case:
+    """A case of a stored turn, without secrets. The runtime has the tools that the turn had. `message` is a
+    reply of the turn: those before it are given, and the case asks for this one again.
 
     A badly rated turn has to change, and to lose the fault that the note names. Any other turn is expected to
     make the same calls. BadRequest if the turn is running, or cannot be read."""
@@ -48,13 +51,16 @@ async def case_of_turn(runtime: Runtime, turn: str, *, rating: Rating | None = N
     options = first.options
     recorded = answered_in(facts, [one for one in messages if one.turn == turn])
     path = [await _message_of(store, one) for one in tree.path(first.message)]
+    replies = [one for one in messages if one.turn == turn and one.role == "assistant"]
+    ids = [one.id for one in replies]
+    before = replies[: ids.index(message)] if message in ids else []
     conversation = await store.conversation(row.conversation)
     settings = {**(options.settings or conversation.settings), **options.over}
     private = settings.get("private")
     offer = await offer_of(runtime.services, turn)
     agent = options.agent or settings.get("agent")
     case = Case(
-        _id_of(path[-1].text, turn),
+        _id_of(path[-1].text, turn, len(before)),
         tuple(path),
         _expected_of(recorded, rating),
         system="\n\n".join(one for one in (settings.get("system"), options.system) if isinstance(one, str))
@@ -65,6 +71,7 @@ async def case_of_turn(runtime: Runtime, turn: str, *, rating: Rating | None = N
         tools=tuple(_tools_of(runtime.services.toolbox, offer, options)),
         recorded=recorded,
         output=options.output,
+        given=tuple([await _message_of(store, one) for one in before]),
         origin=CaseOrigin(
             turn,
             row.conversation,
@@ -192,9 +199,9 @@ def _tools_of(toolbox: Toolbox, offer: Offer, options: TurnOptions) -> Iterator[
         yield CaseTool(spec.name, spec.description, dict(spec.parameters), permission=f"client.{spec.name}")
 
 
-def _id_of(text: str, turn: str) -> str:
+def _id_of(text: str, turn: str, given: int) -> str:
     words = re.findall(r"[a-z0-9]+", redact_text(text).lower())
-    return "-".join([*words[:6], turn[-6:]])[:80]
+    return "-".join([*words[:6], turn[-6:], *([f"reply-{given + 1}"] if given else [])])[-80:].lstrip("-")
 
 
 def _without_secrets(case: Case, mask: Mask) -> Case:

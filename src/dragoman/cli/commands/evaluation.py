@@ -62,9 +62,10 @@ async def add_cases(flags: AddCasesFlags) -> None:
     built = build_runtime(settings, model=chosen.models, adopts=False)
     found: list[Case] = []
     async with chosen.models, built.runtime as runtime:
-        async for turn, rating in _turns(runtime.store, flags):
+        async for turn, message, rating in _turns(runtime.store, flags):
             try:
-                found.append(_with_expectations(await case_of_turn(runtime, turn, rating=rating), flags))
+                case = await case_of_turn(runtime, turn, message=message, rating=rating)
+                found.append(_with_expectations(case, flags))
             except DragomanError as error:
                 print(f"{turn}: {error}", file=sys.stderr)
     written = save_cases(found, folder := _folder(flags, settings))
@@ -80,14 +81,14 @@ async def add_cases(flags: AddCasesFlags) -> None:
         print("No turn matches. `dragoman eval add last` makes a case of the latest.", file=sys.stderr)
 
 
-async def _turns(store: Store, flags: AddCasesFlags) -> AsyncIterator[tuple[str, Rating | None]]:
-    """The named turns, else those that every filter lets through, the newest first."""
+async def _turns(store: Store, flags: AddCasesFlags) -> AsyncIterator[tuple[str, str | None, Rating | None]]:
+    """The named turns and replies, else those that every filter lets through, the newest first."""
     rated = {one.turn: one for one in await store.ratings()}
     filters = (flags.rated, flags.search, flags.tag, flags.since)
     if flags.turns or not any(filters):
         for name in flags.turns or ["last"]:
-            turn = await _turn_of(store, name)
-            yield turn, rated.get(turn)
+            turn, message = await _turn_of(store, name)
+            yield turn, message, rated.get(turn)
         return
     since = parse_since(flags.since) if flags.since else 0.0
     messages = None
@@ -109,17 +110,17 @@ async def _turns(store: Store, flags: AddCasesFlags) -> AsyncIterator[tuple[str,
             if not left:
                 return
             left -= 1
-            yield row.id, rating
+            yield row.id, None, rating
 
 
-async def _turn_of(store: Store, name: str) -> str:
-    """By its ID, or that of one of its messages."""
+async def _turn_of(store: Store, name: str) -> tuple[str, str | None]:
+    """By its ID, or that of one of its messages, and the ID of that message."""
     if not name.startswith(_MESSAGE):
-        return (await find_turn(store, name, ended=True)).id
+        return (await find_turn(store, name, ended=True)).id, None
     message = await store.message(name)
     if message.turn is None:
         raise NotFound("turn", name, "The message was imported. Name a message that was answered here.")
-    return message.turn
+    return message.turn, message.id
 
 
 def _with_expectations(case: Case, flags: AddCasesFlags) -> Case:
@@ -210,7 +211,8 @@ async def _cases_of(flags: RunCasesFlags, settings: Settings, runtime: Runtime, 
             raise ConfigError(f"No database found at '{store_of(settings)}'. Name one with --store.")
         async with runtime:
             for name in flags.turn:
-                found.append(await case_of_turn(runtime, await _turn_of(runtime.store, name)))
+                turn, message = await _turn_of(runtime.store, name)
+                found.append(await case_of_turn(runtime, turn, message=message))
     return found
 
 
