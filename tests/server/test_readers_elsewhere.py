@@ -305,6 +305,39 @@ class FaultyStore(SqliteStore):
         return read
 
 
+async def test_a_snapshot_shows_no_turn_as_open_that_its_place_says_is_over(tmp_path: Path) -> None:
+    """N3 × S3: the turn is followed again after a fault of the store, and ends, while a snapshot is read. Its
+    reader would wait forever for the end."""
+    finish = asyncio.Event()
+    store = FaultyStore(tmp_path / "chat.db")
+    script = [calls("hold"), says("Done. ")]
+    async with (
+        served(tmp_path, [], store=store) as site,
+        runtime_with(tmp_path, script, tools=[holds(finish)], allow=("hold",)) as other,
+        asyncio.timeout(PATIENCE),
+    ):
+        id = await site.conversation()
+        path = f"/api/conversations/{id}/events"
+        async with site.events(path) as events:
+            await anext(events)  # the snapshot is taken: the call is not in it
+            turn = await (await other.conversation(id)).send("go")
+            while (await anext(events)).type != "call.start":
+                pass
+            store.faulty = True
+            await store.failed.wait()
+            store.reading.clear()
+            store.go_on.clear()
+            late = asyncio.create_task(site.until(path, "snapshot"))
+            await store.reading.wait()
+            finish.set()
+            while (await anext(events)).type != "turn.end":
+                pass
+            store.go_on.set()
+        (snapshot,) = await late
+        assert snapshot.data["turns"] == []
+        assert replied(snapshot, turn.id) == "Done. "
+
+
 class SlowStore(SqliteStore):
     """Holds up who reads the events of one turn until the test lets it go on."""
 
