@@ -82,6 +82,12 @@ SELECT name FROM send_keys WHERE created < :before LIMIT 1;
 -- name: forget_send_keys
 DELETE FROM send_keys WHERE created < :before;
 
+-- name: expired_grants
+SELECT id FROM grants WHERE expires < :now LIMIT 1;
+
+-- name: forget_expired_grants
+DELETE FROM grants WHERE expires < :now;
+
 -- name: forget_uploads
 DELETE FROM uploads WHERE created < :before;
 
