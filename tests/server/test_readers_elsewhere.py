@@ -489,3 +489,21 @@ async def test_servers_whose_clocks_are_an_hour_apart_agree(tmp_path: Path, open
         assert said == ["add", "", "Three. ", "then", said[4], "early", "Early. "]
         assert trees[0]["conversation"]["leaf"] == trees[0]["messages"][-1]["id"]
         assert trees[0]["conversation"]["updated"] > time.time() - 60
+
+
+async def test_a_conversation_that_another_server_deletes_ends_for_its_readers(
+    tmp_path: Path, opens: Opens
+) -> None:
+    """N3 × S1: in the middle of a turn. Readers of the turn are not left waiting for its end, and what was
+    being written leaves nothing behind."""
+    async with running_elsewhere(tmp_path, opens) as (site, other, turn, id):
+        conversation, own = (f"/api/conversations/{id}/events", f"/api/turns/{turn.id}/events")
+        async with site.events(conversation) as events, site.events(own) as of_turn:
+            for stream in (events, of_turn):
+                await anext(stream)
+            await other.store.delete_conversation(id)
+            assert "turn.end" not in [event.type async for event in events]
+            assert [event.type async for event in of_turn if event.type == "turn.end"] == []
+        assert (await site.ask("GET", f"/api/conversations/{id}/tree")).status == 404
+        assert await other.store.events({turn.id: 0}) == []
+        assert await other.store.turns_with_signals() == []
