@@ -19,7 +19,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test pytest unit sweep matrix checks types-and-page lint types imports page page-types page-checks browser postgres format facts clients mutants fuzz soak chaos upgrade cluster bench compared bench-fleet bench-tools bench-media bench-snapshots bench-page eval-local sbom audit clean bubblewrap
+.PHONY: help run test pytest unit sweep matrix checks types-and-page lint types imports page page-types page-checks browser postgres format facts clients mutants fuzz soak chaos upgrade cluster bench compared bench-fleet bench-tools bench-media bench-snapshots bench-page eval-local readability sbom audit clean bubblewrap
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -185,6 +185,9 @@ eval-local: $(READY)    ## how often the model in the box calls the right tool, 
 	@ls .bench/bfcl/*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .bench/bfcl "bfcl-eval==2026.3.23" \
 	  || echo "there is no bfcl-eval: its questions are left out"
 	@$(BIN)/python -m benchmarks.local_eval.run --bfcl "$$(ls .bench/bfcl/*.whl 2>/dev/null)"
+
+readability: $(READY)   ## measure how docs, help, errors and the web UI are written
+	@$(BIN)/python -m tests.readability
 
 $(TOOLS)/.ready: | $(BIN)/python
 	@$(PYTHON) -m venv $(TOOLS)

@@ -25,16 +25,26 @@ NPM = {  # client: folder of its lock file, package, tests
     "AI SDK 6": ("protocols/clients", "ai6", r"test_ai_sdk::.*\[(?:.*-)?6(?:-.*)?\]"),
     "AI SDK 7": ("protocols/clients", "ai7", r"test_ai_sdk::.*\[(?:.*-)?7(?:-.*)?\]"),
     "AG-UI client": ("protocols/clients", "@ag-ui/client", r"test_ag_ui::"),
-    "assistant-ui": ("protocols/frontends", "@assistant-ui/react", r"test_assistant_ui::"),
+    "assistant-ui, AI SDK": (
+        "protocols/frontends",
+        "@assistant-ui/react-ai-sdk",
+        r"test_assistant_ui::(?!.*ag-ui)",
+    ),
+    "assistant-ui, AG-UI": (
+        "protocols/frontends",
+        "@assistant-ui/react-ag-ui",
+        r"test_assistant_ui::.*ag-ui",
+    ),
     "CopilotKit": ("protocols/frontends", "@copilotkit/core", r"test_copilotkit::"),
     "OpenAI SDK for Node": ("protocols/openai_node", "openai", r"openai\.test_node::"),
     "ACP SDK for npm": ("acp_client", "@agentclientprotocol/sdk", r"acp\.test_npm_client::"),
+    "acpx": ("acp_client", "acpx", r"acp\.test_acpx::"),
     "MCP inspector": ("mcp_inspector", "@modelcontextprotocol/inspector", r"mcp\.test_inspector::"),
 }
 PYTHON = {  # client: package, tests
     "OpenAI SDK for Python": ("openai", r"openai\.test_(?!node)\w+::"),
     "MCP SDK for Python": ("mcp", r"server\.mcp\.test_(?:serving|tasks)::"),
-    "ACP SDK for Python": ("agent-client-protocol", r"cli\.acp\.test_(?!npm)\w+::"),
+    "ACP SDK for Python": ("agent-client-protocol", r"cli\.acp\.test_(?!npm|acpx)\w+::"),
 }
 TESTS = ("tests/protocols", "tests/server/mcp", "tests/cli/acp")
 

@@ -615,6 +615,7 @@ ENGLISH: dict[str, str] = {
         "what would run has to be looked at first, and confirmed as it was shown: do it again"
     ),
     "settings.kind": "the setting {name} is a {kind}, not {value!r}",
+    "settings.metadata": "Each value of the setting metadata must be a string.",
     "settings.private": "the setting private gives names to texts: each needs a name and a text",
     "settings.tools": "the setting tools says true or false of groups (files) and tools (files.read_file)",
     "settings.unknown": "a conversation has no setting {name!r}: there are {known}",

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from functools import partial
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, FilePayload, Route, expect
 
 from tests.browser.plays import LONG, TORN
-from tests.browser.stage import MARKS, Person, Server, at_the_page
+from tests.browser.stage import MARKS, Person, Server, at_the_page, new_context, signed_in
 
 pytestmark = MARKS
+
+
+async def test_what_comes_before_the_first_key_is_at_most_90_kb(browser: Browser, server: Server) -> None:
+    """U3: everything that the browser receives, headers included. The rest comes when it is wanted."""
+    received: dict[str, float] = {}
+
+    def note(loaded: dict[str, Any]) -> None:
+        received[loaded["requestId"]] = loaded["encodedDataLength"]
+
+    context = await new_context(browser)
+    page = await context.new_page()
+    network = await context.new_cdp_session(page)
+    await network.send("Network.enable")
+    network.on("Network.loadingFinished", note)
+    async with signed_in(page, server) as person:
+        await expect(person.by("composer-text")).to_be_focused()
+        before = -1
+        while before < len(received):  # nothing more came in half a second
+            before = len(received)
+            await asyncio.sleep(0.5)
+    await context.close()
+    assert len(received) > 10
+    assert sum(received.values()) < 90_000
 
 
 async def test_an_answer_streams_in_and_is_stopped_by_a_click_or_a_key_and_up_edits(person: Person) -> None:

@@ -1,4 +1,4 @@
-"""assistant-ui's runtime, as published, at a page of its own, against a real server."""
+"""assistant-ui's two runtimes, AI SDK and AG-UI, as published, in a page against a real server."""
 
 from __future__ import annotations
 
@@ -14,49 +14,53 @@ from tests.runtimes import add, calls_of
 from tests.server.site import Site, served
 
 pytestmark = pytest.mark.slow
+BOTH = pytest.mark.parametrize("protocol", ["ai-sdk/chat", "ag-ui"])
 STORY = ("Once upon a time. " * 40).strip()
 
 
-async def at_the_page(site: Site, scene: str) -> dict[str, Any]:
+async def at_the_page(site: Site, scene: str, protocol: str = "ai-sdk/chat") -> dict[str, Any]:
     """What the page shows in the end."""
-    url = f"{site.url}/api/ai-sdk/chat"
+    url = f"{site.url}/api/{protocol}"
     return await run_client("assistant_ui.mjs", url, site.key, scene, packages=FRONTENDS)
 
 
 def parts(shown: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    """Of the last message, those of this type."""
-    return [part for part in shown["messages"][-1]["content"] if part["type"] == kind]
+    """Of the last answer, those of this type."""
+    return [part for part in shown["answer"] if part["type"] == kind]
 
 
 def text(shown: dict[str, Any]) -> str:
     return "".join(part["text"] for part in parts(shown, "text"))
 
 
-async def test_thoughts_calls_and_an_answer_are_shown(tmp_path: Path) -> None:
+@BOTH
+async def test_thoughts_calls_and_an_answer_are_shown(tmp_path: Path, protocol: str) -> None:
     """F2"""
     script = [thinks("Let me add.") + says("One moment.") + calls("add", a=1, b=2), says("It is 3.")]
     async with served(tmp_path, script, tools=[add]) as site:
-        shown = await at_the_page(site, "chat")
+        shown = await at_the_page(site, "chat", protocol)
     assert (shown["errors"], text(shown)) == ([], "One moment.It is 3.")
     assert [part["text"] for part in parts(shown, "reasoning")] == ["Let me add."]
     (call,) = parts(shown, "tool-call")
     assert (call["toolName"], call["args"], call["result"]) == ("add", {"a": 1, "b": 2}, 3)
 
 
-async def test_a_second_message_is_said_in_the_same_conversation(tmp_path: Path) -> None:
+@BOTH
+async def test_a_second_message_is_said_in_the_same_conversation(tmp_path: Path, protocol: str) -> None:
     """F1: the thread's own name stands for it."""
     async with served(tmp_path, [says("First."), says("Second.")]) as site:
-        await at_the_page(site, "two")
+        await at_the_page(site, "two", protocol)
         (conversation,) = await site.runtime.conversations()
         stored, _ = await site.runtime.store.messages(conversation.id)
     assert [message.text for message in stored] == ["Hello", "First.", "And?", "Second."]
 
 
+@BOTH
 @pytest.mark.parametrize("scene", ["allow", "refuse"])
-async def test_an_approval_is_asked_for_and_answered(tmp_path: Path, scene: str) -> None:
+async def test_an_approval_is_asked_for_and_answered(tmp_path: Path, scene: str, protocol: str) -> None:
     """F2, P4: in the page's own words, and the turn goes on."""
     async with served(tmp_path, [calls("add", a=1, b=2), says("Done.")], tools=[add], allow=()) as site:
-        shown = await at_the_page(site, scene)
+        shown = await at_the_page(site, scene, protocol)
         (conversation,) = await site.runtime.conversations()
         (call,) = calls_of((await site.runtime.store.messages(conversation.id))[0])
     assert (shown["errors"], text(shown)) == ([], "Done.")
@@ -68,10 +72,11 @@ async def test_an_approval_is_asked_for_and_answered(tmp_path: Path, scene: str)
         assert "not today" in call.result.text
 
 
-async def test_a_tool_of_the_page_is_run_by_the_page(tmp_path: Path) -> None:
+@BOTH
+async def test_a_tool_of_the_page_is_run_by_the_page(tmp_path: Path, protocol: str) -> None:
     """F2, C6: once; the page sends it along by itself."""
     async with served(tmp_path, [calls("where"), says("In Rome.")], allow=()) as site:
-        shown = await at_the_page(site, "tool")
+        shown = await at_the_page(site, "tool", protocol)
     assert (shown["errors"], shown["ran"], text(shown)) == ([], [{}], "In Rome.")
 
 
@@ -84,10 +89,11 @@ async def test_a_page_that_is_loaded_again_gets_the_whole_answer(tmp_path: Path)
     assert (text(shown), turn.state) == (STORY, "completed")
 
 
-async def test_who_stops_and_says_something_else_gets_an_answer(tmp_path: Path) -> None:
+@BOTH
+async def test_who_stops_and_says_something_else_gets_an_answer(tmp_path: Path, protocol: str) -> None:
     """F2, T6: what was hung up on is cancelled."""
     async with served(tmp_path, [says(STORY, waits=0.05), says("Gladly.")]) as site:
-        shown = await at_the_page(site, "stop")
+        shown = await at_the_page(site, "stop", protocol)
         (conversation,) = await site.runtime.conversations()
         turns = await site.runtime.store.turns(conversation.id)
     assert (text(shown), [turn.state for turn in turns]) == ("Gladly.", ["cancelled", "completed"])

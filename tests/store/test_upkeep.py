@@ -20,7 +20,7 @@ from dragoman.messages.usage import Usage
 from dragoman.store.sql.database import SqlConnection
 from dragoman.store.sql.rows import conversation_row
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.store import StoredEvent
+from dragoman.store.store import StoredEvent, UploadedFile
 from tests.patience import PATIENCE
 from tests.store.conformance import scene
 
@@ -147,21 +147,28 @@ async def test_an_upload_that_no_message_came_for_is_removed_after_a_day(tmp_pat
     """S4: by whoever opens the store next; what a message mentions, and what came today, stays."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
-    forgotten, mentioned, new = [await store.put_blob(data) for data in (b"forgotten", b"mentioned", b"new")]
+    kinds = (b"forgotten", b"mentioned", b"new", b"kept", b"expired")
+    forgotten, mentioned, new, kept, expired = [await store.put_blob(data) for data in kinds]
+    for id, blob, end in (("file_1", kept, None), ("file_2", expired, time.time() - 1)):
+        file = UploadedFile(
+            id=id, blob=blob, name="", media_type="", size=1, purpose="", created=1.0, expires=end
+        )
+        assert await store.add_uploaded_file(file, "ada", 9)
     attachment = File("text/plain", blob=mentioned)
     message = Message("msg_1", "conv_1", None, "user", (attachment,))
     await store.add_conversation(Conversation("conv_1"), [message])
-    await grow_old(store, forgotten, mentioned, by=DAY + 60)
+    await grow_old(store, forgotten, mentioned, kept, expired, by=DAY + 60)
     await store.close()
     await start_account(tmp_path / "chat.db", ago=7 * DAY)
     await store.open()
 
     async def removed() -> bool:
-        return not store._folder.path(forgotten).exists()
+        return not any(store._folder.path(blob).exists() for blob in (forgotten, expired))
 
     await until(removed)
     assert await store.blob(mentioned) == b"mentioned"
     assert await store.blob(new) == b"new"
+    assert await store.blob(kept) == b"kept"
     await store.close()
 
 

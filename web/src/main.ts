@@ -14,6 +14,7 @@ import { drafts, LEFT } from "./composer/drafts";
 import { loadMessages } from "./conversation/messages.svelte";
 import { speak, t } from "./i18n/words.svelte";
 import { app } from "./state/app.svelte";
+import { catalog } from "./state/catalog.svelte";
 import { readKept, showTheme } from "./state/settings.svelte";
 import { attempt, tell } from "./state/toasts.svelte";
 
@@ -46,6 +47,7 @@ if (location.pathname === withBase("/callback")) { // from a sign-in at an MCP s
   // What messages will need, fetched while they are: of a new conversation, while its first one is typed.
   const fetchParts = (): void => {
     void loadMessages();
+    void catalog.loadAll();
     void import("./markdown/Rich.svelte");
     void import("./calls/CallList.svelte");
   };

@@ -132,7 +132,7 @@ def sign_in(provider: Provider, keys: Keys, address: str) -> ProviderAuth:
     for other in provider.keys[1:]:
         names = sentence("either", one=names, other=other)
     ways = f", or {_WAYS[provider.auth]}" if _WAYS[provider.auth] else ""
-    stored = f", or store it with `keyring set {SERVICE} {provider.keys[0]}`" if provider.keys else ""
+    stored = f", or store it with `dragoman keys set {provider.name}`" if provider.keys else ""
     raise ConfigError(
         sentence("provider.no_key", provider=provider.title, names=names, stored=stored, ways=ways)
     )

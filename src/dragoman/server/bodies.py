@@ -68,6 +68,7 @@ class ConversationSettings(TypedDict, total=False):
     private: Annotated[dict[str, str] | None, Field(description="names for texts that no provider may see")]
     dialect: Annotated[str | None, Field(description="how calls are made: auto, native, or as text")]
     workspace: Annotated[str | None, Field(description="the folder that tools work in, by its name")]
+    metadata: Annotated[dict[str, str] | None, Field(description="your own values, which no model sees")]
     always_tools: Annotated[list[str] | None, Field(description="tools of servers that are always loaded")]
 
 

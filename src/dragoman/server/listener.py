@@ -25,6 +25,9 @@ from dragoman.server.proxies import Proxies, counted_address
 
 log = logging.getLogger("dragoman.server")
 
+if sys.platform != "win32":
+    import resource
+
 _AT_ONCE = 32  # connections that are accepted before others get their turn
 _SHORTEST, _LONGEST = 0.1, 1.0  # seconds to wait where nothing can be accepted
 _MOST_FROM_STRANGERS = 64_000_000  # bytes after a head: they are answered before anybody reads them
@@ -329,7 +332,5 @@ def open_files() -> int:
     """How many files this process may have open."""
     if sys.platform == "win32":
         return 2**16
-    import resource
-
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 2**16 if files == resource.RLIM_INFINITY else files

@@ -195,9 +195,12 @@ def _path(scope: Mapping[str, object]) -> str:
     return path.removeprefix(root) if root else path
 
 
+_BODIES = {"/api/files": "application/octet-stream", "/v1/files": "multipart/form-data"}
+
+
 def _fits(path: str, headers: Headers) -> bool:
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind == ("application/octet-stream" if path == "/api/files" else "application/json")
+    return kind == _BODIES.get(path, "application/json")
 
 
 def _bounded(receive: Receive, limit: int, path: str) -> Receive:

@@ -83,6 +83,7 @@ _NOT_BUILT = "The page is not built here: run `make page`, or install a wheel. T
 
 
 _HASHED = re.compile(r"-[\w-]{8}\.\w+$")
+_PACKED = {"br": ".br", "gzip": ".gz"}  # the smaller one first
 _FOR_EVER = "public, max-age=31536000, immutable"
 
 
@@ -90,12 +91,13 @@ class Assets(StaticFiles):
     """What the page is made of: as small as it was packed when it was built, and never asked for twice."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        packed = f"{path}.gz"
-        accepted = Headers(scope=scope).get("accept-encoding", "")
-        if "gzip" in accepted and self.lookup_path(packed)[1] is not None:
-            response = await super().get_response(packed, scope)
-            response.headers["content-encoding"] = "gzip"
-            response.headers["content-type"] = guess_type(path)[0] or "application/octet-stream"
+        encodings = Headers(scope=scope).get("accept-encoding", "").replace(" ", "").split(",")
+        for encoding, suffix in _PACKED.items():
+            if encoding in encodings and self.lookup_path(path + suffix)[1] is not None:
+                response = await super().get_response(path + suffix, scope)
+                response.headers["content-encoding"] = encoding
+                response.headers["content-type"] = guess_type(path)[0] or "application/octet-stream"
+                break
         else:
             response = await super().get_response(path, scope)
         response.headers["vary"] = "accept-encoding"

@@ -51,6 +51,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "private": {"type": "object", "additionalProperties": {"type": "string"}},
     "dialect": {"type": "string", "enum": [AUTO, NATIVE, *NAMES]},
     "workspace": {"type": "string"},
+    "metadata": {"type": "object", "additionalProperties": {"type": "string"}},
     "always_tools": {"type": "array", "items": {"type": "string"}},
 }
 """What a conversation may be set to, as the description has it. Checked by `turn/settings.py`."""

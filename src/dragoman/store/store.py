@@ -139,6 +139,7 @@ __all__ = [
     "TurnRow",
     "TurnStore",
     "Unread",
+    "UploadedFile",
 ]
 
 
@@ -148,6 +149,20 @@ class Mention:
 
     noun: str  # message, call, question, queue, signal or upload
     id: str  # of what is queued or a signal, the turn's; of an upload, nothing
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class UploadedFile:
+    """A file that a caller names by its ID until it is deleted or expires."""
+
+    id: str
+    blob: str
+    name: str
+    media_type: str
+    size: int
+    purpose: str
+    created: float
+    expires: float | None = None
 
 
 class AttachmentStore(Protocol):
@@ -161,6 +176,18 @@ class AttachmentStore(Protocol):
 
     async def add_upload(self, blob: str, user: str, now: float) -> None:
         """Remember for a day that this person brought it."""
+
+    async def add_uploaded_file(self, file: UploadedFile, user: str, limit: int) -> bool:
+        """False if this user's files would then have more bytes than the limit."""
+
+    async def uploaded_file(self, id: str, user: str, now: float) -> UploadedFile:
+        """NotFound if it is missing, another user's, or has expired."""
+
+    async def uploaded_files(self, user: str, now: float) -> list[UploadedFile]:
+        """A user's, the oldest first."""
+
+    async def remove_uploaded_file(self, id: str, user: str) -> None:
+        """Messages that contain it keep its bytes."""
 
     async def mentions(self, blob: str, user: str) -> list[Mention]:
         """Every row of a person's conversations that mentions it, and whether they uploaded it."""

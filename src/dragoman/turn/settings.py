@@ -31,6 +31,7 @@ _KINDS: dict[str, type | UnionType] = {
     "private": dict,
     "dialect": str,
     "workspace": str,
+    "metadata": dict,
     "always_tools": list,
 }
 _WORDS: dict[type | UnionType, str] = {
@@ -59,6 +60,7 @@ class ConversationOptions(TypedDict, total=False):
     private: dict[str, str] | None
     dialect: str | None
     workspace: str | None  # a name of Runtime(workspaces=…)
+    metadata: dict[str, str] | None  # for programs: Dragoman does not read it
     always_tools: list[str] | None  # of servers: offered although there are more than fit (`tool_budget`)
 
 
@@ -114,6 +116,9 @@ def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         name.strip() and isinstance(value, str) and value.strip() for name, value in private.items()
     ):
         raise BadRequest(sentence("settings.private"))
+    metadata = settings.get("metadata")
+    if isinstance(metadata, dict) and not all(isinstance(value, str) for value in metadata.values()):
+        raise BadRequest(sentence("settings.metadata"))
     tools = settings.get("tools")
     if isinstance(tools, dict) and not all(isinstance(on, bool) for on in tools.values()):
         raise BadRequest(sentence("settings.tools"))

@@ -1,5 +1,5 @@
 // One person at a page of assistant-ui, drawn into jsdom: `node assistant_ui.mjs URL KEY SCENE`.
-// Prints the messages that its runtime shows in the end, as JSON.
+// Prints the messages that its runtime shows in the end, as JSON. The address names the protocol: AI SDK or AG-UI.
 import { JSDOM } from "jsdom";
 
 const [url, key, scene] = process.argv.slice(2);
@@ -11,6 +11,8 @@ const { createElement } = await import("react");
 const { createRoot } = await import("react-dom/client");
 const { AssistantRuntimeProvider, useAssistantTool } = await import("@assistant-ui/react");
 const { AssistantChatTransport, useChatRuntime } = await import("@assistant-ui/react-ai-sdk");
+const { HttpAgent } = await import("@ag-ui/client");
+const { useAgUiRuntime } = await import("@assistant-ui/react-ag-ui");
 const ai = await import("ai");
 
 const seen = { errors: [], ran: [] };
@@ -44,11 +46,16 @@ function Where() {
   return null;
 }
 
-function Page({ storage }) {
-  runtime = useChatRuntime({
+const headers = { authorization: `Bearer ${key}` };
+const agent = new HttpAgent({ url, headers, threadId: "a thread" });
+const failed = (error) => void seen.errors.push(error.message);
+const useRuntime = url.includes("/ag-ui") ? () => useAgUiRuntime({ agent, onError: failed }) : useAiSdk;
+
+function useAiSdk(storage) {
+  return useChatRuntime({
     transport: new AssistantChatTransport({
       api: url,
-      headers: { authorization: `Bearer ${key}` },
+      headers,
       // One that reads a whole stream before it draws again asks for it anew, beside the result that it sends by
       // itself, and shows whichever comes last: where a page runs tools, this would depend on who is faster.
       ...(scene === "tool" ? {} : { resumable: { storage, resumeApi: (id) => `${url}/${id}/stream` } }),
@@ -56,8 +63,12 @@ function Page({ storage }) {
     sendAutomaticallyWhen: (state) =>
       ai.lastAssistantMessageIsCompleteWithToolCalls(state) ||
       ai.lastAssistantMessageIsCompleteWithApprovalResponses(state),
-    onError: (error) => seen.errors.push(error.message),
+    onError: failed,
   });
+}
+
+function Page({ storage }) {
+  runtime = useRuntime(storage);
   return createElement(AssistantRuntimeProvider, { runtime }, scene === "tool" ? createElement(Where) : null);
 }
 
@@ -77,9 +88,10 @@ async function until(found) {
 }
 
 const messages = () => runtime?.thread.getState().messages ?? [];
-const last = () => messages().at(-1);
-const parts = () => last()?.content ?? [];
-const text = () => (last()?.role === "assistant" ? parts().map((part) => part.text ?? "").join("") : "");
+// Over AG-UI each reply of a turn is a message.
+const answer = () => messages().slice(messages().findLastIndex(({ role }) => role === "user") + 1);
+const parts = () => answer().flatMap(({ content }) => content);
+const text = () => parts().map((part) => part.text ?? "").join("");
 const idle = () => runtime && !runtime.thread.getState().isRunning;
 const answered = () => idle() && text().endsWith(".");
 const say = async (words) => {
@@ -98,12 +110,12 @@ switch (scene) {
     await say("Hello");
     await until(answered);
     await say("And?");
-    await until(() => messages().length === 4 && answered());
+    await until(() => messages().filter(({ role }) => role === "user").length === 2 && answered());
     break;
   case "allow":
   case "refuse": {
     await say("Add.");
-    const asked = () => parts().findIndex((part) => part.approval && part.approval.approved === undefined);
+    const asked = () => (messages().at(-1)?.content ?? []).findIndex((part) => part.approval && part.approval.approved === undefined);
     const reason = scene === "allow" ? undefined : "not today";
     let tried = 0;
     await until(() => {
@@ -131,10 +143,11 @@ switch (scene) {
     runtime.thread.cancelRun();
     await until(idle);
     await say("Something else");
-    await until(() => messages().length === 4 && answered());
+    await until(() => messages().filter(({ role }) => role === "user").length === 2 && answered());
     break;
   default:
     throw new Error(`there is no scene ${scene}`);
 }
-console.log(JSON.stringify({ messages: messages(), ...seen }));
+console.log(JSON.stringify({ messages: messages(), answer: parts(), ...seen }));
+root.unmount(); // its tools would run for the next page of this process
 process.exit(0);

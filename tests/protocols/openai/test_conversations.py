@@ -49,14 +49,24 @@ async def test_a_conversation_begins_with_items_and_goes_on(tmp_path: Path) -> N
     assert "It is 3." in repr(request.messages)
 
 
+async def test_metadata_of_a_conversation_is_kept_and_replaced(tmp_path: Path) -> None:
+    """F1"""
+    async with called(tmp_path, [says("Hi.")]) as (ai, site):
+        begun = await ai.conversations.create(metadata={"topic": "x", "owner": "me"})
+        changed = await ai.conversations.update(begun.id, metadata={"topic": "y"})
+        await ai.responses.create(model=MODEL, input="Hello", conversation=begun.id)
+        assert begun.metadata == {"topic": "x", "owner": "me"}
+        assert changed.metadata == (await ai.conversations.retrieve(begun.id)).metadata == {"topic": "y"}
+        (request,) = model_of(site.runtime).requests
+        assert "topic" not in repr(request)
+
+
 async def test_what_a_tree_cannot_do_is_refused_in_openais_form(tmp_path: Path) -> None:
     """F3"""
     async with called(tmp_path, []) as (ai, site):
         begun = await ai.conversations.create(items=ITEMS)
         item = (await ai.conversations.items.list(begun.id)).data[0].id
         refused = [
-            ai.conversations.create(metadata={"topic": "x"}),
-            ai.conversations.update(begun.id, metadata={"topic": "x"}),
             ai.conversations.create(items=[{"role": "system", "content": "Be brief."}]),
             ai.conversations.create(items=[{**CALL, "type": "function_call"}]),
             ai.conversations.items.create(begun.id, items=ITEMS),

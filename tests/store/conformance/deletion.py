@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import Fenced, NotFound
 from dragoman.messages.message import File, ProviderFile
 from dragoman.messages.questions import Answer, Grant, Rule
+from dragoman.store.store import UploadedFile
 
 from . import scene
 from .scene import refused
@@ -110,6 +112,41 @@ class DeletionConformance(Suite):
             )
             await store.delete_conversation("conv_1")
             assert await store.blob(key) == b"a picture"
+
+    async def test_uploaded_files_are_their_users_until_removed_or_expired(self, tmp_path: Path) -> None:
+        """S4, U2: another conversation's deletion leaves their bytes; a user's limit holds for their sum."""
+        async with self.opened(tmp_path) as store, self.opened(tmp_path) as second:
+            key = await store.put_blob(b"notes")
+            known: Any = {
+                "blob": key,
+                "name": "n.txt",
+                "media_type": "text/plain",
+                "size": 5,
+                "purpose": "user_data",
+            }
+            one = UploadedFile(id="file_1", created=1.0, **known)
+            soon = UploadedFile(id="file_2", created=2.0, expires=10.0, **known)
+            assert await store.add_uploaded_file(one, "ada", 10)
+            assert await second.add_uploaded_file(soon, "ada", 10)
+            assert not await store.add_uploaded_file(
+                UploadedFile(id="file_3", created=3.0, **known), "ada", 14
+            )
+            assert await second.uploaded_files("ada", 9.0) == [one, soon]
+            assert await second.uploaded_files("ada", 10.0) == [one]
+            assert [mention.noun for mention in await second.mentions(key, "ada")] == ["upload", "upload"]
+            assert await second.mentions(key, "bob") == []
+            for id, user, now in (("file_1", "bob", 1.0), ("file_2", "ada", 10.0)):
+                with refused(NotFound, "file", id):
+                    await second.uploaded_file(id, user, now)
+            with refused(NotFound, "file_1"):
+                await store.remove_uploaded_file("file_1", "bob")
+            files = (File("text/plain", blob=key),)
+            await store.add_conversation(scene.CONVERSATION, [scene.user("msg_1", parts=files)])
+            await store.delete_conversation("conv_1")
+            assert await second.blob(key) == b"notes"
+            await second.remove_uploaded_file("file_1", "ada")
+            with refused(NotFound, "file_1"):
+                await store.remove_uploaded_file("file_1", "ada")
 
     async def test_files_at_providers_are_known_until_nobody_needs_them(self, tmp_path: Path) -> None:
         """M3 × S1: by every process; of two uploads of the same the first counts; none after its end."""

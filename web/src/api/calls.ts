@@ -102,11 +102,12 @@ export async function questions(conversation: string): Promise<Question[]> {
   return (await get<QuestionList>(at`/api/questions?conversation=${conversation}`)).items;
 }
 
-export async function tools(conversation: string | null): Promise<Group[]> {
-  const query = conversation ? at`?conversation=${conversation}` : "";
+/** Of a new conversation, briefly. */
+export async function tools(conversation: string | null, brief: boolean): Promise<Group[]> {
+  const query = conversation ? at`?conversation=${conversation}` : brief ? "?brief=true" : "";
   return (await get<GroupList>(`/api/tools${query}`)).groups;
 }
-export const models = (): Promise<ModelList> => get("/api/models");
+export const models = (ready: boolean): Promise<ModelList> => get(ready ? "/api/models?ready=true" : "/api/models");
 export const modelsOf = (provider: string): Promise<ModelList> => get(at`/api/models/${provider}`);
 export const rules = async (): Promise<RuleView[]> => (await get<RuleList>("/api/rules")).items;
 export const decisionOf = (permission: string, pattern: string): Promise<RuleDecision> =>

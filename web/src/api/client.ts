@@ -34,14 +34,18 @@ export async function problemOf(response: Response): Promise<Problem> {
   return new Problem(response.status, t().server(detail));
 }
 
-async function send(path: string, init: RequestInit): Promise<Response> {
-  let response: Response;
+/** The server can go away before its answer begins, and in the middle of it. */
+async function reached<T>(answer: Promise<T>): Promise<T> {
   try {
-    response = await fetch(withBase(path), { credentials: "same-origin", ...init });
+    return await answer;
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Problem(0, t().unreachable);
   }
+}
+
+async function send(path: string, init: RequestInit): Promise<Response> {
+  const response = await reached(fetch(withBase(path), { credentials: "same-origin", ...init }));
   if (response.status === 401) signedOut();
   if (!response.ok) throw await problemOf(response);
   return response;
@@ -50,7 +54,7 @@ async function send(path: string, init: RequestInit): Promise<Response> {
 async function json<T>(path: string, init: RequestInit): Promise<T> {
   const response = await send(path, init);
   if (response.status === 204) return undefined as T;
-  return (await response.json()) as T;
+  return reached(response.json() as Promise<T>);
 }
 
 const withBody = (method: string, body: unknown): RequestInit => ({
@@ -68,7 +72,7 @@ export const put = <T>(path: string, body: unknown): Promise<T> => json<T>(path,
 export const remove = (path: string): Promise<void> => json<void>(path, { ...withBody("DELETE", {}), keepalive: true });
 
 export async function text(path: string): Promise<string> {
-  return (await send(path, {})).text();
+  return reached((await send(path, {})).text());
 }
 
 export const upload = <T>(path: string, body: Blob): Promise<T> =>

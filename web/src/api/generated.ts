@@ -485,6 +485,9 @@ export interface components {
                 /** @enum {string} */
                 dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "grok" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "json_tags" | "solar" | "any";
                 workspace?: string;
+                metadata?: {
+                    [key: string]: string;
+                };
                 always_tools?: string[];
             };
             usage: components["schemas"]["Usage"];
@@ -550,6 +553,10 @@ export interface components {
             dialect?: string | null;
             /** @description the folder that tools work in, by its name */
             workspace?: string | null;
+            /** @description your own values, which no model sees */
+            metadata?: {
+                [key: string]: string;
+            } | null;
             /** @description tools of servers that are always loaded */
             always_tools?: string[] | null;
         };
@@ -582,6 +589,9 @@ export interface components {
                 /** @enum {string} */
                 dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "grok" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "json_tags" | "solar" | "any";
                 workspace?: string;
+                metadata?: {
+                    [key: string]: string;
+                };
                 always_tools?: string[];
             };
             usage: components["schemas"]["Usage"];

@@ -111,7 +111,7 @@ const en = {
   } as Record<string, string>,
   helpConnect: "Connect a model",
   helpConnectText:
-    "Whoever runs the server does it here, in **Settings → Set-up**: paste a key, or add an address of your own; it can be used at once. Or give the server a key before it starts, as an environment variable such as OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or keep it in the system’s keyring (`keyring set dragoman OPENAI_API_KEY`). A model on your own machine, such as Ollama or llama.cpp, is found by itself when it runs. Then choose it below the message field.",
+    "Whoever runs the server does it here, in **Settings → Set-up**: paste a key, or add an address of your own; it can be used at once. Or give the server a key before it starts, as an environment variable such as OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or keep it in the system’s keyring (`dragoman keys set openai`). A model on your own machine, such as Ollama or llama.cpp, is found by itself when it runs. Then choose it below the message field.",
   helpModels: "Models known here",
   helpReady: "ready",
   helpShortcuts: "Keyboard",
@@ -336,7 +336,7 @@ export const zh: SetupWords = {
   },
   helpConnect: "连接模型",
   helpConnectText:
-    "运行服务器的人可以直接在此页面的**设置 → 配置**中完成：粘贴密钥，或添加自己的地址，立即可用。也可以在启动服务器之前提供密钥：设置环境变量，例如 OPENAI_API_KEY、ANTHROPIC_API_KEY 或 GEMINI_API_KEY，或保存在系统密钥环中（`keyring set dragoman OPENAI_API_KEY`）。本机上运行的模型（如 Ollama 或 llama.cpp）会被自动发现。然后在输入框下方选择它。",
+    "运行服务器的人可以直接在此页面的**设置 → 配置**中完成：粘贴密钥，或添加自己的地址，立即可用。也可以在启动服务器之前提供密钥：设置环境变量，例如 OPENAI_API_KEY、ANTHROPIC_API_KEY 或 GEMINI_API_KEY，或保存在系统密钥环中（`dragoman keys set openai`）。本机上运行的模型（如 Ollama 或 llama.cpp）会被自动发现。然后在输入框下方选择它。",
   helpModels: "已知的模型",
   helpReady: "可用",
   helpShortcuts: "键盘",

@@ -84,7 +84,7 @@ class App {
     }
     void attempt(() => list.load());
     this.show(this.fromAddress(), false);
-    if (catalog.me?.user === "local" && catalog.me.model === null && catalog.defaultModel === null && catalog.providers.length) this.openSettings("setup"); // nothing can answer yet
+    if (catalog.me?.user === "local" && catalog.me.model === null && catalog.defaultModel === null) this.openSettings("setup"); // nothing can answer yet
   }
 
   private fromAddress(): string | null {

@@ -24,6 +24,8 @@ class Catalog {
   /** Of MCP servers: asked for when somebody looks for a prompt, since that may start them. */
   serverPrompts = $state.raw<ServerPromptView[]>([]);
   private groupsOf: string | null | undefined = undefined;
+  /** Whether somebody wanted more than the first screen shows. */
+  private all = false;
 
   private readonly offered = $derived.by(() => {
     const byName = new Map<string, ToolInfo>();
@@ -34,7 +36,7 @@ class Catalog {
   async load(): Promise<void> {
     this.me = await api.me();
     this.agents = this.me.agents;
-    const [models, prompts] = await Promise.allSettled([api.models(), api.prompts()]);
+    const [models, prompts] = await Promise.allSettled([api.models(!this.all), api.prompts()]);
     if (models.status === "fulfilled") {
       this.known = models.value.items;
       this.defaultModel = models.value.default;
@@ -44,6 +46,14 @@ class Catalog {
       for (const { name } of withoutModels(this.providers, models.value.items)) void this.loadListOf(name).catch(() => undefined); // asked again by who wants it
     }
     if (prompts.status === "fulfilled") this.prompts = prompts.value;
+  }
+
+  /** Also models that lack something, and what tools are for. */
+  async loadAll(): Promise<void> {
+    if (this.all) return;
+    this.all = true;
+    if (this.me === null) return; // the first load brings it
+    await Promise.all([this.load(), this.groupsOf === null && this.loadTools(null, true)]).catch(() => (this.all = false));
   }
 
   /** What a provider says it has, kept for every list of models. */
@@ -56,7 +66,7 @@ class Catalog {
     if (!again && this.groupsOf === conversation) return;
     this.groupsOf = conversation;
     try {
-      const groups = await api.tools(conversation);
+      const groups = await api.tools(conversation, !this.all && !again);
       if (this.groupsOf === conversation) this.groups = groups;
     } catch {
       this.groupsOf = undefined; // asked again with the next conversation

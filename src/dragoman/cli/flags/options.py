@@ -1,18 +1,26 @@
 """Flags and arguments that several commands share, and how a shell completes them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from dragoman.config.settings import Settings
+
+
+def _settings() -> "Settings":
+    from dragoman.config.settings import load
+
+    return load()
 
 
 def complete_conversations(incomplete: str) -> list[tuple[str, str]]:
     """Ids and titles for the shell. Whatever is wrong, completion stays silent."""
     try:
         from dragoman.cli.lookup import recent_titles
-        from dragoman.config.settings import load
 
-        known = recent_titles(load())
+        known = recent_titles(_settings())
     except Exception:  # a shell that prints errors while somebody types helps nobody
         return []
     return [(id, title) for id, title in known if id.startswith(incomplete)]
@@ -21,9 +29,8 @@ def complete_conversations(incomplete: str) -> list[tuple[str, str]]:
 def complete_models(incomplete: str) -> list[str]:
     try:
         from dragoman.config.build import catalog_of
-        from dragoman.config.settings import load
 
-        settings = load()
+        settings = _settings()
         providers = catalog_of(settings).providers.values()
     except Exception:  # as above
         return []

@@ -26,6 +26,9 @@ from prompt_toolkit.styles import Style
 from dragoman.cli.terminal.follow import on_interrupt
 from dragoman.cli.terminal.forms import InputClosed, Interrupted
 
+if sys.platform != "win32":
+    import termios
+
 PASTES = ("\x1b[?2004h", "\x1b[?2004l")  # a terminal marks what is pasted, and stops doing so
 _ALONE = 0.1  # seconds after which an Escape is a key, and not the beginning of one
 _AS_A_SHELL_HAS_IT = f"\x1b[?25h{PASTES[1]}"  # the cursor is seen, and what is pasted is not marked
@@ -129,9 +132,7 @@ class TypedLine:
 def mute_typing() -> Iterator[None]:
     """Between prompts, keys are neither shown nor taken for the end of input; Ctrl-C still interrupts, and
     Ctrl-Z gives the shell its terminal as it was."""
-    try:
-        import termios
-    except ImportError:  # Windows
+    if sys.platform == "win32":
         yield
         return
     terminal = sys.stdin.fileno()
@@ -197,9 +198,7 @@ class Keyboard:
         return text.strip()
 
     def forget_typing(self) -> None:
-        try:
-            import termios
-        except ImportError:  # Windows
+        if sys.platform == "win32":
             return
         with suppress(termios.error):
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

@@ -27,6 +27,10 @@ from dragoman.config.trust.programs import (
 from dragoman.tools.skills import NAME as SKILL
 from dragoman.workspace.ignore import MADE
 
+if sys.platform != "win32":
+    import grp
+    import pwd
+
 ROOT = 0  # who can change everything anyway
 
 
@@ -65,9 +69,6 @@ def _is_private_group(group: int) -> bool:
     """Whether nobody but us is in it: many systems give each person a group, and let it write."""
     if sys.platform == "win32":
         return True
-    import grp
-    import pwd
-
     if group == ROOT:
         return True
     try:

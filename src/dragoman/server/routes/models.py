@@ -6,7 +6,9 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Annotated, cast
+
+from fastapi import Query
 
 from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.messages.media import type_of
@@ -29,8 +31,9 @@ _FRESH = 15.0  # seconds for which we believe what we found on this machine
 
 
 @router.get("/models")
-async def models(context: TheContext) -> shapes.ModelList:
-    """What can answer, whether it could now, and what is missing if not. Those that are ready come first."""
+async def models(context: TheContext, ready: Annotated[bool, Query()] = False) -> shapes.ModelList:
+    """All models and what each of them lacks, those that can answer first. With `ready`, only these, without
+    the schemas of their options."""
     find = context.runtime.services.model
     if not isinstance(find, Models):
         only = find(None)
@@ -47,6 +50,9 @@ async def models(context: TheContext) -> shapes.ModelList:
     providers = await asyncio.to_thread(
         lambda: [_provider_view(find, provider) for provider in find.catalog.providers.values()]
     )
+    if ready:
+        answering = [view for view in views.values() if view.ready or view.name == default]
+        return shapes.ModelList(default, answering, [one for one in providers if one.ready])
     ready_first = sorted(views.values(), key=lambda view: not view.ready)
     return shapes.ModelList(default, ready_first, providers, option_schemas())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import Query
@@ -29,9 +29,13 @@ router = api_router("tools")
 
 
 @router.get("/tools")
-async def tools(context: TheContext, conversation: Annotated[str | None, Query()] = None) -> shapes.GroupList:
+async def tools(
+    context: TheContext,
+    conversation: Annotated[str | None, Query()] = None,
+    brief: Annotated[bool, Query()] = False,
+) -> shapes.GroupList:
     """All groups with their tools. With a conversation, `on` says what its model, switches and agent leave
-    on."""
+    on. With `brief`, tools have no description, schema and rules."""
     settings = (await context.conversation(conversation)).settings if conversation else {}
     services = context.runtime.services
     await services.toolbox.ready()
@@ -57,7 +61,7 @@ async def tools(context: TheContext, conversation: Annotated[str | None, Query()
         shown = _tool_view(tool, name, rules, reviewed)
         if name in offer.deferred:
             shown.loaded = how.get(name, "no") if name is not None else "no"
-        return shown
+        return replace(shown, description="", schema={}, ruled=[]) if brief else shown
 
     return shapes.GroupList(
         [_group_view(group, [*map(view, group.tools)], states, problems) for group in services.toolbox.groups]

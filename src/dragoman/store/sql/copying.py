@@ -33,6 +33,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "prompts": ("user", "name"),
     "blob_references": ("blob", "noun", "owner"),
     "uploads": ("blob", "user"),
+    "files": ("id",),
     "past_spending": ("day", "person", "model", "agent", "tool"),
     "provider_files": ("account", "id"),
     "ended_sessions": ("id",),

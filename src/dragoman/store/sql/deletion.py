@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, fields
 from functools import partial
 
 from dragoman.conversation.tree import Conversation
@@ -18,7 +19,7 @@ from dragoman.store.blobs.place import NamedBlobs
 from dragoman.store.sql.database import Operation, Row, SqlConnection, SqlDatabase
 from dragoman.store.sql.people import SqlPeople, past_values
 from dragoman.store.sql.rows import listed_conversation
-from dragoman.store.store import Mention
+from dragoman.store.store import Mention, UploadedFile
 from dragoman.store.turns import KEPT
 
 _STEP = 0.008  # seconds after which a step lets others write
@@ -93,6 +94,7 @@ class SqlDeletion(SqlPeople):
         where there is nothing to do: who only reads need not wait for who writes."""
         for row in await self._all("deleted_conversations"):
             await self._remove(row["id"])
+        await self._drop_expired_files(time.time())
         await self._sweep_blobs(_keys(await self._all("unwanted_blobs")))
         await self._sweep_uploads()
         now = time.time()
@@ -103,6 +105,14 @@ class SqlDeletion(SqlPeople):
         out_of_reach = {"now": now, "before": now - _OUT_OF_REACH}
         if await self._all("lost_provider_files", **out_of_reach):
             await self._run("drop_provider_files", **out_of_reach)
+
+    async def _drop_expired_files(self, now: float) -> None:
+        def write(db: SqlConnection) -> None:
+            for name in ("give_up_expired_files", "remove_expired_files"):
+                db.execute(self._sql[name], {"now": now})
+
+        if await self._all("expired_files", now=now):
+            await self._write(write)
 
     async def _remove(self, conversation: str) -> list[str]:
         """Returns the blobs that nothing mentions any more."""
@@ -274,6 +284,33 @@ class SqlAttachments(SqlDatabase):
     async def add_upload(self, blob: str, user: str, now: float) -> None:
         await self._run("add_upload", blob=blob, user=user, created=now)
 
+    async def add_uploaded_file(self, file: UploadedFile, user: str, limit: int) -> bool:
+        row = {"user": user, "limit": limit, **asdict(file)}
+
+        def write(db: SqlConnection) -> bool:
+            db.execute(self._sql["hold_account"], {"account": f"files of {user}"})  # one after the other
+            return bool(db.execute(self._sql["add_file"], row).rowcount)
+
+        return await self._write(write)
+
+    async def uploaded_file(self, id: str, user: str, now: float) -> UploadedFile:
+        for row in await self._all("file", id=id, user=user, now=now):
+            return _uploaded(row)
+        raise NotFound("file", id)
+
+    async def uploaded_files(self, user: str, now: float) -> list[UploadedFile]:
+        return [_uploaded(row) for row in await self._all("files", user=user, now=now)]
+
+    async def remove_uploaded_file(self, id: str, user: str) -> None:
+        key = {"id": id, "user": user}
+
+        def write(db: SqlConnection) -> int:
+            db.execute(self._sql["give_up_file"], key)
+            return db.execute(self._sql["remove_file"], key).rowcount
+
+        if not await self._write(write):
+            raise NotFound("file", id)
+
     async def mentions(self, blob: str, user: str) -> list[Mention]:
         rows = await self._all("mentions", blob=blob, user=user)
         return [Mention(row["noun"], row["owner"]) for row in rows]
@@ -286,3 +323,7 @@ class SqlAttachments(SqlDatabase):
 
     def blob_pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
         return self._blobs.pieces(key, start, end)
+
+
+def _uploaded(row: Row) -> UploadedFile:
+    return UploadedFile(**{field.name: row[field.name] for field in fields(UploadedFile)})

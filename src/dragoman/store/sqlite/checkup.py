@@ -172,7 +172,9 @@ def _unused_blobs(db: sqlite3.Connection, blobs: FolderBlobs, mend: bool) -> Ite
 
     What is older than the database's own account may be mentioned in another one, which was moved away.
     """
-    mentioned = {row["blob"] for row in db.execute("SELECT blob FROM blob_references")}
+    mentioned = {
+        row["blob"] for row in db.execute("SELECT blob FROM blob_references UNION SELECT blob FROM files")
+    }
     since = 60.0 * db.execute("PRAGMA user_version").fetchone()[0] or time.time()
     old = blobs.old_files(time.time() - _DAY)
     half = [path for path in old if "." in path.name]

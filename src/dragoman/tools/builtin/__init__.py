@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dragoman.errors import ConfigError
-from dragoman.tools.builtin.basics import read_output
+from dragoman.tools.builtin.basics import ask_person, calculator, current_time, read_output, todo
 from dragoman.tools.program import programs_group
 from dragoman.tools.tool import Tool
 from dragoman.tools.tool import tool as make_tool
@@ -33,8 +33,6 @@ those of the workspace."""
 
 
 def basics_group() -> Group:
-    from dragoman.tools.builtin.basics import ask_person, calculator, current_time, todo
-
     return Group("basics", (calculator, current_time, todo, ask_person))
 
 

@@ -27,7 +27,7 @@ from dragoman.background import in_thread
 from dragoman.errors import ToolFailed
 from dragoman.messages.message import Arguments
 from dragoman.tools.mcp.contents import Reporter, ServerPrompt, output_of, prompt_of, text_of
-from dragoman.tools.mcp.diagnostics import Diagnostics
+from dragoman.tools.mcp.diagnostics import UNKNOWN_EFFECT, ConnectionLost, Diagnostics
 from dragoman.tools.mcp.elicitation import Elicitation
 from dragoman.tools.mcp.errors import BROKEN_OFF, CLOSED, NO_MESSAGE, describe, own_words
 from dragoman.tools.mcp.http import open_http
@@ -45,18 +45,9 @@ MOST_OF_A_LIST = 32 << 20  # bytes, of all pages
 RELISTEN = 5.0  # seconds before a subscription that was lost is asked for again
 FOLLOWED = 1.0  # seconds to begin one, before the list is read: else it is read again afterwards
 LAST_ANSWERS = 3.0  # seconds for the answers to other calls, once the server has forgotten our session
-UNKNOWN_EFFECT = "Whether the call took effect is not known."
 
 for _name in ("mcp", "client"):  # the SDK's loggers: what matters of it is reported in our own words
     logging.getLogger(_name).addHandler(logging.NullHandler())
-
-
-class ConnectionLost(Exception):
-    """The connection ended before a call had its result. `ran` is False where the server never saw it."""
-
-    def __init__(self, why: str, *, ran: bool) -> None:
-        super().__init__(why)
-        self.ran = ran
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What an MCP connection shows beside the protocol: standard error, HTTP status, a limit it broke."""
+"""Explains why an MCP connection ended: standard error, HTTP status, a limit it broke. Needs no SDK."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ import re
 from dataclasses import dataclass
 
 STDERR_KEPT = 4000  # characters
+UNKNOWN_EFFECT = "Whether the call took effect is not known."
+
+
+class ConnectionLost(Exception):
+    """The connection ended before a call had its result. `ran` is False where the server never saw it."""
+
+    def __init__(self, why: str, *, ran: bool) -> None:
+        super().__init__(why)
+        self.ran = ran
 
 
 @dataclass(slots=True)

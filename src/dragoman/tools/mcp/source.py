@@ -22,7 +22,7 @@ from dragoman.installed import describe_missing, require
 from dragoman.messages.message import Arguments
 from dragoman.redaction import redact_text
 from dragoman.sentences import sentence
-from dragoman.tools.mcp.diagnostics import Diagnostics
+from dragoman.tools.mcp.diagnostics import UNKNOWN_EFFECT, ConnectionLost, Diagnostics
 from dragoman.tools.mcp.secrets import Find, look_up
 from dragoman.tools.mcp.servers import McpServer, prefix
 from dragoman.tools.mcp.tool_list import Definition, KeptLists, ToolList, resource_tools, tools_of
@@ -211,8 +211,6 @@ class McpSource:
         """One request, whatever happens to the server: what goes wrong is a ToolFailed in words."""
         for once_more in (True, False):
             connection = await self._connect()
-            from dragoman.tools.mcp.connection import ConnectionLost  # packages of which may be too old
-
             try:
                 return await ask(connection)
             except ConnectionLost as lost:
@@ -240,8 +238,6 @@ class McpSource:
 
     async def _explain_loss(self) -> str:
         """Why it went is known when the task that held it is done."""
-        from dragoman.tools.mcp.connection import UNKNOWN_EFFECT
-
         await self._wait_for_end()
         why = f": {self.error.rstrip('.')}" if self.error else ""
         return f"the server {self.name} went away while the call ran{why}. {UNKNOWN_EFFECT}"
@@ -331,8 +327,6 @@ class McpSource:
         """Its list after a change. Where it cannot be read, calls go on, and what is known of it stays: that
         is logged, unless it was told before."""
         import anyio
-
-        from dragoman.tools.mcp.connection import ConnectionLost
 
         if connection.ended:
             return True  # that was the change

@@ -182,11 +182,12 @@ class AgentRun(TurnWriter):
                 _interrupt(id, asked, self.reader.program_of(asked.call))
                 for id, asked in self.reader.asked.items()
             ]
-            outcome: JsonValue = {"type": "interrupt", "interrupts": interrupts}
+            how: RunEvent = {"outcome": {"type": "interrupt", "interrupts": interrupts}}
+        elif self._all_outcomes:
+            how = {"outcome": {"type": "success", "pendingToolCallIds": [*self.reader.handed]}}
         else:
-            pending: RunEvent = {"pendingToolCallIds": [*self.reader.handed]} if self._all_outcomes else {}
-            outcome = {"type": "success", **pending}
-        yield {"type": "RUN_FINISHED", **self._named, "outcome": outcome}
+            how = {}  # assistant-ui takes a success for the end, and would not send what its tools returned
+        yield {"type": "RUN_FINISHED", **self._named, **how}
 
     def _end(self, end: e.TurnEnd) -> Iterator[RunEvent]:
         yield from self._end_step()

@@ -58,11 +58,11 @@ from dragoman.server.protocols.openai.request_input import (
     AssistantEntry,
     Brought,
     BroughtCall,
+    CallerMessage,
     CallOutput,
     Function,
     Lenient,
     Refusals,
-    Said,
     UserEntry,
     read_content,
     refuse,
@@ -70,24 +70,24 @@ from dragoman.server.protocols.openai.request_input import (
 )
 
 
-class PromptMessage(Said):
+class PromptMessage(CallerMessage):
     role: Literal["system", "developer"]
     content: AnyContent
 
 
-class UserMessage(Said):
+class UserMessage(CallerMessage):
     role: Literal["user"]
     content: AnyContent
 
 
-class CalledFunction(Function):
+class FunctionOfCall(Function):
     arguments: str = ""
 
 
 class MadeCall(Lenient):
     id: str
     type: Literal["function"] = "function"
-    function: CalledFunction
+    function: FunctionOfCall
 
 
 class AssistantMessage(Lenient):
@@ -100,7 +100,7 @@ class AssistantMessage(Lenient):
     function_call: JsonValue = None
 
 
-class ToolMessage(Said):
+class ToolMessage(CallerMessage):
     role: Literal["tool"]
     tool_call_id: str
     content: AnyContent
@@ -176,8 +176,7 @@ class ChatBody(AnswerOptions):
             }
         )
 
-    def brought(self, limit: int) -> Brought:
-        """`limit`: of one file, in bytes."""
+    async def brought(self, context: Context) -> Brought:
         found = Brought()
         for at, message in enumerate(self.messages):
             param = f"messages[{at}].content"
@@ -185,9 +184,9 @@ class ChatBody(AnswerOptions):
                 case PromptMessage(content=content):
                     found.system.append(text_alone(content, param))
                 case UserMessage(content=content):
-                    found.add(UserEntry(read_content(content, param, limit)))
+                    found.add(UserEntry(await read_content(content, param, context)))
                 case ToolMessage(content=content, tool_call_id=call):
-                    found.add(CallOutput(call, read_content(content, param, limit)))
+                    found.add(CallOutput(call, await read_content(content, param, context)))
                 case AssistantMessage():
                     refuse(message, _REFUSALS_OF_ANSWERS)
                     text = text_alone(message.content, param) or message.refusal or ""
@@ -336,7 +335,7 @@ async def create_completion(
 ) -> Response:
     """Say something, or bring the results of calls. Who hangs up cancels the turn."""
     output = body.response_format.spec("response_format.json_schema") if body.response_format else None
-    brought = body.brought(context.upload_limit)
+    brought = await body.brought(context)
     options = options_for(context, body, body.request_options(), brought.prompt, output)
     metadata = body.metadata or {}
     conversation = x_dragoman_conversation or metadata.get("conversation")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import NotFound
@@ -19,30 +18,31 @@ from dragoman.server.protocols.openai.request_input import Brought, Metadata, St
 from dragoman.server.protocols.openai.response_object import items_of
 from dragoman.server.protocols.openai.responses import InputItem, read_items
 from dragoman.turn.facts import options_in
+from dragoman.turn.settings import unchecked
 
 router = APIRouter(prefix="/conversations", route_class=OpenAIRoute, include_in_schema=False)
 _MOST = 20  # items to begin with, as OpenAI has it
 
 
-class NewConversation(StrictBody):
+class ConversationBody(StrictBody):
     items: Annotated[list[InputItem] | None, Field(max_length=_MOST)] = None
     metadata: Metadata | None = None
 
 
-class ConversationChange(StrictBody):
+class MetadataBody(StrictBody):
     metadata: Metadata
 
 
 @router.post("")
-async def create_conversation(context: TheContext, body: NewConversation | None = None) -> dict[str, Any]:
-    body = body or NewConversation()
-    _check_metadata(body.metadata)
+async def create_conversation(context: TheContext, body: ConversationBody | None = None) -> dict[str, Any]:
+    body = body or ConversationBody()
     brought = Brought()
     await read_items(context, body.items or [], brought, "items")
     if brought.system:
         raise ApiRefusal("a conversation has no prompt: send instructions with each response", "items")
     now = context.runtime.services.clock()
-    new = Conversation(new_id("conv"), user=context.user, created=now, updated=now)
+    settings: dict[str, JsonValue] = {"metadata": {**body.metadata}} if body.metadata else {}
+    new = Conversation(new_id("conv"), settings=settings, user=context.user, created=now, updated=now)
     messages = await messages_of(brought.entries, new.id, context)
     if messages:
         messages[0] = replace(messages[0], metadata={MARK: {}})
@@ -58,8 +58,13 @@ async def read_conversation(context: TheContext, id: str) -> dict[str, Any]:
 
 
 @router.post("/{id}")
-async def change_conversation(context: TheContext, id: str, body: ConversationChange) -> dict[str, Any]:
-    _check_metadata(body.metadata)
+async def change_conversation(context: TheContext, id: str, body: MetadataBody) -> dict[str, Any]:
+    """The metadata is replaced as a whole."""
+    before = (await context.conversation(id)).settings.get("metadata")
+    removed = dict.fromkeys(before) if isinstance(before, dict) else {}
+    handle = await context.runtime.conversation(id)
+    await handle.change(**unchecked({"metadata": {**removed, **body.metadata}}))
+    context.publisher.changed(id)
     return _view(await context.conversation(id))
 
 
@@ -117,13 +122,9 @@ async def delete_item(context: TheContext, id: str, item: str) -> None:
     raise not_offered("item", "what was said stays: continue from an earlier response instead")
 
 
-def _check_metadata(metadata: Mapping[str, str] | None) -> None:
-    if metadata:
-        raise not_offered("metadata", "conversations have no metadata: send it with a response")
-
-
 def _view(one: Conversation) -> dict[str, Any]:
-    return {"id": one.id, "object": "conversation", "created_at": int(one.created), "metadata": {}}
+    metadata = one.settings.get("metadata") or {}
+    return {"id": one.id, "object": "conversation", "created_at": int(one.created), "metadata": metadata}
 
 
 async def _items(context: Context, id: str) -> list[dict[str, Any]]:

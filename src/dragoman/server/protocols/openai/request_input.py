@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from dragoman.errors import NotFound
 from dragoman.messages.ids import new_id
 from dragoman.messages.media import is_media_type, parse_data_url
 from dragoman.messages.message import (
@@ -39,15 +40,29 @@ _SOUNDS = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 
 @dataclass(slots=True, frozen=True)
 class Attached:
-    """A file that came with a request, before it is stored. `hash` is the name it will have."""
+    """A file of a request: with its bytes, before it is stored, or without them, if it was uploaded before.
+    `hash` is its name in the store."""
 
     media_type: str
-    data: bytes
+    data: bytes | None
     name: str | None
     hash: str
+    size: int
 
     async def stored(self, context: Context) -> File:
+        if self.data is None:
+            return File(self.media_type, blob=self.hash, name=self.name, size=self.size)
         return await store_file(context, self.data, self.media_type, self.name)
+
+
+async def uploaded(context: Context, id: str, param: str) -> Attached:
+    """The file that the caller uploaded under this ID."""
+    try:
+        file = await context.runtime.store.uploaded_file(id, context.person, context.runtime.services.clock())
+    except NotFound:
+        what = f"File {id!r:.100} not found. Upload it to /v1/files first."
+        raise ApiRefusal(what, param, code="file_not_found") from None
+    return Attached(file.media_type, None, file.name, file.blob, file.size)
 
 
 def attached_url(url: str, param: str, limit: int, name: str | None = None) -> Attached:
@@ -76,7 +91,7 @@ def _attached(media_type: str, text: str, param: str, limit: int, name: str | No
         raise ApiRefusal(
             f"a file has at most {limit} bytes here", param, status=413, code="request_too_large"
         )
-    return Attached(media_type, data, name, hashlib.sha256(data).hexdigest())
+    return Attached(media_type, data, name, hashlib.sha256(data).hexdigest(), len(data))
 
 
 # ── what a request brings ───────────────────────────────────────────────────────────────────────────────────
@@ -273,7 +288,7 @@ class Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class Said(Lenient):
+class CallerMessage(Lenient):
     """What a caller writes itself: of an unknown field that holds something, nothing would be read."""
 
     model_config = ConfigDict(extra="allow")
@@ -296,6 +311,7 @@ class ImageUrl(Lenient):
 
 class FileData(Lenient):
     file_data: str | None = None
+    file_id: str | None = None
     filename: Annotated[str | None, Field(max_length=255)] = None
 
 
@@ -323,6 +339,7 @@ class ContentPart(Lenient):
     image_url: ImageUrl | str | None = None
     file: FileData | None = None
     file_data: str | None = None
+    file_id: str | None = None
     filename: Annotated[str | None, Field(max_length=255)] = None
     input_audio: Sound | None = None
 
@@ -331,13 +348,14 @@ _TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
 AnyContent: TypeAlias = str | Annotated[list[ContentPart], Field(max_length=MANY)]
 
 
-def read_content(content: AnyContent | None, param: str, limit: int) -> Content:
+async def read_content(content: AnyContent | None, param: str, context: Context) -> Content:
     if content is None or isinstance(content, str):
         return (content,) if content else ()
-    return tuple(_read(part, f"{param}[{at}]", limit) for at, part in enumerate(content))
+    return tuple([await _read(part, f"{param}[{at}]", context) for at, part in enumerate(content)])
 
 
-def _read(part: ContentPart, param: str, limit: int) -> Any:
+async def _read(part: ContentPart, param: str, context: Context) -> str | Attached:
+    limit = context.upload_limit
     match part:
         case ContentPart(type="text" | "input_text" | "output_text", text=str(text)):
             return text
@@ -349,19 +367,27 @@ def _read(part: ContentPart, param: str, limit: int) -> Any:
             return attached_url(url, param, limit, name)
         case ContentPart(type="input_file", file_data=str(url), filename=name):
             return attached_url(url, param, limit, name)
+        case ContentPart(type="file", file=FileData(file_id=str(id))):
+            return await uploaded(context, id, param)
+        case ContentPart(type="input_file" | "input_image", file_id=str(id)):
+            return await uploaded(context, id, param)
         case ContentPart(type="input_audio", input_audio=Sound(data=data, format=format)):
             return attached_sound(data, format, param, limit)
-    what = f"a part of type {part.type} comes with its content, as text or base64: no file is known by an id"
+    what = f"Send a part of type {part.type} with its content as text or base64, or with a 'file_id'."
     raise ApiRefusal(what, param, code="invalid_value")
 
 
 def text_alone(content: AnyContent | None, param: str) -> str:
     """The text of a prompt, or of what an assistant said."""
-    parts = content if isinstance(content, list) else ()
-    for at, part in enumerate(parts):
-        if part.type not in _TEXTS:
+    if content is None or isinstance(content, str):
+        return content or ""
+    texts = []
+    for at, part in enumerate(content):
+        text = part.refusal if part.type == "refusal" else part.text
+        if part.type not in _TEXTS or text is None:
             raise ApiRefusal("only users and tools send files", f"{param}[{at}]", code="invalid_value")
-    return "\n".join(piece for piece in read_content(content, param, 0) if isinstance(piece, str))
+        texts.append(text)
+    return "\n".join(texts)
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────

@@ -129,6 +129,13 @@ class ResponseObject:
 
     def _close_text(self, text: str, citations: tuple[Citation, ...]) -> Iterator[dict[str, Any]]:
         item = _message(self.output[-1]["id"], "completed", text, citations)
+        for at, source in enumerate(item["content"][0]["annotations"]):
+            yield self._part(
+                "response.output_text.annotation.added",
+                content_index=0,
+                annotation_index=at,
+                annotation=source,
+            )
         yield self._part("response.output_text.done", content_index=0, text=text, logprobs=[])
         yield self._part("response.content_part.done", content_index=0, part=item["content"][0])
         yield from self._close(item)

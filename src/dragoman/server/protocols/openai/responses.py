@@ -234,14 +234,13 @@ class ResponseBody(AnswerOptions):
 
 async def read_items(context: Context, items: Sequence[InputItem], found: Brought, field: str) -> None:
     """Adds what they say to what was found."""
-    limit = context.upload_limit
     told: set[str] = set()  # messages: each of their texts has an item of its own
     sealed_by: set[str] = set()  # messages: each of their reasoning items seals all of it
     for at, item in enumerate(items):
         param = f"{field}[{at}]"
         match item:
             case MessageItem(role="user", content=content):
-                found.add(UserEntry(read_content(content, param, limit)))
+                found.add(UserEntry(await read_content(content, param, context)))
             case MessageItem(role="assistant", content=content):
                 found.add(AssistantEntry((text_alone(content, param),)))
             case MessageItem(content=content):
@@ -249,7 +248,7 @@ async def read_items(context: Context, items: Sequence[InputItem], found: Brough
             case FunctionCallItem(call_id=call, name=name, arguments=arguments):
                 found.add(AssistantEntry(calls=(BroughtCall(call, name, arguments),)))
             case OutputItem(call_id=call, output=output):
-                found.add(CallOutput(call, read_content(output, param, limit)))
+                found.add(CallOutput(call, await read_content(output, param, context)))
             case ReasoningItem(encrypted_content=str(sealed)):
                 message, reasoning = await open_reasoning(context, sealed, param)
                 if message not in sealed_by:

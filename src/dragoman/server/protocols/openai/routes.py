@@ -1,4 +1,4 @@
-"""All routes of OpenAI's API: those of models, of answers, and the answer to what is none of them."""
+"""All routes of OpenAI's API: those of models, answers and files, and the answer to what is none of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from dragoman.errors import NotFound
 from dragoman.server.context import Context, TheContext
-from dragoman.server.protocols.openai import chat, conversation_items, responses
+from dragoman.server.protocols.openai import chat, conversation_items, files, responses
 from dragoman.server.protocols.openai.api_errors import OpenAIRoute, error_response
 from dragoman.server.routes.models import models
 
@@ -43,7 +43,7 @@ def _model(id: str, owner: str) -> dict[str, Any]:
 PREFIX = "/v1"
 
 router = APIRouter(prefix=PREFIX, include_in_schema=False)
-for answers in (chat.router, models_router, responses.router, conversation_items.router):
+for answers in (chat.router, models_router, responses.router, conversation_items.router, files.router):
     router.include_router(answers)
 
 rest = APIRouter(prefix=PREFIX, route_class=OpenAIRoute, include_in_schema=False)

@@ -91,9 +91,41 @@ DELETE FROM grants WHERE expires < :now;
 -- name: forget_uploads
 DELETE FROM uploads WHERE created < :before;
 
+-- name: add_file
+-- Nothing is added if the person's files would take more than the limit.
+INSERT INTO files (id, "user", blob, name, media_type, size, purpose, created, expires)
+SELECT :id, :user, :blob, :name, :media_type, :size, :purpose, :created, :expires
+WHERE (SELECT coalesce(sum(size), 0) FROM files WHERE "user" = :user) + :size <= :limit;
+
+-- name: file
+SELECT id, blob, name, media_type, size, purpose, created, expires FROM files
+WHERE id = :id AND "user" = :user AND (expires IS NULL OR expires > :now);
+
+-- name: files
+SELECT id, blob, name, media_type, size, purpose, created, expires FROM files
+WHERE "user" = :user AND (expires IS NULL OR expires > :now) ORDER BY created, id;
+
+-- name: give_up_file
+-- Its bytes are swept if nothing else mentions them.
+INSERT INTO unwanted_blobs SELECT blob FROM files WHERE id = :id AND "user" = :user ON CONFLICT DO NOTHING;
+
+-- name: remove_file
+DELETE FROM files WHERE id = :id AND "user" = :user;
+
+-- name: expired_files
+SELECT id FROM files WHERE expires <= :now LIMIT 1;
+
+-- name: give_up_expired_files
+INSERT INTO unwanted_blobs SELECT DISTINCT blob FROM files WHERE expires <= :now ON CONFLICT DO NOTHING;
+
+-- name: remove_expired_files
+DELETE FROM files WHERE expires <= :now;
+
 -- name: mentions
 -- Where a person's conversations mention a blob, and whether they uploaded it.
 SELECT 'upload' AS noun, '' AS owner FROM uploads WHERE blob = :blob AND "user" = :user
+UNION ALL
+SELECT 'upload', '' FROM files WHERE blob = :blob AND "user" = :user
 UNION ALL
 SELECT r.noun, r.owner FROM blob_references r JOIN conversations c ON c.id = r.conversation
 WHERE r.blob = :blob AND c.deleted = 0 AND coalesce(c."user", 'local') = :user;

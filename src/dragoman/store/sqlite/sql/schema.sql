@@ -281,3 +281,19 @@ CREATE INDEX turns_owned ON turns (owner) WHERE live = 1;
 CREATE INDEX signals_that_move ON signals (turn, seq) WHERE kind <> 'follow';
 CREATE INDEX calls_running ON calls (id) WHERE state = 'running';
 CREATE INDEX questions_of_call ON questions (call) WHERE open = 1;
+
+-- Files that callers of OpenAI's API uploaded, to name them by their ID until they are deleted or expire.
+CREATE TABLE files (
+  id          TEXT PRIMARY KEY,
+  "user"      TEXT NOT NULL,
+  blob        TEXT NOT NULL,
+  name        TEXT NOT NULL,
+  media_type  TEXT NOT NULL,
+  size        INTEGER NOT NULL,
+  purpose     TEXT NOT NULL,
+  created     REAL NOT NULL,
+  expires     REAL
+) WITHOUT ROWID;
+CREATE INDEX files_of_user ON files ("user", created, id);
+CREATE INDEX files_of_blob ON files (blob);
+CREATE INDEX files_by_expiry ON files (expires) WHERE expires IS NOT NULL;

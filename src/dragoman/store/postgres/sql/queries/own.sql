@@ -151,7 +151,8 @@ DELETE FROM unwanted_blobs WHERE blob IN (SELECT json_array_elements_text(:blobs
 -- name: unmentioned_blobs
 -- Of these, those that no row mentions: uploads that no message came for.
 SELECT b.key AS blob FROM json_array_elements_text(:blobs::text::json) AS b (key)
-WHERE NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = b.key);
+WHERE NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = b.key)
+  AND NOT EXISTS (SELECT 1 FROM files f WHERE f.blob = b.key);
 
 -- ── texts ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -277,7 +278,8 @@ SELECT octet_length(data) AS size FROM blobs WHERE key = :key;
 
 -- name: delete_blob
 DELETE FROM blobs WHERE key = :key AND put <= :before
-  AND NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = :key);
+  AND NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = :key)
+  AND NOT EXISTS (SELECT 1 FROM files f WHERE f.blob = :key);
 
 -- name: blob_is_there
 SELECT 1 FROM blobs WHERE key = :key;

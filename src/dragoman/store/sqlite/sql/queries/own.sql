@@ -16,7 +16,8 @@ DELETE FROM unwanted_blobs WHERE blob IN (SELECT value FROM json_each(:blobs));
 
 -- name: unmentioned_blobs
 -- Of these, those that no row mentions: uploads that no message came for.
-SELECT value AS blob FROM json_each(:blobs) WHERE NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = value);
+SELECT value AS blob FROM json_each(:blobs) WHERE NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = value)
+  AND NOT EXISTS (SELECT 1 FROM files f WHERE f.blob = value);
 
 -- name: epochs
 SELECT id, epoch FROM turns WHERE id IN (SELECT value FROM json_each(:turns));
