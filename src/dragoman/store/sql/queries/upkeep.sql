@@ -94,8 +94,8 @@ DELETE FROM uploads WHERE created < :before;
 -- name: add_file
 -- Nothing is added if the person's files would take more than the limit.
 INSERT INTO files (id, "user", blob, name, media_type, size, purpose, created, expires)
-SELECT :id, :user, :blob, :name, :media_type, :size, :purpose, :created, :expires
-WHERE (SELECT coalesce(sum(size), 0) FROM files WHERE "user" = :user) + :size <= :limit;
+SELECT :id, :user, :blob, :name, :media_type, CAST(:size AS BIGINT), :purpose, :created, :expires
+WHERE (SELECT coalesce(sum(size), 0) FROM files WHERE "user" = :user) + CAST(:size AS BIGINT) <= CAST(:limit AS BIGINT);
 
 -- name: file
 SELECT id, blob, name, media_type, size, purpose, created, expires FROM files
