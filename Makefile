@@ -167,6 +167,7 @@ bench-fleet: $(READY) postgres   ## speed of several nodes, what things cost the
 	@$(BIN)/python benchmarks/fleet.py
 	@$(BIN)/python benchmarks/costs.py --write docs/scale.md
 	@$(BIN)/python benchmarks/sizes.py --write docs/scale.md
+	@$(BIN)/python benchmarks/readers.py
 	@$(BIN)/python benchmarks/simulate.py --write docs/scale.md
 
 bench-tools: $(READY)    ## 500 tools of 20 servers: what a request holds, and which tools are found

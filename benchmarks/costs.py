@@ -21,6 +21,7 @@ from tests.postgres import Server, served
 from dragoman.store.postgres.store import PostgresStore
 
 IDLE = 8.0  # seconds
+QUIET = 35.0  # seconds until the events of turns that ended have been dropped
 WAITING = 100_000  # turns
 SETTLE = 1.5  # seconds until the server shows its counters
 _BEGIN, _END = "<!-- costs: written by benchmarks/costs.py -->", "<!-- end of costs -->"
@@ -78,6 +79,7 @@ class Meter:
         return (spent - self.idle * spent.seconds) * (1 / count)
 
     async def measure_idle(self) -> Spent:
+        await asyncio.sleep(QUIET)
         before = await self.now()
         await asyncio.sleep(IDLE)
         spent = await self.now() - before

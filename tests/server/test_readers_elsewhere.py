@@ -41,11 +41,11 @@ Opens = Callable[[], Store]
 
 @pytest.fixture(params=["a file", "postgresql"])
 def opens(tmp_path: Path, request: pytest.FixtureRequest) -> Opens:
-    """One store, for each process that uses it."""
+    """One store, for each process that uses it. On a busy machine none takes a turn from another."""
     if request.param == "a file":
         return lambda: SqliteStore(tmp_path / "chat.db")
     server: Server = request.getfixturevalue("postgres")
-    return lambda: PostgresStore(server.url(schema_of(tmp_path)))
+    return lambda: PostgresStore(server.url(schema_of(tmp_path)), lease=PATIENCE)
 
 
 @asynccontextmanager
@@ -116,12 +116,12 @@ async def test_readers_who_come_in_the_middle_get_the_whole(tmp_path: Path, open
             assert whole(received, turn.id) == said
 
 
-async def read_until(site: Site, id: str, word: str) -> list[Received]:
+async def read_until(site: Site, id: str, turn: str, word: str) -> list[Received]:
     received: list[Received] = []
     async with site.events(f"/api/conversations/{id}/events") as events:
         async for event in events:
             received.append(event)
-            if event.type != "snapshot" and word in text_of(received):
+            if word in replied(received[0], turn) + text_of(received):
                 break
     return received
 
@@ -138,7 +138,7 @@ async def test_a_reader_who_moves_to_another_server_goes_on_there(
 ) -> None:
     """N3: a cursor is the same on every server, whichever runs the turn. No snapshot is sent again: in the
     middle of a turn, after its end, and for a turn that began in between."""
-    script = [says(WORDS, waits=0.01)] * 2
+    script = [says(WORDS, waits=0.02)] * 2
     async with (
         served(tmp_path, script if runs == "first" else [], store=opens()) as first,
         served(tmp_path, script if runs == "second" else [], store=opens()) as second,
@@ -150,7 +150,9 @@ async def test_a_reader_who_moves_to_another_server_goes_on_there(
         conversation = await runner.conversation(id)
         turn = await conversation.send("go")
         beside = asyncio.create_task(read_to_the_end(first, id))
-        early, late = await asyncio.gather(*(read_until(first, id, word) for word in ("w80 ", "w90 ")))
+        early, late = await asyncio.gather(
+            *(read_until(first, id, turn.id, word) for word in ("w80 ", "w90 "))
+        )
         rest = [await read_to_the_end(second, id, one[-1].id) for one in (late, early)]
         for before, after in zip((late, early), rest, strict=True):
             assert whole(before + after, turn.id) == WORDS
@@ -305,6 +307,39 @@ class FaultyStore(SqliteStore):
         return read
 
 
+async def test_a_snapshot_shows_no_turn_as_open_that_its_place_says_is_over(tmp_path: Path) -> None:
+    """N3 × S3: the turn is followed again after a fault of the store, and ends, while a snapshot is read. Its
+    reader would wait forever for the end."""
+    finish = asyncio.Event()
+    store = FaultyStore(tmp_path / "chat.db")
+    script = [calls("hold"), says("Done. ")]
+    async with (
+        served(tmp_path, [], store=store) as site,
+        runtime_with(tmp_path, script, tools=[holds(finish)], allow=("hold",)) as other,
+        asyncio.timeout(PATIENCE),
+    ):
+        id = await site.conversation()
+        path = f"/api/conversations/{id}/events"
+        async with site.events(path) as events:
+            await anext(events)  # the snapshot is taken: the call is not in it
+            turn = await (await other.conversation(id)).send("go")
+            while (await anext(events)).type != "call.start":
+                pass
+            store.faulty = True
+            await store.failed.wait()
+            store.reading.clear()
+            store.go_on.clear()
+            late = asyncio.create_task(site.until(path, "snapshot"))
+            await store.reading.wait()
+            finish.set()
+            while (await anext(events)).type != "turn.end":
+                pass
+            store.go_on.set()
+        (snapshot,) = await late
+        assert snapshot.data["turns"] == []
+        assert replied(snapshot, turn.id) == "Done. "
+
+
 class SlowStore(SqliteStore):
     """Holds up who reads the events of one turn until the test lets it go on."""
 
@@ -454,3 +489,21 @@ async def test_servers_whose_clocks_are_an_hour_apart_agree(tmp_path: Path, open
         assert said == ["add", "", "Three. ", "then", said[4], "early", "Early. "]
         assert trees[0]["conversation"]["leaf"] == trees[0]["messages"][-1]["id"]
         assert trees[0]["conversation"]["updated"] > time.time() - 60
+
+
+async def test_a_conversation_that_another_server_deletes_ends_for_its_readers(
+    tmp_path: Path, opens: Opens
+) -> None:
+    """N3 × S1: in the middle of a turn. Readers of the turn are not left waiting for its end, and what was
+    being written leaves nothing behind."""
+    async with running_elsewhere(tmp_path, opens) as (site, other, turn, id):
+        conversation, own = (f"/api/conversations/{id}/events", f"/api/turns/{turn.id}/events")
+        async with site.events(conversation) as events, site.events(own) as of_turn:
+            for stream in (events, of_turn):
+                await anext(stream)
+            await other.store.delete_conversation(id)
+            assert "turn.end" not in [event.type async for event in events]
+            assert [event.type async for event in of_turn if event.type == "turn.end"] == []
+        assert (await site.ask("GET", f"/api/conversations/{id}/tree")).status == 404
+        assert await other.store.events({turn.id: 0}) == []
+        assert await other.store.turns_with_signals() == []

@@ -10,13 +10,16 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
 
 from dragoman import tool
 from dragoman.conversation.tree import LOCAL, Conversation
+from dragoman.errors import StoreUnavailable
 from dragoman.server import feeds
 from dragoman.server.feeds import Feed, cursor, parse_cursor
 from dragoman.server.publisher import Lists
+from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import runtime_with
@@ -435,3 +438,24 @@ async def test_a_turn_of_another_process_that_is_deleted_there_is_no_error_here(
         following = [one for one in asyncio.all_tasks() if one.get_name() == f"following turn {turn.id}"]
         await asyncio.gather(*following)
     assert [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == []
+
+
+class UnreadableStore(SqliteStore):
+    """Cannot be reached by who reads messages."""
+
+    async def message_texts(self, conversation: str) -> tuple[dict[str, str], int]:
+        raise StoreUnavailable("the store", "it is gone for a moment", retryable=True)
+
+
+async def test_a_stream_that_breaks_off_is_logged_in_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """O2: by Dragoman, and not by the HTTP server as well."""
+    store = UnreadableStore(tmp_path / "chat.db")
+    async with served(tmp_path, [], store=store) as site, asyncio.timeout(PATIENCE):
+        id = await site.conversation()
+        with suppress(aiohttp.ClientError):
+            await site.until(f"/api/conversations/{id}/events", "snapshot")
+    lines = [record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
+    assert len(lines) == 1
+    assert lines[0].startswith("a stream broke off: ")

@@ -142,6 +142,36 @@ async def test_a_statement_that_never_ran_leaves_no_transaction_to_the_next(
         await store.close()
 
 
+async def test_a_wrong_argument_is_a_bug_and_no_store_that_is_away(tmp_path: Path, postgres: Server) -> None:
+    """S2: the driver refuses it before the server sees it. Trying it again would never end."""
+    async with opened_store(postgres.url(schema_of(tmp_path))) as store:
+        await scene.begun(store)
+        with pytest.raises(asyncpg.DataError, match="expected str"):
+            await store.turn(7)  # type: ignore[arg-type]
+
+        async def one_too_many() -> None:
+            async with store._connection() as connection:
+                await connection.fetch("SELECT $1::text", "one", "two")
+
+        with pytest.raises(TypeError, match="1 argument"):
+            await store._translated(one_too_many)
+        with pytest.raises(BadRequest):
+            await store.message("half a character: \ud800")
+        assert (await store.messages(scene.CONVERSATION.id))[0]
+
+
+async def test_what_is_deleted_is_vacuumed_before_it_is_a_fifth_of_a_table(
+    tmp_path: Path, postgres: Server
+) -> None:
+    """S1: of two million messages, 40,000 that were deleted leave their space to the next."""
+    async with opened_store(postgres.url(schema_of(tmp_path))) as store, store._connection() as connection:
+        query = "SELECT reloptions FROM pg_class WHERE relname = $1 AND relnamespace = $2::regnamespace"
+        for table in ("events", "messages", "facts", "texts", "blobs"):
+            (row,) = await connection.fetch(query, table, store.schema)
+            (share,) = (one for one in row["reloptions"] if one.startswith("autovacuum_vacuum_scale_factor"))
+            assert float(share.partition("=")[2]) <= 0.02
+
+
 async def test_events_are_found_without_a_look_at_all_of_them(tmp_path: Path, postgres: Server) -> None:
     """N3: also before anybody has counted the table, which is filled and emptied all the time."""
     store = PostgresStore(postgres.url(schema_of(tmp_path)))

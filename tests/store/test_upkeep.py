@@ -15,12 +15,14 @@ import pytest
 
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import File, Message, Text
+from dragoman.messages.questions import Grant, Rule
 from dragoman.messages.usage import Usage
 from dragoman.store.sql.database import SqlConnection
 from dragoman.store.sql.rows import conversation_row
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.store import UploadedFile
+from dragoman.store.store import StoredEvent, UploadedFile
 from tests.patience import PATIENCE
+from tests.store.conformance import scene
 
 DAY = 24 * 3600.0
 
@@ -204,3 +206,59 @@ async def test_what_is_spent_while_a_conversation_is_being_deleted_is_counted(st
     await store._delete("conv_1", only_if=somebody_writes)
     (spent,) = await store.spending()
     assert (spent.replies, spent.cost) == (3, 1.5)
+
+
+async def test_a_deleted_conversation_gives_its_space_back_to_the_disk(tmp_path: Path) -> None:
+    """S1: in small steps, while others write."""
+    file = tmp_path / "chat.db"
+    store = SqliteStore(file)
+    await store.open()
+    parents = [None, *(f"msg_{n}" for n in range(299))]
+    large = [
+        Message(f"msg_{n}", "conv_1", parent, "user", (Text(f"{n} " + "raven " * 5000),))
+        for n, parent in enumerate(parents)
+    ]
+    await store.add_conversation(Conversation("conv_1"), large)
+    await store.add_conversation(Conversation("conv_2"), chain("conv_2", 50))
+    await store._all("checkpoint")
+    before = file.stat().st_size
+    await store.delete_conversation("conv_1")
+
+    async def is_small() -> bool:
+        await store.set_title("conv_2", "written meanwhile")
+        return file.stat().st_size < before / 4
+
+    await until(is_small)
+    assert len(await store.search("raven", limit=100)) == 50
+    await store.close()
+    with closing(sqlite3.connect(file)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+async def test_what_expired_or_was_left_behind_is_removed(tmp_path: Path) -> None:
+    """S1 × S4: a rule whose hour is over, events of a process that died, and half a file of another."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    now = time.time()
+    await scene.begun(store)
+    for id, expires in (("old", now - 1), ("new", now + DAY), ("ever", None)):
+        await store.add_grant(Grant(id, Rule("x"), None, 1.0, expires=expires))
+    await store.put_events([StoredEvent("turn_1", 1, "{}")], {"turn_1": 1})
+    await store._write(lambda db: db.execute("UPDATE turns SET live = 0, owner = NULL"))
+    key = await store.put_blob(b"whole")
+    halves = [store._folder.path(key).with_suffix(f".part_{n}") for n in range(2)]
+    for half in halves:
+        half.write_bytes(b"who")
+    os.utime(halves[0], (now - 2 * DAY, now - 2 * DAY))
+    await store.close()
+    await start_account(tmp_path / "chat.db", ago=7 * DAY)
+    await store.open()
+
+    async def removed() -> bool:
+        return not halves[0].exists() and not await store.events({"turn_1": 0})
+
+    await until(removed)
+    assert [half.exists() for half in halves] == [False, True]
+    assert {grant.id for grant in await store.grants()} == {"new", "ever"}
+    assert await store.blob(key) == b"whole"
+    await store.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -450,3 +451,35 @@ async def test_a_role_without_a_shared_store_is_refused(tmp_path: Path) -> None:
         Runtime(tmp_path / "chat.db", model=ScriptedModel([]), role="web")
     with pytest.raises(ConfigError, match="web, worker, both"):
         Runtime(tmp_path / "chat.db", model=ScriptedModel([]), role="boss")  # type: ignore[arg-type]
+
+
+async def test_a_job_that_cannot_be_struck_off_leaves_no_failed_task_behind(
+    tmp_path: Path, postgres: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """O2: whatever keeps the queue from it. The log says so once, and the event loop reports nothing."""
+    unseen: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
+    all_run = asyncio.Barrier(8)
+    async with runtime_with(tmp_path, [], store=PostgresStore(postgres.url(schema_of(tmp_path)))) as runtime:
+        store = runtime.store
+        assert isinstance(store, PostgresStore)
+        jobs = store.job_queue()
+        await jobs.open()
+
+        async def run(turn: str) -> None:
+            if await all_run.wait() == 0:
+                async with store._connection() as connection:
+                    query = "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, $1)"
+                    name = await connection.fetchval(query, f"{store.schema}_jobs")
+                    await connection.execute(f'DROP SCHEMA "{name}" CASCADE')
+            await all_run.wait()
+
+        working = asyncio.create_task(jobs.work(run, places=20))
+        for number in range(8):
+            await jobs.put(f"turn_{number}")
+        await until(lambda: "the queue of turns cannot be read" in caplog.text)
+        working.cancel()
+        await asyncio.wait([working])
+        await jobs.close()
+    gc.collect()
+    assert unseen == []

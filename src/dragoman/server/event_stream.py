@@ -307,6 +307,9 @@ class EventStream(Response):
                     await self._send_end()
         if not work.cancelled() and (error := work.exception()) is not None:
             _report(error)
+            if self._connection is not None:
+                self._connection.hang_up()  # else the server logs, too, that the response is not complete
+                await _disconnected(receive)
 
     def end(self) -> None:
         self._closing = True

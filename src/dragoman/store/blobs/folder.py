@@ -131,6 +131,7 @@ def holds(file: Path, key: str) -> bool:
 
 _OWNER = "owner"  # the file that says whose blobs these are, where any store could name the folder
 _GONE = sentence("blob.from_folder")
+_LEFT = 24 * 3600.0  # seconds after which nobody writes to a file that is not whole
 
 
 class FolderBlobs:
@@ -305,10 +306,13 @@ class FolderBlobs:
         found = []
         for file in self._folder.glob("[0-9a-f][0-9a-f]/*"):
             name = file.parent.name + file.name
-            if len(name) == 64 and "." not in name:
-                with suppress(FileNotFoundError):  # deleted meanwhile
-                    if not since or file.stat().st_mtime >= since:
-                        found.append(name)
+            with suppress(OSError):  # deleted meanwhile
+                written = file.stat().st_mtime
+                if "." in name:  # written or deleted by a process that may have died over it
+                    if written < time.time() - _LEFT:
+                        file.unlink()
+                elif len(name) == 64 and written >= since:
+                    found.append(name)
         return found
 
 

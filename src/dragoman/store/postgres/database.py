@@ -372,8 +372,10 @@ class PostgresDatabase(SqlDatabase):
             except asyncpg.InternalClientError:
                 connection.terminate()  # what it is in the middle of will never end
                 raise
-            except BaseException:
+            except BaseException as error:
                 self._unsettled.add(process)
+                if isinstance(error, asyncpg.InterfaceError) and not connection.is_closed():
+                    raise TypeError(str(error)) from error.__cause__  # a bug of ours: the server is there
                 raise
 
     async def _settle(self, connection: asyncpg.Connection[Any]) -> None:

@@ -127,6 +127,8 @@ class PostgresJobs:
 
         async def advance(turn: str) -> None:
             """In a task of its own: a worker that lost the database gives its jobs up, and nothing else."""
+            if (job := asyncio.current_task()) is not None:
+                job.add_done_callback(_note_failure)
             task = asyncio.ensure_future(run(turn))
             running.add(task)
             task.add_done_callback(running.discard)
@@ -176,6 +178,13 @@ class PostgresJobs:
         stalled = await app.job_manager.get_stalled_jobs(queue=self._queue, seconds_since_heartbeat=_STALLED)
         for job in stalled:
             await app.job_manager.finish_job(job=job, status=Status.FAILED, delete_job=True)
+
+
+def _note_failure(job: asyncio.Task[Any]) -> None:
+    """The worker cannot strike a job off while the database is away, and looks at no job's task. What it
+    failed with is logged once, where the queue is read again."""
+    if not job.cancelled():
+        job.exception()
 
 
 def _unavailable(error: BaseException) -> StoreUnavailable:

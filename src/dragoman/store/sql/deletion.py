@@ -100,6 +100,8 @@ class SqlDeletion(SqlPeople):
         now = time.time()
         if await self._all("old_send_keys", before=now - KEPT):
             await self._run("forget_send_keys", before=now - KEPT)
+        if await self._all("expired_grants", now=now):
+            await self._run("forget_expired_grants", now=now)
         out_of_reach = {"now": now, "before": now - _OUT_OF_REACH}
         if await self._all("lost_provider_files", **out_of_reach):
             await self._run("drop_provider_files", **out_of_reach)

@@ -27,9 +27,12 @@ def connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
     try:
         db.row_factory = sqlite3.Row
         db.text_factory = _text
+        if not path.stat().st_size:  # only a new file takes it: pages that are free can be given back later
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         _use_wal(db, patience=busy_timeout)
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA wal_autocheckpoint = 40000")  # pages: 160 MB: upkeep does it beside the writer
+        db.execute("PRAGMA journal_size_limit = 160000000")  # bytes: a long read let the log grow
         db.execute("PRAGMA foreign_keys = ON")
     except BaseException:
         db.close()

@@ -11,6 +11,7 @@ from dragoman.errors import DragomanError
 from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.blobs.place import named_blobs
 from dragoman.store.sql.copying import SqlRaw
+from dragoman.store.sql.database import SqlConnection
 from dragoman.store.sql.deletion import SqlAttachments, SqlDeletion, SqlProviderFiles, SqlRetention
 from dragoman.store.sql.questions import SqlEvents
 from dragoman.store.sql.turns import SqlQueue
@@ -25,6 +26,7 @@ _AT_LEAST = 10.0  # seconds after which it is, also where there is no quiet
 _PAUSE = 0.01  # seconds between two steps, for whoever else writes
 _CHECKPOINT = 0.5  # seconds between checkpoints, while there are writes
 _SWEEP = 3600.0  # seconds between looks for blobs that may be removed by now
+_FREE = 250  # pages, a megabyte, that a file keeps in any case
 
 _log = logging.getLogger("dragoman.store")
 
@@ -60,7 +62,8 @@ class SqliteUpkeep(SqliteSearch, SqlDeletion, SqlEvents):
         while True:
             if now() >= swept + _SWEEP:
                 swept = now()
-                await _logged(self._finish_deletions)
+                for work in (self._drop_ended_events, self._finish_deletions):
+                    await _logged(work)
             await asyncio.sleep(_QUIET)
             changed, self._texts_changed = self._texts_changed, False
             pending = pending or changed
@@ -80,6 +83,17 @@ class SqliteUpkeep(SqliteSearch, SqlDeletion, SqlEvents):
     async def _bring_index_up_to_date(self) -> None:
         while await self._write(self._tend_index):  # noqa: ASYNC110 - it is this loop that works
             await asyncio.sleep(_PAUSE)
+        while await self._write(self._give_back):  # noqa: ASYNC110 - the same
+            await asyncio.sleep(_PAUSE)
+
+    def _give_back(self, db: SqlConnection) -> bool:
+        """Some of the space of what was deleted goes to the disk, while that is a fourth of the file: what is
+        written next uses the rest. A file of an older version keeps all. Whether there is more."""
+        pages = db.execute(self._sql["pages"]).fetchone()
+        if pages["free"] < max(_FREE, pages["count"] // 4):
+            return False
+        db.execute(self._sql["give_back_pages"]).fetchall()
+        return bool(db.execute(self._sql["pages"]).fetchone()["free"] < pages["free"])
 
     async def _forget_deleted_texts(self) -> None:
         """Nothing of a deleted conversation is in the file when the store is closed."""

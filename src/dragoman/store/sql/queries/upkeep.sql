@@ -82,14 +82,20 @@ SELECT name FROM send_keys WHERE created < :before LIMIT 1;
 -- name: forget_send_keys
 DELETE FROM send_keys WHERE created < :before;
 
+-- name: expired_grants
+SELECT id FROM grants WHERE expires < :now LIMIT 1;
+
+-- name: forget_expired_grants
+DELETE FROM grants WHERE expires < :now;
+
 -- name: forget_uploads
 DELETE FROM uploads WHERE created < :before;
 
 -- name: add_file
 -- Nothing is added if the person's files would take more than the limit.
 INSERT INTO files (id, "user", blob, name, media_type, size, purpose, created, expires)
-SELECT :id, :user, :blob, :name, :media_type, :size, :purpose, :created, :expires
-WHERE (SELECT coalesce(sum(size), 0) FROM files WHERE "user" = :user) + :size <= :limit;
+SELECT :id, :user, :blob, :name, :media_type, CAST(:size AS BIGINT), :purpose, :created, :expires
+WHERE (SELECT coalesce(sum(size), 0) FROM files WHERE "user" = :user) + CAST(:size AS BIGINT) <= CAST(:limit AS BIGINT);
 
 -- name: file
 SELECT id, blob, name, media_type, size, purpose, created, expires FROM files

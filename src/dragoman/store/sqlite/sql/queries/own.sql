@@ -4,6 +4,12 @@
 -- As far as it goes without anybody having to wait.
 PRAGMA wal_checkpoint(PASSIVE);
 
+-- name: pages
+SELECT page_count AS count, freelist_count AS free FROM pragma_page_count, pragma_freelist_count;
+
+-- name: give_back_pages
+PRAGMA incremental_vacuum(500);
+
 -- name: forget_unwanted
 -- They are gone, or somebody mentions them again.
 DELETE FROM unwanted_blobs WHERE blob IN (SELECT value FROM json_each(:blobs));
