@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from dragoman.messages.questions import Rule, allow_once
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.models import Models
+from dragoman.tools.cage.bubblewrap import why_none
 from dragoman.turn.view import TurnView
 from dragoman.wire.scripted import Line, Script, calls, fails, says
 from tests.evaluation.again import asked_again
@@ -27,6 +29,8 @@ from tests.loopback import loopback
 from tests.wire.endings.replies import chat
 
 RAN: list[str] = []
+NO_CAGE = why_none() if sys.platform == "linux" else "there is no bubblewrap here"
+needs_cage = pytest.mark.skipif(bool(NO_CAGE), reason=NO_CAGE)
 
 
 @tool
@@ -218,6 +222,17 @@ async def test_file_tools_run_in_a_folder_of_the_case_and_others_do_not(tmp_path
     outside = replace(case, files={"../x": ""})
     with pytest.raises(ConfigError, match="outside its folder"):
         await run([outside], models={"one": ScriptedModel(script)}, tools="cage")
+
+
+@needs_cage
+async def test_the_shell_of_a_case_runs_in_the_cage(tmp_path: Path) -> None:
+    """K1: it reads the files of the case, and writes nowhere else."""
+    outside = tmp_path / "outside"
+    script = [calls("shell", command=f"cat a.txt; touch {outside}"), says("Done.")]
+    case = Case("one", (CaseMessage("user", "Go"),), tools=("shell",), files={"a.txt": "from the case"})
+    (answer,) = (await run([case], models={"one": ScriptedModel(script)}, tools="cage")).runs
+    assert "from the case" in str(answer.answered.calls[0].result)
+    assert not outside.exists()
 
 
 @pytest.mark.parametrize("kind", ["prompt", "tool", "model"])
