@@ -737,6 +737,11 @@ export interface components {
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
+            /**
+             * @description summarize what came before first
+             * @default false
+             */
+            compact?: boolean;
             /** @description names for texts that no provider may see */
             private?: {
                 [key: string]: string;
@@ -1256,6 +1261,11 @@ export interface components {
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
+            /**
+             * @description summarize what came before first
+             * @default false
+             */
+            compact?: boolean;
             /** @description names for texts that no provider may see */
             private?: {
                 [key: string]: string;
@@ -1703,6 +1713,11 @@ export interface components {
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
+            /**
+             * @description summarize what came before first
+             * @default false
+             */
+            compact?: boolean;
             /** @description names for texts that no provider may see */
             private?: {
                 [key: string]: string;
@@ -1774,6 +1789,11 @@ export interface components {
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
+            /**
+             * @description summarize what came before first
+             * @default false
+             */
+            compact?: boolean;
             /** @description names for texts that no provider may see */
             private?: {
                 [key: string]: string;
