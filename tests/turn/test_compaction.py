@@ -290,13 +290,11 @@ async def test_a_compaction_that_a_restart_broke_off_does_not_end_the_turn(
 ) -> None:
     """R7 × S3: of what a person asked for, or a provider's error, no number tells after a restart. It is done
     again; where nobody sums up any more, the turn goes on without."""
-    asked = Compaction()
-    async with Runtime(tmp_path / "chat.db", model=Waits([says("one")] * 2), plugins=[asked]) as first:
+    async with Runtime(tmp_path / "chat.db", model=Waits([says("one")] * 2), plugins=[Compaction()]) as first:
         chat = await first.conversation()
         for said in ("one", "two"):
             await (await chat.send(said)).result()
-        asked.want(chat.id)
-        turn = await chat.send("three")
+        turn = await chat.send("three", compact=True)
         assert await turn.reached("compacting")
     summed_up = isinstance(plugin, Compaction)
     script = [says("SUMMARY"), says("answer")] if summed_up else [says("answer")]
@@ -307,12 +305,11 @@ async def test_a_compaction_that_a_restart_broke_off_does_not_end_the_turn(
 
 async def test_what_is_said_while_a_conversation_is_summed_up_is_in_the_next_request(tmp_path: Path) -> None:
     """R7 × T13"""
-    model, compaction = Waits([says("one"), says("SUMMARY"), says("answer")]), Compaction()
-    async with Runtime(tmp_path / "chat.db", model=model, plugins=[compaction]) as runtime:
+    model = Waits([says("one"), says("SUMMARY"), says("answer")])
+    async with Runtime(tmp_path / "chat.db", model=model, plugins=[Compaction()]) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("first")).result()
-        compaction.want(chat.id)
-        turn = await chat.send("second")
+        turn = await chat.send("second", compact=True)
         assert await turn.reached("compacting")
         await turn.steer("and be brief")
         model.go_on.set()

@@ -54,11 +54,6 @@ class Compaction(Plugin):
         self.context = context  # tokens, where the model's own number is not known
         self.keep = keep  # messages that are never summed up
         self.clear_after = clear_after  # messages whose results are never cleared
-        self._wanted: set[str] = set()  # conversations to be summed up at their next request
-
-    def want(self, conversation: str) -> None:
-        """A person wants it summed up, however full it is: the next request of it does that first."""
-        self._wanted.add(conversation)
 
     async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
         """A reply that filled the context goes on when there is room again, once a turn."""
@@ -71,8 +66,7 @@ class Compaction(Plugin):
         last = next((message for message in reversed(turn.messages) if message.role == "assistant"), None)
         if last is not None and last.finish == "context" and self._may_sum_up(turn):
             await self._sum_up(request, turn, "the context is full", _CUT_REPLY)
-        if turn.conversation.id in self._wanted:
-            self._wanted.discard(turn.conversation.id)
+        if turn.compact and not any(summary_of(one) is not None for one in turn.messages):
             await self._sum_up(request, turn, "you asked for it", 1)
         elif turn.turn.state is State.COMPACTING:
             await self._sum_up(request, turn, "the program stopped while that was done", self.keep)

@@ -142,6 +142,7 @@ class TurnBody(Body):
         Count | None, Field(description="how often a reply that was cut off is asked to go on")
     ] = None
     history: Annotated[Count | None, Field(description="earlier turns that its requests contain")] = None
+    compact: Annotated[bool, Field(description="summarize what came before first")] = False
     private: Annotated[
         dict[str, str] | None, Field(description="names for texts that no provider may see")
     ] = None
@@ -176,6 +177,7 @@ class TurnBody(Body):
             history=self.history,
             private=self.private,
             workspace=self.workspace,
+            compact=self.compact,
             client_tools=self.client_tools,
         )
 

@@ -59,6 +59,7 @@ class TurnOptions:
     traceparent: str | None = None  # the trace that whoever started it belongs to, as W3C writes it
     again_from: CallChange | None = None  # it begins in the middle of an earlier one
     state: JsonValue = None  # what an application shares with its agent, as it brought it
+    compact: bool = False  # summarize what came before, however full the context is
     accepted: NodeRules | None = None  # None: by a version that did not store them
 
     def under(self, later: TurnOptions) -> TurnOptions:
@@ -76,6 +77,7 @@ class TurnOptions:
             over=laid_over(self.over, later.over),
             client_tools=later.client_tools or self.client_tools,
             state=later.state if later.state is not None else self.state,
+            compact=later.compact,
         )
 
 

@@ -164,6 +164,7 @@ class SendOptions(TypedDict, total=False):
     history: int | None  # how many turns before this one the model is shown
     private: Mapping[str, str] | None  # texts that no model is to see, by the names they get
     workspace: str | None  # the folder it works in: a name of Runtime(workspaces=…), "" for the runtime's own
+    compact: bool  # summarize what came before first
     client_tools: Sequence[ToolSpec]  # tools that you run: `turn.deliver` takes their results
 
 
@@ -230,6 +231,7 @@ def turn_options(output: OutputSpec | None = None, /, **said: Unpack[SendOptions
         dialect=said.get("dialect"),
         over=checked(over),
         output=output,
+        compact=bool(said.get("compact")),
         client_tools=check_client_tools(said.get("client_tools", ())),
     )
 

@@ -79,6 +79,11 @@ class TurnView:
         return self._log.resumed
 
     @property
+    def compact(self) -> bool:
+        """Whether a person wants what came before summarized."""
+        return self._log.turn.options.compact
+
+    @property
     def turn(self) -> Turn:
         """State, step, rounds, usage and the calls' states, as the machine has them."""
         return self._log.turn

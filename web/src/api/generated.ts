@@ -777,6 +777,11 @@ export interface components {
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
+            /**
+             * @description summarize what came before first
+             * @default false
+             */
+            compact?: boolean;
             /** @description names for texts that no provider may see */
             private?: {
                 [key: string]: string;
@@ -1356,6 +1361,11 @@ export interface components {
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
+            /**
+             * @description summarize what came before first
+             * @default false
+             */
+            compact?: boolean;
             /** @description names for texts that no provider may see */
             private?: {
                 [key: string]: string;
@@ -1811,6 +1821,11 @@ export interface components {
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
+            /**
+             * @description summarize what came before first
+             * @default false
+             */
+            compact?: boolean;
             /** @description names for texts that no provider may see */
             private?: {
                 [key: string]: string;
@@ -1882,6 +1897,11 @@ export interface components {
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
+            /**
+             * @description summarize what came before first
+             * @default false
+             */
+            compact?: boolean;
             /** @description names for texts that no provider may see */
             private?: {
                 [key: string]: string;

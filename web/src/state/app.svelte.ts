@@ -162,7 +162,8 @@ class App {
       if (running && !queue && (await this.steer(running.id, parts))) return true;
       const known = new Set(view.messages.keys());
       try {
-        this.took(view, await api.send(view.id, parts, { options, ...(running ? { queue: true } : {}) }), parts);
+        this.took(view, await api.send(view.id, parts, { options, compact: view.compact, ...(running ? { queue: true } : {}) }), parts);
+        view.compact = false;
       } catch (error) {
         if (error instanceof Problem && error.status === 409 && !running) { // another tab was faster: this one comes next
           this.took(view, await api.send(view.id, parts, { options, queue: true }), parts);

@@ -61,6 +61,8 @@ export class ConversationView {
   notes = $state.raw<Note[]>([]);
   /** The message of the person that is being edited. */
   edited = $state<string | null>(null);
+  /** Whether the next message is to have what came before summarized. */
+  compact = false;
   /** How often something was said in this tab. */
   said = $state(0);
   /** The message that a search led to: shown, and brought into view. */

@@ -209,6 +209,7 @@ class Session:
         self.draft = ""  # typed while a turn ran, and not sent
         self.undone: Undone | None = None  # until something is said here
         self.folded: list[RenderableType] = []  # cards of the last turn that stand on one line each
+        self.compact = False  # with the next message
         self.outputs: dict[str, str] = {}  # of commands the person ran, for the next message
         self._download = download
         self._settings: dict[str, JsonValue] = {}  # of a conversation that is yet to begin
@@ -269,9 +270,9 @@ class Session:
         parts = await attach_mentioned(self.runtime.store, text, self.attachments, self.notify)
         if self.chat is None:
             self.chat = await self.runtime.conversation(None, user=None, **unchecked(self._settings))
-        turn = await self.chat.send(parts, contexts=self.outputs or None)
+        turn = await self.chat.send(parts, contexts=self.outputs or None, compact=self.compact)
         self.attachments.clear()
-        self.outputs = {}
+        self.outputs, self.compact = {}, False
         self.undone = None
         return turn
 

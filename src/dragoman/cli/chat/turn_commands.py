@@ -11,7 +11,6 @@ from dragoman.cli.chat.session import Session
 from dragoman.cli.commands.explain import show_waterfall
 from dragoman.cli.terminal.text import one_line
 from dragoman.errors import BadRequest, NotFound
-from dragoman.plugins.compaction import Compaction
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.steps.request_layers import ShareKind
 
@@ -31,13 +30,9 @@ SHARES: dict[ShareKind, str] = {
 
 async def compact(session: Session, argument: str) -> None:
     """With the next message: a model has to write the summary, and that is a request like another."""
-    plugins = session.runtime.services.plugins
-    found = next((plugin for plugin in plugins if isinstance(plugin, Compaction)), None)
-    if found is None:
-        raise BadRequest("nothing here can sum up: the plugin was replaced by another")
     if len(await session.here.messages()) < 2:
         raise BadRequest("there is nothing to sum up yet")
-    found.want(session.here.id)
+    session.compact = True
     session.notify("what came before is summed up first when you send your next message; nothing is deleted")
 
 
