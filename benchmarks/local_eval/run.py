@@ -105,6 +105,7 @@ def _suites(wheel: Path | None) -> dict[str, Callable[[], Iterable[Case]]]:
     found: dict[str, Callable[[], Iterable[Case]]] = {"prompts": first_prompts}
     if (HERE / "unseen.toml").is_file():
         found["unseen"] = unseen_prompts
+    found["fresh"] = partial(unseen_prompts, "fresh.toml")
     if wheel is not None and wheel.is_file():
         found |= {f"bfcl_{category}": partial(bfcl_prompts, wheel, category) for category in BFCL_SLICES}
     return found

@@ -101,11 +101,11 @@ def _fits(prompt: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
 # ── unseen prompts and tools ──────────────────────────────────────────────────────────────────────
 
 
-def unseen_prompts() -> Iterator[Case]:
+def unseen_prompts(file: str = "unseen.toml") -> Iterator[Case]:
     """Prompts by somebody who has seen neither material nor format, over our tools and twenty others."""
     ours, others = built_in(), {tool.name: tool for tool in _own_tools()}
     every = {**ours, **others}
-    for number, prompt in enumerate(tomllib.loads((HERE / "unseen.toml").read_text("utf-8"))["prompt"]):
+    for number, prompt in enumerate(tomllib.loads((HERE / file).read_text("utf-8"))["prompt"]):
         calls = prompt.get("call", [])
         wanted = [call["tool"] for call in calls]
         offered = tuple(every[name] for name in prompt.get("offered", TEN))
@@ -113,7 +113,13 @@ def unseen_prompts() -> Iterator[Case]:
             "no tool" if not calls else "our tools" if set(wanted) <= ours.keys() else "others"
         )
         yield case(
-            f"unseen-{number}", kind, prompt["text"], offered, check="unseen", tools=wanted, calls=calls
+            f"{file.removesuffix('.toml')}-{number}",
+            kind,
+            prompt["text"],
+            offered,
+            check="unseen",
+            tools=wanted,
+            calls=calls,
         )
 
 
