@@ -58,7 +58,7 @@ def test_a_store_that_is_well_has_nothing_to_mend(spoken: Path, cli: Cli) -> Non
 
 
 def test_what_can_be_mended_is_named_and_then_mended(spoken: Path, cli: Cli) -> None:
-    """S2: an index that is missing, and rows that belong to nothing. A file that may be another store's stays."""
+    """S2: a missing index, and rows that belong to nothing. A file that may be another store's stays."""
     blobs = spoken.with_name(spoken.name + ".files") / "blobs" / "ab"
     blobs.mkdir(parents=True)
     (blobs / ("d" * 62)).write_bytes(b"x")
