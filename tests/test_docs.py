@@ -76,6 +76,13 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_every_page_is_on_the_site() -> None:
+    menu = re.findall(r": ([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").glob("*.md")}
+    assert pages - {*menu} == set()
+    assert len(menu) == len({*menu})
+
+
 def test_every_rule_has_a_test_that_names_it() -> None:
     """A rule that no test names is only a wish."""
     rules = re.findall(r"^\| ([A-Z]\d+) \|", (ROOT / "docs/rules.md").read_text("utf-8"), re.MULTILINE)
