@@ -1,8 +1,8 @@
 """Builds the documentation site: `make docs`, or `make docs-serve` to read it.
 
-Puts README, `docs/` and the reference that is made from the code into one folder, lets Zensical make HTML of it,
-and checks every link of the result. With `DOCS_REPOSITORY`, the address of a repository, links to source files
-lead there; without it they are plain text.
+Puts README, `docs/` and a reference made from the code into one folder, lets Zensical make HTML of it,
+and checks every link. With `DOCS_REPOSITORY`, the address of a repository, links to source files lead there.
+Without it they are plain text.
 """
 
 from __future__ import annotations
@@ -32,17 +32,24 @@ PAGES = ROOT / "build" / "site" / "docs"
 HTML = ROOT / "build" / "site" / "html"
 SITE = ROOT / "dist" / "site"
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
-TOP = {"README.md": "index.md", "CHANGELOG.md": "CHANGELOG.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "SECURITY.md": "SECURITY.md"}
+TOP = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "CHANGELOG.md",
+    "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "SECURITY.md": "SECURITY.md",
+}
 
 
 def main() -> None:
     collect()
     zensical = ROOT / ".tools" / "docs" / "bin" / "zensical"
-    if subprocess.run([zensical, "build", "--strict"], cwd=ROOT, env=os.environ | {"NO_COLOR": "1"}, check=False).returncode:
+    if subprocess.run(
+        [zensical, "build", "--strict"], cwd=ROOT, env=os.environ | {"NO_COLOR": "1"}, check=False
+    ).returncode:
         raise SystemExit(1)
     if broken := [*broken_links(HTML)]:
         raise SystemExit("\n".join(["links that lead nowhere:", *broken]))
-    print(f"{publish()} is built: open it, or run `make docs-serve`")
+    sys.stdout.write(f"{publish()} is built: open it, or run `make docs-serve`\n")
 
 
 def collect() -> None:
@@ -77,7 +84,9 @@ def relinked(text: str, file: Path, page: str, sources: Mapping[Path, str]) -> s
             there = posixpath.relpath(sources[aim], posixpath.dirname(page) or ".")
             return f"{mark}[{label}]({there}{'#' + part if part else ''})"
         if aim.is_relative_to(ROOT / "docs" / "images"):
-            there = posixpath.relpath(aim.relative_to(ROOT / "docs").as_posix(), posixpath.dirname(page) or ".")
+            there = posixpath.relpath(
+                aim.relative_to(ROOT / "docs").as_posix(), posixpath.dirname(page) or "."
+            )
             return f"{mark}[{label}]({there})"
         if repository := os.environ.get("DOCS_REPOSITORY"):
             return f"[{label}]({repository.rstrip('/')}/blob/main/{aim.relative_to(ROOT).as_posix()})"
@@ -95,7 +104,13 @@ def python_reference() -> str:
     groups: dict[str, list[str]] = {"Functions": [], "Classes": [], "Errors": []}
     for name in sorted(dragoman.__all__, key=str.lower):
         thing = getattr(dragoman, name)
-        group = "Functions" if not inspect.isclass(thing) else "Errors" if issubclass(thing, BaseException) else "Classes"
+        group = (
+            "Functions"
+            if not inspect.isclass(thing)
+            else "Errors"
+            if issubclass(thing, BaseException)
+            else "Classes"
+        )
         groups[group] += [f"### {name}", "", *_described(name, thing)]
         if group == "Classes":
             groups[group] += [line for member in _members(thing) for line in member]
@@ -106,7 +121,7 @@ def python_reference() -> str:
 
 def _described(name: str, thing: object) -> Iterator[str]:
     try:
-        signature = str(inspect.signature(thing)) if callable(thing) else ""  # type: ignore[arg-type]
+        signature = str(inspect.signature(thing)) if callable(thing) else ""
     except (TypeError, ValueError):
         signature = ""
     written = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", signature).replace("'", "")
@@ -129,7 +144,9 @@ def _wrapped(signature: str) -> str:
             current = ""
         else:
             current += sign
-    return "\n".join([f"{head}(", *(f"    {one}," for one in [*parameters, current.strip()] if one), f"){tail}"])
+    return "\n".join(
+        [f"{head}(", *(f"    {one}," for one in [*parameters, current.strip()] if one), f"){tail}"]
+    )
 
 
 def _with_code_blocks(text: str) -> str:
@@ -158,7 +175,9 @@ def commands_reference() -> str:
     lines = ["# Commands", "", "`dragoman COMMAND --help` prints the same.", ""]
     for name, command in _commands("dragoman", get_command(app)):
         lines += [f"## {name}", "", inspect.cleandoc(command.help or ""), ""]
-        rows = [_option(one) for one in command.params if not getattr(one, "hidden", False) and one.name != "help"]
+        rows = [
+            _option(one) for one in command.params if not getattr(one, "hidden", False) and one.name != "help"
+        ]
         if rows:
             lines += ["| parameter | meaning | default |", "|---|---|---|", *rows, ""]
         if command.epilog:
@@ -175,8 +194,16 @@ def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _option(one: Any) -> str:
-    names = [*one.opts, *one.secondary_opts] if one.param_type_name == "option" else [str(one.metavar or one.name).upper()]
-    default = one.default if isinstance(one.default, (str, int, float)) and not isinstance(one.default, bool) else ""
+    names = (
+        [*one.opts, *one.secondary_opts]
+        if one.param_type_name == "option"
+        else [str(one.metavar or one.name).upper()]
+    )
+    default = (
+        one.default
+        if isinstance(one.default, (str, int, float)) and not isinstance(one.default, bool)
+        else ""
+    )
     written = ", ".join(f"`{part}`" for part in names)
     text = " ".join((getattr(one, "help", None) or "").split()).replace("|", "\\|")
     return f"| {written} | {text} | {f'`{default}`' if default != '' else ''} |"
@@ -185,7 +212,9 @@ def _option(one: Any) -> str:
 def http_reference() -> str:
     """Every route with its parameters and fields. The whole of it is at `/api/openapi.json` of a server."""
     described = json.loads(
-        subprocess.run([sys.executable, ROOT / "scripts" / "api_description.py"], capture_output=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, ROOT / "scripts" / "api_description.py"], capture_output=True, check=True
+        ).stdout
     )
     lines = [
         "# HTTP API",
@@ -197,32 +226,40 @@ def http_reference() -> str:
     for path, methods in described["paths"].items():
         for method, route in methods.items():
             tag = (route.get("tags") or ["other"])[0]
-            by_tag.setdefault(tag, []).extend(_route(f"{method.upper()} {path}", route, described["components"]["schemas"]))
+            by_tag.setdefault(tag, []).extend(
+                _route(f"{method.upper()} {path}", route, described["components"]["schemas"])
+            )
     for tag, found in by_tag.items():
         lines += [f"## {tag.capitalize()}", "", *found]
     return "\n".join(lines)
 
 
 def _route(title: str, route: Any, schemas: Any) -> Iterator[str]:
-    yield from (f"### `{title}`", "", inspect.cleandoc(route.get("description") or route.get("summary") or ""), "")
-    rows = [
-        f"| `{one['name']}` | {one['in']} | {_type(one.get('schema', {}))} | {_cell(one.get('description', ''))} |"
-        for one in route.get("parameters", ())
-    ]
+    yield from (
+        f"### `{title}`",
+        "",
+        inspect.cleandoc(route.get("description") or route.get("summary") or ""),
+        "",
+    )
+    rows = [_row(one["name"], one["in"], one.get("schema", {}), one) for one in route.get("parameters", ())]
     for content in (route.get("requestBody") or {}).get("content", {}).values():
         body = schemas.get(content.get("schema", {}).get("$ref", "").rpartition("/")[2], {})
         required = body.get("required", ())
         rows += [
-            f"| `{name}` | body{', required' if name in required else ''} | {_type(field)} | {_cell(field.get('description', ''))} |"
+            _row(name, "body, required" if name in required else "body", field, field)
             for name, field in body.get("properties", {}).items()
         ]
     if rows:
         yield from ("| name | in | type | meaning |", "|---|---|---|---|", *rows, "")
 
 
+def _row(name: str, place: str, schema: Any, described: Any) -> str:
+    return f"| `{name}` | {place} | {_type(schema)} | {_cell(described.get('description', ''))} |"
+
+
 def _type(schema: Any) -> str:
     if "$ref" in schema:
-        return schema["$ref"].rpartition("/")[2]
+        return str(schema["$ref"].rpartition("/")[2])
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_type(one) for one in schema["anyOf"]))
     if "enum" in schema:
@@ -255,7 +292,7 @@ class _Page(HTMLParser):
 
 
 def broken_links(folder: Path) -> Iterator[str]:
-    """Links of built pages to files or places that are missing, and what a page would fetch from elsewhere."""
+    """Links of built pages to files or headings that are missing."""
     pages = {file: _Page(file.read_text("utf-8")) for file in folder.rglob("*.html")}
     for file, page in pages.items():
         if file.name == "404.html":
@@ -278,9 +315,11 @@ def publish() -> Path:
     shutil.rmtree(SITE / name, ignore_errors=True)
     shutil.copytree(HTML, SITE / name)
     names = sorted((file.name for file in SITE.iterdir() if file.is_dir()), key=_numbers, reverse=True)
-    listed = [{"version": one, "title": one, "aliases": ["latest"] if one == names[0] else []} for one in names]
+    listed = [
+        {"version": one, "title": one, "aliases": ["latest"] if one == names[0] else []} for one in names
+    ]
     (SITE / "versions.json").write_text(json.dumps(listed), "utf-8")
-    start = f'<!doctype html><meta charset="utf-8"><title>Dragoman</title><meta http-equiv="refresh" content="0; url={names[0]}/">'
+    start = f'<!doctype html><title>Dragoman</title><meta http-equiv="refresh" content="0; url={names[0]}/">'
     (SITE / "index.html").write_text(start, "utf-8")
     return SITE / "index.html"
 
@@ -292,7 +331,7 @@ def _numbers(name: str) -> list[int]:
 def serve() -> None:
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(SITE))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 8730), handler) as server:
-        print("http://127.0.0.1:8730 (Ctrl-C ends it)")
+        sys.stdout.write("http://127.0.0.1:8730 (Ctrl-C ends it)\n")
         try:
             server.serve_forever()
         except KeyboardInterrupt:
