@@ -22,6 +22,41 @@ SELECT name FROM people WHERE key = :key;
 -- name: key_of_person
 SELECT key FROM people WHERE name = :id;
 
+-- name: is_name_free
+-- A name that no user has or had. Who gets it has what is kept under it.
+SELECT 1 AS free WHERE NOT EXISTS (SELECT 1 FROM people WHERE name = :id)
+  AND NOT EXISTS (SELECT 1 FROM removed_people WHERE name = :id)
+  AND NOT EXISTS (SELECT 1 FROM conversations WHERE coalesce("user", 'local') = :id);
+
+-- name: note_removed
+INSERT INTO removed_people (name) VALUES (:id) ON CONFLICT DO NOTHING;
+
+-- name: forget_removed
+DELETE FROM removed_people WHERE name = :id;
+
+-- name: is_removed
+SELECT 1 AS removed FROM removed_people WHERE name = :id;
+
+-- name: change_access
+INSERT INTO access (id, revision) VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET revision = access.revision + 1;
+
+-- name: access_revision
+SELECT revision FROM access;
+
+-- name: identity
+-- The account, and whether its user was removed.
+SELECT i.person, i.epoch, p.name FROM identities i LEFT JOIN people p ON p.name = i.person
+WHERE i.issuer = :issuer AND i.subject = :subject;
+
+-- name: epoch_of_identity
+SELECT epoch FROM identities WHERE person = :id;
+
+-- name: add_identity
+INSERT INTO identities (issuer, subject, person, epoch) VALUES (:issuer, :subject, :person, :epoch);
+
+-- name: renew_identity
+UPDATE identities SET epoch = :epoch WHERE issuer = :issuer AND subject = :subject;
+
 -- name: end_session
 INSERT INTO ended_sessions (id, expires) VALUES (:id, :expires) ON CONFLICT DO NOTHING;
 
@@ -30,13 +65,24 @@ INSERT INTO ended_sessions (id, expires) VALUES (:id, :expires) ON CONFLICT DO N
 DELETE FROM ended_sessions WHERE expires < :now;
 
 -- name: ended_session
-SELECT id FROM ended_sessions WHERE id = :id;
+SELECT id FROM ended_sessions WHERE id = :id OR id = :other;
 
 -- name: people
 SELECT name, created FROM people ORDER BY name;
 
 -- name: remove_person
 DELETE FROM people WHERE name = :id;
+
+-- name: add_audit
+INSERT INTO audit (at, person, address, action, object, details)
+VALUES (:at, :person, :address, :action, :object, :details);
+
+-- name: audit
+SELECT seq, at, person, address, action, object, details FROM audit
+WHERE at >= :since AND (:before IS NULL OR seq < :before) ORDER BY seq DESC LIMIT :limit;
+
+-- name: forget_audit
+DELETE FROM audit WHERE at < :before;
 
 -- name: prompts
 SELECT name, text FROM prompts WHERE "user" = :user ORDER BY name;
