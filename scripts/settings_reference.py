@@ -22,6 +22,7 @@ from dragoman.config.tables import (
     AllLimitsTable,
     ConfigTable,
     FormatterTable,
+    OidcTable,
     PluginTable,
     RetentionTable,
     ServerTable,
@@ -61,8 +62,9 @@ def sections() -> tuple[Section, ...]:
         Section("`[agents.NAME]`", AgentTable, {}, {}),
         Section("`[plugins.NAME]`", PluginTable, {}, {"enabled": "true"}),
         Section("`[server]`", ServerTable, _DEFAULTS["server"], {}),
+        Section("`[server.oidc]`", OidcTable, _DEFAULTS["oidc"], {}),
         Section("`[workers]`", WorkersTable, {"role": "both"}, {}),
-        Section("`[retention]`", RetentionTable, {}, {}),
+        Section("`[retention]`", RetentionTable, _DEFAULTS["retention"], {}),
         Section("`[snapshots]`", SnapshotsTable, _DEFAULTS["snapshots"], {}),
         Section("`[workspaces.NAME]`", WorkspaceTable, {}, {}),
         Section("`[shell]`", ShellTable, _DEFAULTS["shell"], {}),
@@ -202,6 +204,14 @@ _DEFAULTS: dict[str, dict[str, object]] = {
         "upload_limit": 25_000_000,
         "open": ComputedDefault("where there is a screen"),
     },
+    "oidc": {
+        "name": "OpenID Connect",
+        "scopes": ("openid", "profile", "email"),
+        "name_claim": "preferred_username",
+        "groups_claim": "groups",
+        "session": "12 hours",
+    },
+    "retention": {"audit": "1 year"},
 }
 
 

@@ -624,7 +624,10 @@ ENGLISH: dict[str, str] = {
     "setup.embedded": "this server is part of another program, and is set up there",
     "setup.not_yours": "setting this server up is for whoever runs it",
     "setup.one_model": "this server has one model, which the program it is part of gave it",
+    "audit.not_yours": "The audit log is for the admin.",
     "sign_in.first": "sign in first: open the link that the server printed, or send a key",
+    "sign_in.no_link": "You signed in at a provider: sign in there in the other browser, too. "
+    "Links are for users with a key.",
     "sign_in.too_often": "too many tries: wait a moment",
     "sign_in.wrong": "that is not the password",
     "skill.changed": "skill {name} was changed since it was read: read it again",

@@ -18,6 +18,7 @@ from dragoman.providers.catalog_tables import ProviderTable, TraitsTable, Variab
 from dragoman.store.blobs.place import check_place
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.web_address import parse_path, web_address
+from dragoman.wire.http_client.network import is_loopback
 
 # ── durations ─────────────────────────────────────────────────────────────────────────────────────
 # Lengths of time as people write them: `90 days`, `12w`, `36 hours`.
@@ -82,7 +83,7 @@ def _origin(text: str) -> str:
     return text
 
 
-_OURS = ("/api", "/assets", "/c", "/callback", "/healthz", "/metrics", "/readyz", "/sandbox", "/v1")
+_OURS = ("/api", "/assets", "/c", "/callback", "/healthz", "/metrics", "/oidc", "/readyz", "/sandbox", "/v1")
 
 
 def _below(text: str) -> str:
@@ -160,6 +161,40 @@ class RetentionTable(TypedDict, total=False):
         Duration,
         Field(description="untouched for so long, such as 90 days; none that waits or is pinned"),
     ]
+    audit: Annotated[Duration, Field(description="how long entries of the audit log are kept")]
+
+
+def _issuer(text: str) -> str:
+    parts = web_address(text)
+    if parts is None or parts.query or parts.fragment or parts.username is not None:
+        raise ValueError("an issuer is an address without a query, as the provider writes it in its tokens")
+    if parts.scheme != "https" and not is_loopback(parts.hostname):
+        raise ValueError("an issuer is an https:// address: over http, anybody on the way could sign in")
+    return text
+
+
+Issuer: TypeAlias = Annotated[str, AfterValidator(_issuer)]
+Named: TypeAlias = Annotated[str, Field(min_length=1)]
+
+
+@with_config(extra="forbid", strict=True)
+class OidcTable(TypedDict, total=False):
+    """An OpenID Connect provider at which users sign in, besides passwords and keys."""
+
+    issuer: Required[Annotated[Issuer, Field(description="its address, exactly as its tokens name it")]]
+    client_id: Required[Annotated[Named, Field(description="what the provider knows this server by")]]
+    client_secret_from: Annotated[
+        Variable, Field(description="the environment variable, or name in the keyring, that holds the secret")
+    ]
+    name: Annotated[Named, Field(description="on the button: Sign in with NAME")]
+    scopes: Annotated[list[Named], Field(description="asked for")]
+    name_claim: Annotated[Named, Field(description="the claim with what a new user is called")]
+    groups_claim: Annotated[Named, Field(description="the claim with the groups, such as realm_access.roles")]
+    allowed_groups: Annotated[
+        list[Named], Field(min_length=1, description="a user has to be in one of them; unset, nobody has to")
+    ]
+    admin_group: Annotated[Named, Field(description="its users may set the server up; by default none may")]
+    session: Annotated[Duration, Field(description="how long a sign-in holds")]
 
 
 @with_config(extra="forbid", strict=True)
@@ -185,6 +220,7 @@ class ServerTable(TypedDict, total=False):
         Literal["owner", "loopback", "off"],
         Field(description="who may read /metrics: you, with your key; every program of this machine; nobody"),
     ]
+    oidc: Annotated[OidcTable, Field(description="a provider at which users sign in: see below")]
 
 
 @with_config(extra="forbid", strict=True)
