@@ -18,7 +18,7 @@ from typing_extensions import TypeVar, Unpack
 from dragoman.background import Background, in_thread, to_its_end
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.conversation.window import Policy
-from dragoman.errors import BadRequest, ConfigError
+from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.messages.ids import check_ids, new_id
 from dragoman.messages.message import File, Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
@@ -93,7 +93,8 @@ class Runtime:
     when this one opens it, unless `adopts` is False: that is for programs that only look, answer and leave,
     and have not the tools to go on. Of several that share a store in PostgreSQL each has a `role`;
     `turn_limits` bound how many turns run at once.
-    Conversations that nobody touched for `retention` seconds are deleted, unless something waits in them.
+    Conversations that nobody touched for `retention` seconds are deleted, unless something waits in them;
+    entries of the audit log after `audit_retention` seconds.
     `workspace` is the folder that file tools and the shell work in; conversations and sends may name one of
     `workspaces` instead. Programs that tools start run in a `cage`, where that is given.
     `deps` is what tools and plugins get as `context.deps`; `make_deps` makes it anew for each turn, also for
@@ -148,6 +149,7 @@ class Runtime:
         role: Role | None = None,
         turn_limits: TurnLimits | None = None,
         retention: float | None = None,
+        audit_retention: float = 365 * 24 * 3600.0,
         telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -226,6 +228,7 @@ class Runtime:
         )
         self.commands = Commands(self.services, self.driver)
         self._retention = checked_retention(retention) if adopts else None
+        self._audit_retention = checked_retention(audit_retention) if adopts else None
         self.telemetry = telemetry
         if telemetry is not None:
             telemetry.join(self.bus, self.background, self.store, private)
@@ -260,6 +263,8 @@ class Runtime:
         if self._retention is not None:
             self.background.run("deleting old conversations", self._delete_old)
             self.background.repeat("deleting old conversations", self._delete_old, every=_RETENTION)
+        if self._audit_retention is not None:
+            self.background.repeat("deleting old audit entries", self._forget_audit, every=_RETENTION)
         if (delete := deletes_files(self.services.model, self.store)) is not None:
             self.background.run("deleting files at providers", delete)
             self.background.repeat("deleting files at providers", delete, every=_FILES)
@@ -450,6 +455,22 @@ class Runtime:
         if deleted := await delete_untouched(self._engine, self.services.clock() - self._retention):
             days = self._retention / (24 * 3600)
             _log.warning("%d conversations were deleted: untouched for %.3g days", deleted, days)
+
+    async def _forget_audit(self) -> None:
+        assert self._audit_retention is not None
+        await self.store.forget_audit(self.services.clock() - self._audit_retention)
+
+    async def remove_person(self, name: str) -> int:
+        """They are out at every server of this store: keys, sign-ins, links, live streams. Their turns are
+        cancelled, and may call nothing until then. Conversations stay. Returns how many turns that were."""
+        await self.store.remove_person(name)
+        stopped = 0
+        for turn in await self.store.turns_of_person(name):
+            try:
+                stopped += await self.commands.cancel(turn, sentence("turn.user_removed"))
+            except NotFound:
+                pass  # deleted meanwhile
+        return stopped
 
     async def export(self, conversation: str) -> dict[str, JsonValue]:
         """Everything, as JSON that `import_conversation` takes."""

@@ -252,6 +252,8 @@ def _runtime_options(values: Mapping[str, Any]) -> dict[str, Any]:
     passed.update(values.get("limits", {}))
     if (untouched := values.get("retention", {}).get("conversations")) is not None:
         passed["retention"] = parse_duration(untouched)
+    if (kept := values.get("retention", {}).get("audit")) is not None:
+        passed["audit_retention"] = parse_duration(kept)
     if "compact_at" in values:
         passed["compact_at"] = values["compact_at"] or None
     return passed

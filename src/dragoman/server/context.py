@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias
 
@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import ConfigError, NotFound, Unreadable
 from dragoman.messages.message import File, Message, Part, ToolCall
-from dragoman.messages.questions import Question
+from dragoman.messages.questions import Answer, Question
 from dragoman.providers.choice import NoModel, choose
 from dragoman.providers.models import Models
 from dragoman.runtime import Runtime
@@ -84,6 +84,12 @@ class Context:
         """Add a line about this request to the audit log."""
         store, who, where = self.runtime.store, self.person, self.address
         await audit(store, action, person=who, address=where, object=object, **details)
+
+    async def audit_answer(self, asked: Question, given: Answer) -> None:
+        """The same about an answer, and the rules that it leaves behind."""
+        kept: dict[str, JsonValue] = {} if given.scope == "once" else {"scope": given.scope}
+        where = {"conversation": asked.conversation, "call": asked.call}
+        await self.audit("answer.given", asked.id, verdict=given.verdict, **kept, **where)
 
     async def current_model(self) -> CurrentModel | None:
         """The model that answers where none is named. A server that started without one finds here what was
@@ -199,13 +205,15 @@ async def _context_of(request: Request) -> Context:
 TheContext: TypeAlias = Annotated[Context, Depends(_context_of)]
 
 
-async def _own_settings_of(context: TheContext) -> OwnSettings:
-    """Only the admin sets the server up."""
+async def _own_settings_of(context: TheContext, request: Request) -> AsyncIterator[OwnSettings]:
+    """Only the admin sets the server up. What worked and changed something is in the audit log."""
     if not context.is_admin:
         raise HTTPException(403, sentence("setup.not_yours"))
     if context.own_settings is None:
         raise ConfigError(sentence("setup.embedded"))
-    return context.own_settings
+    yield context.own_settings
+    if request.method != "GET":
+        await context.audit("settings.changed", f"{request.method} {request.url.path}")
 
 
 TheOwnSettings: TypeAlias = Annotated[OwnSettings, Depends(_own_settings_of)]

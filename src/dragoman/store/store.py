@@ -47,6 +47,7 @@ class Person:
 
     name: str
     created: float
+    account: str | None = None  # issuer and subject, of who signs in at a provider
 
 
 @dataclass(slots=True, frozen=True)
@@ -111,6 +112,9 @@ class PeopleStore(Protocol):
 
     async def remove_person(self, name: str) -> None:
         """From now on they can do nothing: no turn of theirs begins, and none that runs may call a tool."""
+
+    async def turns_of_person(self, name: str) -> list[str]:
+        """Their turns that are queued, run or wait: the queued ones first."""
 
     async def is_removed(self, name: str) -> bool: ...
 

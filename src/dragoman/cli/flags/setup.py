@@ -154,19 +154,25 @@ class RemoveKeyFlags(ConfigFlags):
 
 @people.command("add", "commands.people:add_person", "`dragoman people add anna`")
 class AddPersonFlags(StoreFlags):
-    """Let somebody in. Their key is printed once: only a hash of it is kept."""
+    """Add a user. The key is printed once: only a hash of it is kept."""
 
     name: Name
+    restore: Annotated[
+        bool, typer.Option("--restore", help="Give the new user what is kept of one with the same name.")
+    ] = False
 
 
 @people.command("list", "commands.people:list_people", "`dragoman people list --json`")
 class ListPeopleFlags(StoreFlags, JsonFlags):
-    """Who has a key, and since when."""
+    """List users: since when, and the account of those who sign in at a provider."""
 
 
 @people.command("remove", "commands.people:remove_person", "`dragoman people remove anna`")
 class RemovePersonFlags(StoreFlags):
-    """Their key is worth nothing any more. What they said stays."""
+    """Remove a user: key, sign-ins, links and live streams end, and turns are cancelled.
+
+    Conversations stay. Nobody else gets the name, unless you add it with `--restore`.
+    """
 
     name: Name
 

@@ -121,7 +121,10 @@ class SqlPeople(SqlDatabase):
         self._announce_write(db)
 
     async def people(self) -> list[Person]:
-        return [Person(row["name"], row["created"]) for row in await self._all("people")]
+        return [
+            Person(row["name"], row["created"], row["subject"] and f"{row['issuer']} {row['subject']}")
+            for row in await self._all("people")
+        ]
 
     async def remove_person(self, name: str) -> None:
         def write(db: SqlConnection) -> None:
@@ -131,6 +134,10 @@ class SqlPeople(SqlDatabase):
             self._change_access(db)
 
         await self._write(write)
+
+    async def turns_of_person(self, name: str) -> list[str]:
+        queued = await self._all("queued_turns_of_person", id=name)
+        return [row["turn"] for row in [*queued, *await self._all("live_turns_of_person", id=name)]]
 
     async def is_removed(self, name: str) -> bool:
         return bool(await self._all("is_removed", id=name))

@@ -68,7 +68,16 @@ DELETE FROM ended_sessions WHERE expires < :now;
 SELECT id FROM ended_sessions WHERE id = :id OR id = :other;
 
 -- name: people
-SELECT name, created FROM people ORDER BY name;
+SELECT p.name, p.created, i.issuer, i.subject FROM people p LEFT JOIN identities i ON i.person = p.name
+ORDER BY p.name;
+
+-- name: queued_turns_of_person
+SELECT q.turn FROM queue q JOIN conversations c ON c.id = q.conversation
+WHERE coalesce(c."user", 'local') = :id ORDER BY q.seq DESC;
+
+-- name: live_turns_of_person
+SELECT t.id AS turn FROM conversations c JOIN turns t ON t.conversation = c.id
+WHERE coalesce(c."user", 'local') = :id AND t.live = 1 ORDER BY t.created;
 
 -- name: remove_person
 DELETE FROM people WHERE name = :id;
