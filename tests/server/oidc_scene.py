@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import aiohttp
 import jwt
@@ -101,6 +101,13 @@ class Provider:
         }
         return web.json_response(said | self.metadata)
 
+    async def _authorize(self, request: web.Request) -> web.Response:
+        """The user is known already: back to where they came from."""
+        raise web.HTTPFound(f"{request.query['redirect_uri']}?{urlencode(self.authorize(str(request.url)))}")
+
+    async def _end(self, request: web.Request) -> web.Response:
+        raise web.HTTPFound(request.query["post_logout_redirect_uri"])
+
     async def _keys(self, request: web.Request) -> web.StreamResponse:
         self.asked.append("keys")
         await asyncio.sleep(self.slow)
@@ -131,10 +138,13 @@ class Provider:
 
 
 @asynccontextmanager
-async def provider() -> AsyncIterator[Provider]:
+async def provider(name: str = "127.0.0.1") -> AsyncIterator[Provider]:
+    """It answers on loopback, and says that it is called by this name."""
     made = Provider()
     app = web.Application()
     app.router.add_get("/.well-known/openid-configuration", made._discover)
+    app.router.add_get("/authorize", made._authorize)
+    app.router.add_get("/end", made._end)
     app.router.add_get("/keys", made._keys)
     app.router.add_post("/token", made._token)
     app.router.add_get("/userinfo", made._user_info)
@@ -142,7 +152,7 @@ async def provider() -> AsyncIterator[Provider]:
     await runner.setup()
     await (site := web.TCPSite(runner, "127.0.0.1", 0)).start()
     assert site._server is not None
-    made.url = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"  # type: ignore[attr-defined]
+    made.url = f"http://{name}:{site._server.sockets[0].getsockname()[1]}"  # type: ignore[attr-defined]
     try:
         yield made
     finally:

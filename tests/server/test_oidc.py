@@ -15,11 +15,41 @@ from aiohttp import web
 
 from dragoman.server.auth import key_hash
 from dragoman.wire.scripted import says
+from tests.fleet import Fleet, node
 from tests.server.oidc_scene import EVENT, Browser, Provider, key, pem, provider
 from tests.server.site import Site, served
 
 pytestmark = pytest.mark.slow
 FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+async def test_the_settings_name_the_provider(tmp_path: Path) -> None:
+    """V4: the secret is in the environment, or the server does not start."""
+    more = """
+        [server.oidc]
+        issuer = "{url}"
+        client_id = "dragoman"
+        client_secret_from = "{variable}"
+        name = "Acme"
+        scopes = ["openid", "groups"]
+        allowed_groups = ["chat"]
+        admin_group = "ops"
+        session = "8h"
+    """
+    async with provider() as there:
+        for variable in ("HOME", "NOT_SET"):
+            table = more.format(url=there.url, variable=variable)
+            fleet = Fleet(tmp_path / variable, str(tmp_path / "chat.db"), "http://127.0.0.1:1", table)
+            if variable == "NOT_SET":
+                with pytest.raises(
+                    AssertionError, match="neither the environment nor the keyring has NOT_SET"
+                ):
+                    async with node(fleet):
+                        pass
+                continue
+            async with node(fleet) as site, site.http.get("/oidc/login", allow_redirects=False) as answer:
+                query = parse_qs(urlsplit(answer.headers["location"]).query)
+                assert (answer.status, query["scope"]) == (303, ["openid groups"])
 
 
 async def audited(site: Site) -> list[tuple[str, str, str]]:
