@@ -667,7 +667,7 @@ ENGLISH: dict[str, str] = {
     "tools.missing": "the tools of {source} are missing: {why}",
     "tools.starting": "it has not started yet, and its tools come when it has",
     "trust.changed": "{folder} changed since you looked at it. Review it again.",
-    "turn.user_removed": "The user who sent this was removed.",
+    "turn.user_removed": "The admin removed the user who sent this.",
     "turn.busy": (
         "turn {turn} of this branch is still running: wait for it, cancel it, steer it, or let the "
         "message queue"

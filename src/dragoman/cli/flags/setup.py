@@ -154,11 +154,11 @@ class RemoveKeyFlags(ConfigFlags):
 
 @people.command("add", "commands.people:add_person", "`dragoman people add anna`")
 class AddPersonFlags(StoreFlags):
-    """Add a user. The key is printed once: only a hash of it is kept."""
+    """Add a user, and print the key once: the store keeps only a hash."""
 
     name: Name
     restore: Annotated[
-        bool, typer.Option("--restore", help="Give the new user what is kept of one with the same name.")
+        bool, typer.Option("--restore", help="Give the new user what a removed one with this name has left.")
     ] = False
 
 
@@ -169,7 +169,7 @@ class ListPeopleFlags(StoreFlags, JsonFlags):
 
 @people.command("remove", "commands.people:remove_person", "`dragoman people remove anna`")
 class RemovePersonFlags(StoreFlags):
-    """Remove a user: key, sign-ins, links and live streams end, and turns are cancelled.
+    """Remove a user: end key, sign-ins, links and live streams, and cancel turns.
 
     Conversations stay. Nobody else gets the name, unless you add it with `--restore`.
     """
