@@ -464,6 +464,7 @@ class Runtime:
         """They are out at every server of this store: keys, sign-ins, links, live streams. Their turns are
         cancelled, and may call nothing until then. Conversations stay. Returns how many turns that were."""
         await self.store.remove_person(name)
+        self.bus.hear_of_writes()  # streams that are open here end, too
         stopped = 0
         for turn in await self.store.turns_of_person(name):
             try:

@@ -58,6 +58,7 @@ class Provider:
     asked: list[str] = field(default_factory=list)
 
     def settings(self, **more: Any) -> OidcSettings:
+        more = {"allowed_groups": frozenset({"*"}), **more}
         return OidcSettings(issuer=self.url, client_id=CLIENT, client_secret=SECRET, **more)
 
     def authorize(self, address: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ import jwt
 import pytest
 from aiohttp import web
 
-from dragoman.server.auth import key_hash
+from dragoman.server.auth import ONE, key_hash
 from dragoman.wire.scripted import says
 from tests.fleet import Fleet, node
 from tests.server.oidc_scene import EVENT, Browser, Provider, key, pem, provider
@@ -331,6 +331,31 @@ async def test_groups_decide_who_signs_in_and_who_is_an_admin(tmp_path: Path) ->
             assert (await admin.ask("GET", "/api/usage", params={"everybody": "true"})).status == 200
             assert (await admin.ask("GET", f"/api/conversations/{kept}")).status == 404
             assert (await admin.ask("GET", "/metrics")).status == 403
+
+
+async def test_another_admin_group_ends_the_rights_of_the_old_one(tmp_path: Path) -> None:
+    """V4: also in sign-ins that were made before the settings changed."""
+    async with provider() as there, served(tmp_path, [], oidc=there.settings(admin_group="ops")) as site:
+        there.claims, admin = {"groups": ["ops"]}, Browser(site)
+        await admin.sign_in(there)
+        statuses = []
+        for group in ("ops", "others", None):
+            assert site.auth.oidc is not None
+            site.auth.oidc.settings = there.settings(admin_group=group)
+            statuses.append((await admin.ask("GET", "/api/audit")).status)
+        assert statuses == [200, 403, 403]
+
+
+async def test_bad_codes_are_not_sent_to_the_provider_for_ever(tmp_path: Path) -> None:
+    """V4, U1: who makes many is slowed, as who guesses passwords is."""
+    async with provider() as there, served(tmp_path, [], oidc=there.settings()) as site:
+        browser = Browser(site)
+        statuses = []
+        for _ in range(8):
+            returned = there.authorize(await browser.begin())
+            statuses.append((await browser.come_back({**returned, "code": "bad"})).status)
+        assert (statuses[0], statuses[-1]) == (403, 429)
+        assert there.asked.count("token") <= ONE.burst + 1
 
 
 async def test_what_the_token_lacks_is_asked_of_the_provider(tmp_path: Path) -> None:

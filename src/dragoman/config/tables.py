@@ -194,8 +194,11 @@ class OidcTable(TypedDict, total=False):
     scopes: Annotated[list[Named], Field(description="asked for")]
     name_claim: Annotated[Named, Field(description="the claim with what a new user is called")]
     groups_claim: Annotated[Named, Field(description="the claim with the groups, such as realm_access.roles")]
-    allowed_groups: Annotated[
-        list[Named], Field(min_length=1, description="a user has to be in one of them; unset, nobody has to")
+    allowed_groups: Required[
+        Annotated[
+            list[Named],
+            Field(min_length=1, description='a user has to be in one; ["*"] is every account there'),
+        ]
     ]
     admin_group: Annotated[Named, Field(description="its users may set the server up; by default none may")]
     session: Annotated[Duration, Field(description="how long a sign-in holds")]

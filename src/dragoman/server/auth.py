@@ -32,7 +32,6 @@ from dragoman.stored_keys import open_private
 SIGN_IN_FIRST = sentence("sign_in.first")
 _LIFETIME = 30 * 24 * 3600  # seconds a sign-in holds
 _OIDC = "oidc"  # in a cookie: its sign-in was made at the provider
-_ADMIN = "admin"  # there: its user was in the group of the admins
 _REMEMBERED = 365 * 24 * 3600  # seconds a browser is known as one that has signed in
 _LONGEST_NAME = 50  # characters, before a number
 _SLOWLY = 1.0  # seconds that a wrong password takes
@@ -93,6 +92,17 @@ class Auth:
 
         A link is used up, as it is where it is opened.
         """
+        attempt = await self.attempt(request)
+        person = await self.use_link(password) or await self._person_with_password(password)
+        if person is None:
+            await self.failed.add(request.client.host if request.client else "", "password", "wrong")
+            await asyncio.sleep(_SLOWLY)
+        else:
+            attempt.was_right()
+        return person
+
+    async def attempt(self, request: HTTPConnection) -> Try:
+        """One try to sign in, when it is its turn. Whoever makes too many wrong ones gets 429."""
         address = request.client.host if request.client else ""
         try:
             known = await self._in_cookie(request.cookies.get(f"{self.cookie}_browser", ""), "browser")
@@ -101,13 +111,7 @@ class Auth:
             wait = {"retry-after": str(math.ceil(error.seconds))}
             raise HTTPException(429, sentence("sign_in.too_often"), headers=wait) from error
         await asyncio.sleep(attempt.wait)
-        person = await self.use_link(password) or await self._person_with_password(password)
-        if person is None:
-            await self.failed.add(address, "password", "wrong")
-            await asyncio.sleep(_SLOWLY)
-        else:
-            attempt.was_right()
-        return person
+        return attempt
 
     async def add_link(self, person: str, lifetime: float) -> str:
         """The token of a new link, which is worth as much as the key they have now. Who signs in at a
@@ -147,7 +151,7 @@ class Auth:
         say."""
         assert self.oidc is not None
         settings = self.oidc.settings
-        admin = _ADMIN if settings.admin_group in account.groups else ""
+        admin = key_hash(settings.admin_group) if settings.admin_group in account.groups else ""
         session = self._provider_session(account.session) if account.session else ""
         seconds = int(settings.session)
         value = await self._signed(person, seconds, _OIDC, _OIDC, session, admin)
@@ -259,10 +263,15 @@ class Auth:
                 return None
             if int(until) <= self._clock() or await self._store.is_session_ended(key_hash(cookie), session):
                 return None
-            is_admin = admin == _ADMIN if at_provider else person == LOCAL
+            is_admin = self._is_admin_group(admin) if at_provider else person == LOCAL
             return SignedIn(person, is_admin, key_hash(cookie), bool(at_provider))
         except ValueError:
             return None
+
+    def _is_admin_group(self, hash: str) -> bool:
+        """Whether a user was in the group that is the admins' now."""
+        group = self.oidc.settings.admin_group if self.oidc is not None else None
+        return group is not None and hash == key_hash(group)
 
     async def _credential(self, person: str, *, at_provider: bool = False) -> str | None:
         """The hash of what they signed in with: with another password or key the sign-in is void. One at the

@@ -32,6 +32,7 @@ _ALGORITHMS = {
     "ES512": ("EC", "P-521"),
     "EdDSA": ("OKP", "Ed25519"),
 }
+ANY = "*"  # among the allowed groups: every account of the provider
 _LARGEST = 512_000  # bytes of a document
 _FRESH = 3600.0  # seconds that a document of the provider holds
 _FAILED = 5.0  # seconds after a failure in which it is not asked again
@@ -48,7 +49,8 @@ class SignInRefused(DragomanError):
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class OidcSettings:
-    """A provider, and what is asked of its users. Groups are those of the claim."""
+    """A provider, and what is asked of its users. Groups are those of the claim. Where none is allowed, nobody
+    signs in: at some providers anybody can have an account."""
 
     issuer: str
     client_id: str
@@ -185,7 +187,9 @@ class OidcProvider:
         """The claims, with those that only the provider's page about the user has."""
         settings = self.settings
         wanted = [settings.name_claim]
-        wanted += [settings.groups_claim] if settings.allowed_groups or settings.admin_group else []
+        wanted += (
+            [settings.groups_claim] if settings.admin_group or ANY not in settings.allowed_groups else []
+        )
         lacks = any(_claim(claims, name) is None for name in wanted)
         if not lacks or "userinfo_endpoint" not in metadata or not isinstance(token, str):
             return claims

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,6 +96,28 @@ class PeopleConformance(Suite):
                 await store.identify("https://one", "7", name="ada", key="k1", epoch="e1", created=1.0)
                 is None
             )
+
+    async def test_accounts_that_come_at_the_same_time_get_names_of_their_own(self, tmp_path: Path) -> None:
+        """V4: one account that comes twice is one user, and no account gets the name of a user with a key."""
+        async with self.opened(tmp_path) as store, self.opened(tmp_path) as other:
+            stores = [store, other] * 4
+            adding = asyncio.gather(
+                *(
+                    each.identify(
+                        "https://one", f"{n % 5}", name="ada", key=f"k{n}", epoch=f"e{n}", created=1.0
+                    )
+                    for n, each in enumerate(stores)
+                ),
+                store.add_person("ada", "hash", 1.0),
+                return_exceptions=True,
+            )
+            *found, added = await adding
+            users = [one.person for one in found if isinstance(one, Identity)]
+            assert len(users) == len(stores)
+            assert [users[n] for n in range(3)] == [users[n + 5] for n in range(3)]
+            assert len({*users}) == 5
+            assert ("ada" in users) == isinstance(added, BadRequest)
+            assert len(await store.people()) == 5 + (added is None)
 
     async def test_what_counts_once_counts_once(self, tmp_path: Path) -> None:
         """V4"""

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from dragoman.errors import ProviderError
 from dragoman.server.audit import audit
 from dragoman.server.auth import Auth
-from dragoman.server.oidc import Account, OidcProvider, SignInRefused
+from dragoman.server.oidc import ANY, Account, OidcProvider, SignInRefused
 
 BELOW = "/oidc"
 LOGOUT = f"{BELOW}/logout"  # where the provider sends its notices
@@ -59,13 +59,15 @@ async def callback(request: Request) -> Response:
     begun = await auth.take(response, returned.get("state", ""), request)
     if begun is None:
         return _refused(400, _STALE)
+    attempt = await auth.attempt(request)  # codes that are no good are not sent to the provider for ever
     try:
         account = await provider.finish(begun, returned)
     except (SignInRefused, ProviderError) as error:
         status, text = (502, _AWAY) if isinstance(error, ProviderError) else (403, _AGAIN)
         return await _failed(request, status, text, str(error))
     settings = provider.settings
-    if settings.allowed_groups and not settings.allowed_groups & account.groups:
+    attempt.was_right()
+    if ANY not in settings.allowed_groups and not settings.allowed_groups & account.groups:
         return await _failed(request, 403, _NOT_HERE, f"{account.subject!r} is in no group that may sign in")
     identity = await auth.identify(account)
     if identity is None:

@@ -65,19 +65,25 @@ class SqlPeople(SqlDatabase):
             account = {"issuer": issuer, "subject": subject, "epoch": epoch}
             if (row := db.execute(self._sql["identity"], account).fetchone()) is not None:
                 return Identity(row["person"], row["epoch"]) if row["name"] is not None else None
-            names = (name, *(f"{name}-{number}" for number in range(2, _NAMES)))
-            free = (
-                one
-                for one in names
-                if one != LOCAL and db.execute(self._sql["is_name_free"], {"id": one}).fetchone()
-            )
-            if (person := next(free, None)) is None:
-                raise BadRequest(f"too many users are called {name}")
-            db.execute(self._sql["add_person"], {"id": person, "key": key, "created": created})
-            db.execute(self._sql["add_identity"], {**account, "person": person})
+            person = self._add_named(db, name, {"key": key, "created": created})
+            if not db.execute(self._sql["add_identity"], {**account, "person": person}).rowcount:
+                db.execute(self._sql["remove_person"], {"id": person})  # another server was faster
+                row = db.execute(self._sql["identity"], account).fetchone()
+                return Identity(row["person"], row["epoch"])
             return Identity(person, epoch, new=True)
 
         return await self._write(write)
+
+    def _add_named(self, db: SqlConnection, name: str, row: dict[str, Any]) -> str:
+        """Add a user of this name, or of one with a number. What is told of a name may be old by then: it is
+        theirs only where the row is."""
+        for person in (name, *(f"{name}-{number}" for number in range(2, _NAMES))):
+            key = {**row, "id": person}
+            if person == LOCAL or db.execute(self._sql["is_name_free"], key).fetchone() is None:
+                continue
+            if db.execute(self._sql["add_person"], key).rowcount:
+                return person
+        raise BadRequest(f"too many users are called {name}")
 
     async def epoch_of_identity(self, person: str) -> str | None:
         rows = await self._all("epoch_of_identity", id=person)

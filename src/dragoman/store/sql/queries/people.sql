@@ -52,7 +52,7 @@ WHERE i.issuer = :issuer AND i.subject = :subject;
 SELECT epoch FROM identities WHERE person = :id;
 
 -- name: add_identity
-INSERT INTO identities (issuer, subject, person, epoch) VALUES (:issuer, :subject, :person, :epoch);
+INSERT INTO identities (issuer, subject, person, epoch) VALUES (:issuer, :subject, :person, :epoch) ON CONFLICT DO NOTHING;
 
 -- name: renew_identity
 UPDATE identities SET epoch = :epoch WHERE issuer = :issuer AND subject = :subject;
