@@ -28,6 +28,7 @@ from dragoman.config.tables import (
     ServerTable,
     ShellTable,
     SnapshotsTable,
+    TeamTable,
     WorkersTable,
     WorkspaceTable,
 )
@@ -59,6 +60,7 @@ def sections() -> tuple[Section, ...]:
     return (
         Section("At the top of the file", ConfigTable, {**runtime, **_DEFAULTS["top"]}, _TOP),
         Section("`[limits]`", AllLimitsTable, runtime, {}),
+        Section("`[teams.NAME]`", TeamTable, {}, {}),
         Section("`[agents.NAME]`", AgentTable, {}, {}),
         Section("`[plugins.NAME]`", PluginTable, {}, {"enabled": "true"}),
         Section("`[server]`", ServerTable, _DEFAULTS["server"], {}),
@@ -240,6 +242,7 @@ def _shown(default: object) -> str:
 
 _TOP = {
     "limits": "limits of one turn, and of one user per day",
+    "teams": "users who share daily limits: [teams](sign-in.md#limit-what-a-team-uses)",
     "agents": "named sets of prompt, model, tools, permissions and limits",
     "plugins": "plugins with their parameters",
     "mcp": "servers that bring tools",

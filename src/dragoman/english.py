@@ -353,6 +353,7 @@ ENGLISH: dict[str, str] = {
     "limit.round": "{count} round of tool calls",
     "limit.rounds": "{count} rounds of tool calls",
     "limit.seconds": "{seconds:g} seconds",
+    "limit.team": "{reached} of team {team}",
     "limit.token": "{count} token",
     "limit.tokens": "{count} tokens",
     "limit.tokens_a_day": "{count} tokens a day",

@@ -37,6 +37,7 @@ from dragoman.parameters import (
     workspaces_at,
 )
 from dragoman.plugins.built_in import built_in_plugins
+from dragoman.plugins.limits import Team
 from dragoman.plugins.snapshots import Snapshots, histories_for
 from dragoman.sentences import sentence
 from dragoman.store.address import MEMORY, StoreFile, StoreServer
@@ -127,6 +128,7 @@ class Runtime:
         max_calls: int | None = None,
         max_daily_tokens: int | None = None,
         max_daily_cost: float | None = None,
+        teams: Mapping[str, Team] | None = None,
         continuations: int | None = None,
         concurrency: int = 16,
         tool_budget: int | str | None = None,
@@ -157,6 +159,7 @@ class Runtime:
         if self._temporary is not None:
             store = Path(self._temporary.name) / "dragoman.db"
         self.store = store_at(store)
+        self.teams = table("teams", teams)
         self.histories = histories_for(store, snapshots, snapshot_folder)
         folders = workspaces_at(workspace, workspaces, self.histories.folder)
         find_model, self._close_models = models_for(model, self.store)
@@ -174,6 +177,7 @@ class Runtime:
             max_calls=max_calls,
             max_daily_tokens=max_daily_tokens,
             max_daily_cost=max_daily_cost,
+            teams=self.teams,
             continuations=continuations,
             titles_by_model=titles_by_model,
             title_length=title_length,
@@ -459,6 +463,12 @@ class Runtime:
     async def _forget_audit(self) -> None:
         assert self._audit_retention is not None
         await self.store.forget_audit(self.services.clock() - self._audit_retention)
+
+    async def members(self, team: str) -> set[str]:
+        """The users of a team: those that it names, and those by the groups of their provider."""
+        if team not in self.teams:
+            raise NotFound("team", team)
+        return {*self.teams[team].members, *await self.store.members_of(team)}
 
     async def remove_person(self, name: str) -> int:
         """They are out at every server of this store: keys, sign-ins, links, live streams. Their turns are

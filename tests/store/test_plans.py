@@ -72,6 +72,8 @@ SHARED: list[tuple[str, Mapping[str, Any]]] = [
     ("grants", {"conversation": None, "user": "p7"}),
     ("removed_owner", {"conversation": "conv_7"}),
     ("is_name_free", {"id": "p7"}),
+    ("members_of_team", {"name": "g7"}),
+    ("leave_teams", {"id": "p7"}),
     ("live_turns_of_person", {"id": "p7"}),
     ("identity", {"issuer": "https://id.example", "subject": "7"}),
     ("epoch_of_identity", {"id": "p7"}),

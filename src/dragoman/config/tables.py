@@ -127,6 +127,15 @@ class AllLimitsTable(LimitsTable, total=False):
 
 
 @with_config(extra="forbid", strict=True)
+class TeamTable(TypedDict, total=False):
+    """Users who share daily limits: those named here, and those of an OpenID Connect group with this name."""
+
+    members: Annotated[list[str], Field(description="names of users")]
+    max_daily_tokens: Annotated[Positive, Field(description="tokens of all members per day, in UTC")]
+    max_daily_cost: Annotated[Amount, Field(description="US dollars of all members per day")]
+
+
+@with_config(extra="forbid", strict=True)
 class AgentTable(TypedDict, total=False):
     """A named set of prompt, model, tools, permissions and limits."""
 
@@ -390,6 +399,7 @@ class ConfigTable(TypedDict, total=False):
     mcp_file: Annotated[str, Field(description="JSON file with mcpServers, as other programs write it")]
     limits: AllLimitsTable
     agents: dict[str, AgentTable]
+    teams: dict[str, TeamTable]
     plugins: dict[str, PluginTable]
     mcp: dict[str, McpServer]
     server: ServerTable

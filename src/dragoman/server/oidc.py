@@ -49,7 +49,7 @@ class SignInRefused(DragomanError):
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class OidcSettings:
-    """A provider, and what is asked of its users. Groups are those of the claim. Where none is allowed, nobody
+    """A provider, and what is asked of its users. Groups are those of the claim. If none is allowed, no user
     signs in: at some providers anybody can have an account."""
 
     issuer: str

@@ -6,7 +6,7 @@ the newer can write. What it has returned from is on disk. `tests/store/conforma
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -85,6 +85,12 @@ class PeopleStore(Protocol):
     ) -> Identity | None:
         """The user of an account, added at the first sign-in under `name`, or under one with a number where
         that is or was another user's. None where the user was removed."""
+
+    async def set_teams(self, person: str, teams: Collection[str]) -> None:
+        """The teams of a user by the groups that their provider names, in place of those it named before."""
+
+    async def members_of(self, team: str) -> set[str]:
+        """Users for whom the provider named a group like this at their last sign-in."""
 
     async def epoch_of_identity(self, person: str) -> str | None: ...
 

@@ -56,6 +56,7 @@ class UsageFlags(StoreFlags, JsonFlags):
     )
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="Start: 2026-11-01, 7d, 2w, 12h.")] = None
     person: Annotated[str | None, typer.Option(help="Only this user.")] = None
+    team: Annotated[str | None, typer.Option(help="Only the members of this team.")] = None
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False
 
 

@@ -74,8 +74,10 @@ async def callback(request: Request) -> Response:
         return await _failed(request, 403, _NOT_HERE, f"the user of {account.subject!r} was removed")
     leave = RedirectResponse(f"{request.scope.get('root_path', '')}{begun.to}", 303, headers=_PRIVATE)
     leave.raw_headers += [one for one in response.raw_headers if one[0] == b"set-cookie"]
+    runtime = request.app.state.context.runtime
+    await runtime.store.set_teams(identity.person, account.groups & runtime.teams.keys())
     await auth.set_oidc_cookie(leave, identity.person, account, request)
-    store = request.app.state.context.runtime.store
+    store = runtime.store
     who = {"person": identity.person, "address": _address(request)}
     if identity.new:
         await audit(store, "user.added", object=identity.person, account=_named(account, provider), **who)

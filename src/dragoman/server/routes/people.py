@@ -54,16 +54,20 @@ async def usage(
     by: Annotated[str, Query(max_length=100, examples=["day,model"])] = "",
     since: Annotated[float, Query(ge=0, le=10**12)] = 0.0,
     everybody: bool = False,
+    team: Annotated[str | None, Query(max_length=100)] = None,
 ) -> shapes.UsageView:
     """Tokens and cost of everything that was answered, by model and by day.
 
     With `by` (day, person, model, agent, tool, with commas), `rows` has it since then by these;
-    `everybody` is for whoever runs the server.
+    `everybody` is for the admin, and so is `team`, for what its members used.
     """
-    if everybody and not context.is_admin:
+    if (everybody or team is not None) and not context.is_admin:
         raise HTTPException(403, sentence("usage.of_others"))
     store, names = context.runtime.store, dimensions(by)
-    rows = group(await store.spending(since, None if everybody else context.person), names) if names else []
+    members = None if team is None else await context.runtime.members(team)
+    whose = context.person if not everybody and members is None else None
+    spent = await store.spending(since, whose) if names else []
+    rows = group([one for one in spent if members is None or one.person in members], names)
     mine = await store.spending(user=context.person)
     return shapes.UsageView(
         sum(mine, Spending()).usage,

@@ -33,6 +33,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "people": ("name",),
     "identities": ("issuer", "subject"),
     "removed_people": ("name",),
+    "team_members": ("name", "person"),
     "audit": ("seq",),
     "prompts": ("user", "name"),
     "blob_references": ("blob", "noun", "owner"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Collection
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -84,6 +85,17 @@ class SqlPeople(SqlDatabase):
             if db.execute(self._sql["add_person"], key).rowcount:
                 return person
         raise BadRequest(f"too many users are called {name}")
+
+    async def set_teams(self, person: str, teams: Collection[str]) -> None:
+        def write(db: SqlConnection) -> None:
+            db.execute(self._sql["leave_teams"], {"id": person})
+            for name in sorted(teams):
+                db.execute(self._sql["join_team"], {"name": name, "id": person})
+
+        await self._write(write)
+
+    async def members_of(self, team: str) -> set[str]:
+        return {row["person"] for row in await self._all("members_of_team", name=team)}
 
     async def epoch_of_identity(self, person: str) -> str | None:
         rows = await self._all("epoch_of_identity", id=person)

@@ -57,6 +57,15 @@ INSERT INTO identities (issuer, subject, person, epoch) VALUES (:issuer, :subjec
 -- name: renew_identity
 UPDATE identities SET epoch = :epoch WHERE issuer = :issuer AND subject = :subject;
 
+-- name: leave_teams
+DELETE FROM team_members WHERE person = :id;
+
+-- name: join_team
+INSERT INTO team_members (name, person) VALUES (:name, :id) ON CONFLICT DO NOTHING;
+
+-- name: members_of_team
+SELECT person FROM team_members WHERE name = :name;
+
 -- name: end_session
 INSERT INTO ended_sessions (id, expires) VALUES (:id, :expires) ON CONFLICT DO NOTHING;
 

@@ -8,6 +8,14 @@ CREATE TABLE identities (
   PRIMARY KEY (issuer, subject)
 ) WITHOUT ROWID;
 
+-- The teams of users who sign in at a provider, by the groups that it named last.
+CREATE TABLE team_members (
+  name    TEXT NOT NULL,
+  person  TEXT NOT NULL,
+  PRIMARY KEY (name, person)
+) WITHOUT ROWID;
+CREATE INDEX team_members_by_person ON team_members (person);
+
 -- Users who were removed. No other user gets their name, and with it what is theirs.
 CREATE TABLE removed_people (name TEXT PRIMARY KEY) WITHOUT ROWID;
 
