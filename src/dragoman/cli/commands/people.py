@@ -24,7 +24,7 @@ async def add_person(flags: AddPersonFlags) -> None:
     if name == LOCAL:
         raise BadRequest(f"{LOCAL} is who sits at this machine, and needs no key")
     if not re.fullmatch(r"[\w.@-]{1,60}", name):
-        raise BadRequest(f"{name!r} is no name here: letters, digits, and . @ _ - will do")
+        raise BadRequest(f"{name!r} is not a name here: letters, digits, and . @ _ - will do")
     key = f"dragoman-{secrets.token_urlsafe(24)}"
     async with open_store(settings_for(flags), create=True) as runtime:
         await runtime.store.add_person(name, key_hash(key), time.time())
@@ -41,7 +41,7 @@ async def list_people(flags: ListPeopleFlags) -> None:
         print_json([{"name": one.name, "created": one.created} for one in people], indent=2)
         return
     if not people:
-        print("Nobody has a key yet: dragoman people add NAME gives one.", file=sys.stderr)
+        print("No users yet: dragoman people add NAME adds one.", file=sys.stderr)
     for one in people:
         print(f"{one.name}\t{datetime.fromtimestamp(one.created):%Y-%m-%d %H:%M}")
 
@@ -49,4 +49,4 @@ async def list_people(flags: ListPeopleFlags) -> None:
 async def remove_person(flags: RemovePersonFlags) -> None:
     async with open_store(settings_for(flags)) as runtime:
         await runtime.store.remove_person(flags.name)
-    print(f"{flags.name} has no key any more")
+    print(f"{flags.name} no longer has a key")

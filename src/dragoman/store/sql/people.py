@@ -34,7 +34,7 @@ class SqlPeople(SqlDatabase):
 
     async def add_person(self, name: str, key: str, created: float) -> None:
         if not await self._run("add_person", id=name, key=key, created=created):
-            raise BadRequest(f"there is somebody called {name} already")
+            raise BadRequest(f"a user already exists: {name} already")
 
     async def person_with_key(self, key: str) -> str | None:
         rows = await self._all("person_with_key", key=key)
