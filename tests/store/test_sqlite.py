@@ -92,7 +92,7 @@ async def test_a_path_that_cannot_be_a_store_is_refused_in_words(tmp_path: Path)
     (tmp_path / "text.db").write_text("This is no database. " * 100)
     (tmp_path / "new.db.files").write_text("no folder")
     await refused(tmp_path / "folder", "cannot open the store", "folder")
-    await refused(tmp_path / "new.db", "cannot open the store", "new.db.files is no folder")
+    await refused(tmp_path / "new.db", "cannot open the store", "new.db.files is not a folder")
     await refused(tmp_path / "file" / "chat.db", "cannot open the store")
     await refused(tmp_path / "text.db", "cannot open the store", "not a database")
     assert names_in(tmp_path) == {"folder", "file", "text.db", "new.db.files"}

@@ -110,7 +110,7 @@ async def test_a_pipe_in_the_folder_of_a_skill_is_not_waited_for(tmp_path: Path)
     async with runtime_with(tmp_path, script, tools=[Skills([tmp_path / "s"])]) as runtime:
         call = only_call(await (await runtime.send("go")).result())
     assert call.result is not None
-    assert "it is no file" in call.result.text
+    assert "it is not a file" in call.result.text
 
 
 def test_the_first_folder_wins_and_what_is_broken_is_told(tmp_path: Path) -> None:

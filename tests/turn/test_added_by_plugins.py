@@ -162,7 +162,7 @@ class Strict(ScriptedModel):
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
         if unknown := set(options) - {"temperature"}:
-            raise BadRequest(f"there is no option {', '.join(unknown)}")
+            raise BadRequest(f"unknown option {', '.join(unknown)}")
 
 
 async def test_an_option_nobody_understands_is_refused_before_anything_is_stored(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_name_that_could_mean_something_else_is_refused(tmp_path: Path, name: 
 
 
 def test_a_workspace_is_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is no folder"):
+    with pytest.raises(ConfigError, match="is not a folder"):
         Runtime(tmp_path / "chat.db", workspaces={"x": tmp_path / "none"})
 
 

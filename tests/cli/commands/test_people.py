@@ -29,4 +29,4 @@ def test_people_get_keys_that_are_kept_as_hashes(stage: Path, cli: Cli) -> None:
     cli("people", "remove", "anna")
     assert cli("people", "list", "--json").out == "[]\n"
     assert "Nobody has a key yet" in cli("people", "list").err
-    assert "there is no person 'anna'" in cli("people", "remove", "anna", status=1).err
+    assert "unknown person 'anna'" in cli("people", "remove", "anna", status=1).err

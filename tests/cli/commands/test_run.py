@@ -134,7 +134,7 @@ def test_a_file_that_fails_is_told_with_its_line(text: str, says: str, tmp_path:
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     for name in ("none.py", "."):
-        with pytest.raises(ConfigError, match="is no Python file"):
+        with pytest.raises(ConfigError, match="is not a readable Python file"):
             load_tools([tmp_path / name])
 
 
@@ -431,7 +431,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("--model", "mine/x", "--base-url", "mine.example", "Hi"),
         "an address begins with http",
     ),
-    "no file": (("--model", "ollama/x", "--tools", "none.py", "Hi"), "none.py is no Python file"),
+    "no file": (("--model", "ollama/x", "--tools", "none.py", "Hi"), "none.py is not a readable Python file"),
     "no such mode": (("--model", "ollama/x", "--mode", "loud", "Hi"), "mode: it should be 'auto'"),
     "a limit below zero": (
         ("--model", "ollama/x", "--max-rounds", "-1", "Hi"),
