@@ -15,6 +15,7 @@ from dragoman.evaluation.expected import Answered, MadeCall, Met, MostUsed, comp
 from dragoman.evaluation.report import CaseRun, ReportCase, Variant, diverges
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, says
+from tests.loopback import loopback
 
 ADD, MUL, DEL = (MadeCall(tool, {"a": 1, "b": 2}) for tool in ("add", "mul", "delete"))
 ONE, TWO = Variant("one"), Variant("two")
@@ -78,6 +79,18 @@ def test_answers_and_limits_are_expected(expected: Expected, met: bool) -> None:
     """Q1"""
     answered = Answered("m", '{"n": 3}', rounds=1, input=10, output=5, cost=0.1, seconds=2.0)
     assert all(one.passed for one in compare_with(expected, answered, answered)) is met
+
+
+@pytest.mark.parametrize("at", ["{file}", "http://{loopback}", "#/$defs/none", "#"])
+async def test_a_schema_is_followed_nowhere_else(tmp_path: Path, at: str) -> None:
+    """K1: a case file opens no file and no connection."""
+    (tmp_path / "schema.json").write_text("{}")
+    async with loopback(says("{}")) as server:
+        ref = at.format(file=(tmp_path / "schema.json").as_uri(), loopback=server.url.partition("://")[2])
+        (met,) = compare_with(Expected(schema={"$ref": ref}), Answered("m", "{}"), None)
+        assert not server.bodies
+    assert not met.passed
+    assert "cannot be followed" in met.reason
 
 
 def test_an_unknown_cost_is_above_every_limit() -> None:

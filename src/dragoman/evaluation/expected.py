@@ -66,6 +66,9 @@ class ExpectedCall:
 
     __pydantic_config__ = _STRICT
 
+    def __post_init__(self) -> None:
+        _check_schema(self.schema)
+
     def is_met(self, call: MadeCall, *, exactly: bool) -> bool:
         """Whether this is the call. If not `exactly`, the call can have more arguments."""
         if call.tool != self.tool:
@@ -131,6 +134,9 @@ class Expected:
     checks: tuple[str, ...] = ()
 
     __pydantic_config__ = _STRICT
+
+    def __post_init__(self) -> None:
+        _check_schema(self.schema)
 
 
 @dataclass(slots=True, frozen=True)
@@ -235,8 +241,21 @@ def _fits_schema(text: str, schema: Mapping[str, JsonValue]) -> Met:
 
 def _faults(value: JsonValue, schema: Mapping[str, JsonValue]) -> list[str]:
     """The first one. The library is imported where a case has a schema: 0.15 s."""
-    validator = import_module("jsonschema").Draft202012Validator(schema)
-    return [str(error.message) for error in islice(validator.iter_errors(value), 1)]
+    registry = import_module("referencing").Registry()  # which fetches no reference
+    validator = import_module("jsonschema").Draft202012Validator(schema, registry=registry)
+    try:
+        return [str(error.message) for error in islice(validator.iter_errors(value), 1)]
+    except Exception as error:  # a reference to nowhere, or into itself: then nothing can be said to fit
+        return [f"the schema cannot be followed: {error}"]
+
+
+def _check_schema(schema: Mapping[str, JsonValue] | None) -> None:
+    if schema is not None:
+        jsonschema = import_module("jsonschema")
+        try:
+            jsonschema.Draft202012Validator.check_schema(schema)
+        except jsonschema.SchemaError as error:
+            raise ValueError(f"Invalid JSON schema: {error.message}") from error
 
 
 def _met(name: str, passed: bool, reason: str) -> Met:
