@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -140,6 +141,17 @@ async def test_equal_calls_get_their_results_in_order_and_no_more(tmp_path: Path
         (True, False),
         (False, True),  # a failure is a result, too
     ]
+
+
+async def test_two_runs_at_the_same_time_ask_for_each_answer_once(tmp_path: Path) -> None:
+    """Q2: one waits for what the other asks."""
+    wanted = Expected(contains=("Yes",))
+    found = [Case(f"case {n}", (CaseMessage("user", f"Say {n}"),), wanted) for n in range(6)]
+    model = ScriptedModel(lambda _: says("Yes."))
+    runs = [run(found, models={"one": model}, folder=tmp_path, name=name) for name in ("a", "b")]
+    reports = await asyncio.gather(*runs)
+    assert len(model.requests) == len(found)
+    assert all(report.meets(1.0) for report in reports)
 
 
 async def test_a_model_that_fails_is_a_failed_answer_and_is_asked_again(tmp_path: Path) -> None:

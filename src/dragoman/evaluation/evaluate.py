@@ -321,7 +321,7 @@ class _EvalRun:
         if answered is None:
             if self.max_cost is not None and self.answers.spent >= self.max_cost:
                 return CaseRun(ask.case.id, ask.variant, ask.repeat, Answered(), skipped="cost limit")
-            answered = await self.answers.once(ask.id, self._answered(ask))
+            answered = await self.answers.once(ask.id, partial(self._answered, ask))
         return replace(await self._graded(ask.case, ask.variant, ask.repeat, answered), cached=cached)
 
     async def _answered(self, ask: _Ask) -> Answered:
