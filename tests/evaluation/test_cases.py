@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,25 +103,33 @@ async def test_a_case_of_a_turn_has_all_that_was_said_before_and_no_secrets(tmp_
     async with Runtime(
         tmp_path / "chat.db", model=model, tools=[weather, "basics"], allow=["*"], private=private
     ) as runtime:
-        blob = await runtime.store.put_blob(b"a note")
+        blob = await runtime.store.put_blob(b"a note: sk-0123456789abc")
         chat = await runtime.conversation(system="Be brief.")
         await (await chat.send([Text("Hello"), File("text/plain", blob=blob, name="a.txt")])).result()
-        turn = await chat.send("My key is sk-0123456789abc, call +43 660 1234 from Rome")
+        turn = await chat.send("Call +43 660 1234 from Rome, my key is sk-0123456789abc")
         await turn.result()
         case = await case_of_turn(runtime, turn.id)
         (answer,) = (await run([case], models=["scripted/model"], like=_again(tmp_path, private))).runs
+        rating = Rating(turn.id, "local", "bad", "You told +43 660 1234 and sk-0123456789abc.")
+        noted = toml_of(await case_of_turn(runtime, turn.id, rating=rating))
+        judge = ScriptedModel([says('{"passed": true, "reason": "Only [[phone]]."}')], name="judge")
+        judged = replace(case, expect=Expected(rubrics=(Rubric("It has [[phone]]."),)))
+        like = _again(tmp_path, private)
+        (verdict,) = (await run([judged], models=["scripted/model"], like=like, judge=judge)).runs
     text = toml_of(case)
-    assert "0123456789" not in text
-    assert "660 1234" not in text
-    assert "call [[phone]] from Rome" in text
+    assert "0123456789" not in text + noted
+    assert "660" not in text + noted
+    assert "Call [[phone]] from Rome" in text
     assert [message.text for message in case.messages[:2]] == ["Hello", "Hi."]
-    assert case.messages[0].files[0].url == "data:text/plain;base64,YSBub3Rl"
+    assert b64decode(case.messages[0].files[0].url.partition(",")[2]).decode() == "a note: ‹hidden›"
     assert (case.system, case.tools) == ("Be brief.", ("tools", "basics"))
     assert case.recorded is not None
     assert case.recorded.rounds == 2
     assert case.expect.any_order == (ExpectedCall("weather", {"city": "Rome"}),)
     assert answer.passed, answer.reasons
     assert "660 1234" not in str(answer)
+    assert verdict.passed
+    assert "660 1234" not in str(verdict) + str(judge.requests)
 
 
 def _again(folder: Path, private: dict[str, str]) -> Runtime:

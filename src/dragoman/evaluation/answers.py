@@ -43,6 +43,7 @@ class AnswerStore:
     """The turns of all runs in a folder. `spent` is what was paid since it was opened."""
 
     file: Path
+    private: Mapping[str, str] = field(default_factory=dict)  # what judges do not see
     find_model: Callable[[str | None], Model] | None = None
     store: SqliteStore = field(init=False)
     spent: float = 0.0
@@ -134,7 +135,8 @@ class AnswerStore:
     ) -> Answered:
         assert self.find_model is not None
         if self._asides is None:
-            runtime = Runtime(self.file, model=only_found(self.find_model), snapshots=False, adopts=False)
+            find = only_found(self.find_model)
+            runtime = Runtime(self.file, model=find, private=self.private, snapshots=False, adopts=False)
             self._asides = asyncio.ensure_future(self._stack.enter_async_context(runtime))
         runtime = await asyncio.shield(self._asides)
         options = turn_options(

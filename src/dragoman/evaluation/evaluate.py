@@ -129,7 +129,8 @@ async def run(
     asks for them twice.
 
     ConfigError, before anything is asked, for what a case needs and the run does not have."""
-    mask = mask_of(private_fields(like))
+    private = private_fields(like)
+    mask = mask_of(private)
     cases = [_changed(case, mask.show) for case in cases] if mask.names else [*cases]
     with TemporaryDirectory(prefix="dragoman-eval-") as temporary:
         place = Path(folder) if folder is not None else Path(temporary)
@@ -137,7 +138,7 @@ async def run(
         if folder is not None:
             (place / ".gitignore").write_text("*\n")  # answers are cached here, not reviewed
         async with _EvalRun(
-            AnswerStore(place / "turns.db"),
+            AnswerStore(place / "turns.db", private),
             cases,
             models=models,
             like=like,
