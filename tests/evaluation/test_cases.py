@@ -137,6 +137,32 @@ def _again(folder: Path, private: dict[str, str]) -> Runtime:
     return Runtime(folder / "again.db", model=model, tools=[weather], private=private)
 
 
+@tool
+def look_up(key: str) -> str:
+    """The value of a key."""
+    return f"the value of {key}"
+
+
+async def test_what_was_hidden_in_a_case_fits_what_it_was(tmp_path: Path) -> None:
+    """Q1: the argument `key` is hidden, its recorded result is found, and an answer that has not changed is
+    the same."""
+    script = [calls("look_up", key="name"), says("password=hunter2hunter2")]
+    models = {name: ScriptedModel([*script], name=name) for name in ("first", "again")}
+    path = tmp_path / "chat.db"
+    async with Runtime(path, model=models["first"], tools=[look_up], allow=["*"]) as runtime:
+        turn = await runtime.send("Look it up")
+        await turn.result()
+        case = await case_of_turn(runtime, turn.id)
+        unchanged = replace(case, expect=replace(case.expect, changed=True))
+        report = await run([unchanged], models={"again": models["again"]}, like=runtime)
+    assert 'arguments = { "key" = "‹hidden›" }' in toml_of(case)
+    assert "hunter2" not in toml_of(case)
+    (answer,) = report.runs
+    assert answer.answered.calls[0].result == "the value of name"
+    assert answer.reasons == ["changed: the answer is as it was recorded"]
+    assert report.divergence(answer) is None
+
+
 async def test_a_bad_answer_has_to_change_and_to_lose_its_fault(tmp_path: Path) -> None:
     """Q1: a thumb down is enough."""
     models = {

@@ -11,8 +11,8 @@ from dragoman import ScriptedModel
 from dragoman.errors import ConfigError
 from dragoman.evaluation import Case, Expected, ExpectedCall, Report, Rubric, run
 from dragoman.evaluation.case import CaseMessage
-from dragoman.evaluation.expected import Answered, MadeCall, Met, MostUsed, compare_with
-from dragoman.evaluation.report import CaseRun, ReportCase, Variant, diverges
+from dragoman.evaluation.expected import Answered, MadeCall, Met, MostUsed, compare_with, diverges
+from dragoman.evaluation.report import CaseRun, ReportCase, Variant
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, says
 from tests.loopback import loopback

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.message import canonical
 from dragoman.messages.usage import Usage
+from dragoman.redaction import HIDDEN, redact_value
 
 _STRICT = {"extra": "forbid"}  # a misspelled expectation would expect nothing
 
@@ -34,6 +35,10 @@ class MadeCall:
         """Equal for two calls of one tool with equal arguments."""
         return f"{self.tool} {canonical(self.arguments)}"
 
+    def is_same(self, made: MadeCall) -> bool:
+        """Whether this recorded call was made again."""
+        return self.tool == made.tool and same(self.arguments, made.arguments)
+
 
 @dataclass(slots=True, frozen=True)
 class Answered:
@@ -54,6 +59,21 @@ class Answered:
     @property
     def usage(self) -> Usage:
         return Usage(self.input, self.output, cost=self.cost)
+
+
+@dataclass(slots=True, frozen=True)
+class Divergence:
+    """The first call in which two answers differ. None: one of them has no call there."""
+
+    at: int
+    before: MadeCall | None
+    after: MadeCall | None
+
+    def __str__(self) -> str:
+        def shown(call: MadeCall | None) -> str:
+            return call.identity if call is not None else "no call"
+
+        return f"call {self.at + 1}: {shown(self.before)} → {shown(self.after)}"
 
 
 @dataclass(slots=True, frozen=True)
@@ -80,7 +100,7 @@ class ExpectedCall:
         given = (
             call.arguments if exactly else {n: v for n, v in call.arguments.items() if n in self.arguments}
         )
-        return canonical(given) == canonical(self.arguments)
+        return same(self.arguments, given)
 
     def __str__(self) -> str:
         if self.schema is not None:
@@ -159,6 +179,22 @@ class Met:
     votes: tuple[Vote, ...] = ()
 
 
+def same(kept: JsonValue, made: JsonValue) -> bool:
+    """Whether they are equal, or were before a secret was hidden in what a case keeps."""
+    wanted = canonical(kept)
+    return canonical(made) == wanted or (HIDDEN in wanted and canonical(redact_value(made)) == wanted)
+
+
+def diverges(before: Answered, after: Answered) -> Divergence | None:
+    """The first call in which they differ, None where all calls are equal."""
+    for at in range(max(len(before.calls), len(after.calls))):
+        one = before.calls[at] if at < len(before.calls) else None
+        other = after.calls[at] if at < len(after.calls) else None
+        if one is None or other is None or not one.is_same(other):
+            return Divergence(at, one, other)
+    return None
+
+
 def compare_with(expected: Expected, answered: Answered, recorded: Answered | None) -> Iterator[Met]:
     """All expectations that need no judge and no function."""
     text = answered.text
@@ -172,12 +208,10 @@ def compare_with(expected: Expected, answered: Answered, recorded: Answered | No
         yield _fits_schema(text, expected.schema)
     yield from _calls_met(expected, answered.calls)
     if expected.changed and recorded is not None:
-        same = text.strip() == recorded.text.strip()
+        as_it_was = same(recorded.text.strip(), text.strip())
         if not text.strip():  # an answer of calls alone
-            same = same and [one.identity for one in answered.calls] == [
-                one.identity for one in recorded.calls
-            ]
-        yield _met("changed", not same, "the answer is as it was recorded")
+            as_it_was = as_it_was and diverges(recorded, answered) is None
+        yield _met("changed", not as_it_was, "the answer is as it was recorded")
     if expected.most is not None:
         yield from _within(expected.most, answered)
     if missing := [call.identity for call in answered.calls if call.unrecorded]:

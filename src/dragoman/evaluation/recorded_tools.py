@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import ConfigError, NotFound, ToolFailed
 from dragoman.evaluation.case import Case, CaseMessage, CaseTool
-from dragoman.evaluation.expected import MadeCall
+from dragoman.evaluation.expected import MadeCall, same
 from dragoman.evaluation.stored_turns import SIMULATED, UNRECORDED
 from dragoman.messages.events import Event
 from dragoman.messages.message import Arguments, Message, canonical
@@ -53,7 +53,7 @@ class CaseResults:
     answering: Answering | None = None
     only_calls: Callable[[], Awaitable[None]] | None = None  # what a call does in place of an answer
     made: list[tuple[str, Arguments]] = field(default_factory=list)  # before another process took over
-    _left: dict[str, list[tuple[str, MadeCall]]] = field(default_factory=dict)
+    _left: dict[str, list[tuple[JsonValue, MadeCall]]] = field(default_factory=dict)
 
     def resume(self, messages: Iterable[Message]) -> None:
         """Calls of these messages that have their results do not get them a second time."""
@@ -64,10 +64,7 @@ class CaseResults:
         """The recorded result of this call. Raises ToolFailed if the recorded call failed."""
         if tool.name not in self._left:
             self._left[tool.name] = self._recorded(tool)
-        left, wanted = self._left[tool.name], canonical(arguments)
-        at = next((at for at, (given, _) in enumerate(left) if given == wanted), None)
-        if at is not None:
-            call = left.pop(at)[1]
+        if (call := _take(self._left[tool.name], arguments)) is not None:
             if call.failed:
                 raise ToolFailed(call.result if isinstance(call.result, str) else canonical(call.result))
             return call.result
@@ -78,24 +75,26 @@ class CaseResults:
         text = await self.answering(self.case, tool.spec(), MadeCall(tool.name, dict(arguments)))
         return ToolOutput(text, metadata={SIMULATED: True})
 
-    def _recorded(self, tool: Tool) -> list[tuple[str, MadeCall]]:
+    def _recorded(self, tool: Tool) -> list[tuple[JsonValue, MadeCall]]:
         calls = self.case.recorded.calls if self.case.recorded is not None else ()
         found = [(_spelled(tool, call.arguments), call) for call in calls if call.tool == tool.name]
         for name, arguments in self.made:
             if name == tool.name:
-                spelled = _spelled(tool, arguments)
-                at = next((at for at, (given, _) in enumerate(found) if given == spelled), None)
-                if at is not None:
-                    found.pop(at)
+                _take(found, _spelled(tool, arguments))
         return found
 
 
-def _spelled(tool: Tool, arguments: Arguments) -> str:
+def _take(left: list[tuple[JsonValue, MadeCall]], arguments: JsonValue) -> MadeCall | None:
+    at = next((at for at, (recorded, _) in enumerate(left) if same(recorded, arguments)), None)
+    return left.pop(at)[1] if at is not None else None
+
+
+def _spelled(tool: Tool, arguments: Arguments) -> Any:
     """As the tool reads them: `1` and `1.0` are the same for a number."""
     try:
-        return canonical(_dumped(tool.parameters.validate(arguments)))
+        return _dumped(tool.parameters.validate(arguments))
     except ValueError:
-        return canonical(arguments)
+        return arguments
 
 
 def _dumped(arguments: Any) -> Any:

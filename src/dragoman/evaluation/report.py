@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from dragoman.errors import ConfigError, NotFound
 from dragoman.evaluation.case import Case
-from dragoman.evaluation.expected import Answered, MadeCall, Met
+from dragoman.evaluation.expected import Answered, Divergence, Met, diverges
 from dragoman.evaluation.stored_turns import with_texts
 from dragoman.messages.codec import Codec
 from dragoman.plugins.privacy import Mask
@@ -93,21 +93,6 @@ class Changed:
     variant: Variant
     better: bool
     reasons: tuple[str, ...]
-
-
-@dataclass(slots=True, frozen=True)
-class Divergence:
-    """The first call in which two answers differ. None: one of them has no call there."""
-
-    at: int
-    before: MadeCall | None
-    after: MadeCall | None
-
-    def __str__(self) -> str:
-        def shown(call: MadeCall | None) -> str:
-            return call.identity if call is not None else "no call"
-
-        return f"call {self.at + 1}: {shown(self.before)} → {shown(self.after)}"
 
 
 @dataclass(frozen=True)
@@ -219,9 +204,9 @@ class Report:
         """The same variant, or the only one there is: a prompt can have changed in the settings."""
         return self.variants[0] if len(self.variants) == 1 else variant
 
-    def divergence(self, run: CaseRun, other: CaseRun | None = None) -> Divergence | None:
-        """Where the calls of an answer part from those of another, or of the recorded one."""
-        base = other or self.recorded.get(run.case)
+    def divergence(self, run: CaseRun) -> Divergence | None:
+        """Where the calls of an answer part from those of the recorded one."""
+        base = self.recorded.get(run.case)
         return diverges(base.answered, run.answered) if base is not None else None
 
     def meets(self, threshold: float) -> bool:
@@ -322,16 +307,6 @@ class Report:
 
 HEADS = ("variant", "passed", "rate (95 %)", "every time", "better", "worse", "tokens", "cost", "median")
 _REPORT: Codec[Report] = Codec(Report)
-
-
-def diverges(before: Answered, after: Answered) -> Divergence | None:
-    """The first call in which they differ, None where all calls are equal."""
-    for at in range(max(len(before.calls), len(after.calls))):
-        one = before.calls[at] if at < len(before.calls) else None
-        other = after.calls[at] if at < len(after.calls) else None
-        if one is None or other is None or one.identity != other.identity:
-            return Divergence(at, one, other)
-    return None
 
 
 def reports_in(folder: str | Path) -> list[Path]:
