@@ -23,6 +23,7 @@ from dragoman.messages.request import Request, ToolSpec
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.models import Models
 from dragoman.tools.cage.bubblewrap import why_none
+from dragoman.tools.toolbox import Group
 from dragoman.turn.view import TurnView
 from dragoman.wire.scripted import Line, Script, calls, fails, says
 from tests.evaluation.again import asked_again
@@ -234,6 +235,23 @@ async def test_file_tools_run_in_a_folder_of_the_case_and_others_do_not(tmp_path
     outside = replace(case, files={"../x": ""})
     with pytest.raises(ConfigError, match="outside its folder"):
         await run([outside], models={"one": ScriptedModel(script)}, tools="cage")
+
+
+async def test_only_built_in_tools_run_in_the_cage(tmp_path: Path) -> None:
+    """A group of other tools can have the name of a built-in one, in the settings and in a case."""
+    RAN.clear()
+    files = CaseTool("send", "", {"properties": {"to": {"type": "string"}}}, group="files")
+    script = [calls("send", to="x") + calls("read_file", path="a.txt"), says("Done.")]
+    case = Case("one", (CaseMessage("user", "Go"),), tools=(files, "files"), files={"a.txt": "from the case"})
+    like = Runtime(tmp_path / "chat.db", model=ScriptedModel([]), tools=[Group("files", (weather,))])
+    (answer,) = (await run([case], models={"one": ScriptedModel(script)}, like=like, tools="cage")).runs
+    sent, read = answer.answered.calls
+    assert sent.unrecorded
+    assert "from the case" in str(read.result)
+    other = replace(case, tools=("files.weather",))
+    with pytest.raises(ConfigError, match=r"files.weather"):
+        await run([other], models={"one": ScriptedModel([])}, like=like, tools="cage")
+    assert RAN == []
 
 
 @needs_cage

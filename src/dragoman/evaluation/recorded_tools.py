@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +23,6 @@ from dragoman.runtime import Runtime
 from dragoman.store.store import Store
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.cage.policy import CageSettings
-from dragoman.tools.program import programs_group
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, client_tool
 from dragoman.tools.toolbox import Group
 from dragoman.turn.agent import Agent
@@ -116,18 +115,13 @@ class EvalSetup:
     groups: list[Group] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.groups = [self._recorded_group(group) for group in _groups(self.tools, self.like)]
+        self.groups = [*self._groups()]
 
     @property
     def system(self) -> str:
         if self.prompt is not None:
             return self.prompt
         return self.like.services.system if self.like is not None else ""
-
-    @property
-    def real(self) -> frozenset[str]:
-        """Tools that run."""
-        return frozenset(tool.name for group in self.groups if self._runs(group) for tool in group.tools)
 
     @property
     def content(self) -> JsonValue:
@@ -198,17 +192,34 @@ class EvalSetup:
         kept = {n: bool(on) for n, on in given.items() if n in names} if isinstance(given, dict) else {}
         return {**kept, _TASKS: False} if self.agents else kept
 
-    def _runs(self, group: Group) -> bool:
-        programs = any(tool.runs_programs for tool in group.tools)  # over the results of their calls
-        return programs or (self.caged and group.name in _CONTAINED)
+    def _groups(self) -> Iterator[Group]:
+        """The groups that the case names, as they are now, and those that it defines. Starts no server.
 
-    def _recorded_group(self, group: Group) -> Group:
-        if self._runs(group):
-            return group
-        tools = tuple(self._recorded(tool) for tool in group.tools)
-        return replace(
-            group, name=_RECORDED_TASKS if group.name == _TASKS else group.name, tools=tools, close=None
-        )
+        Two kinds of tools run: programs, over the results of their calls, and in the cage the built-in ones
+        of contained groups. A group of the same name from elsewhere is not contained."""
+        now = {group.name: group for group in (self.like.services.toolbox.groups if self.like else ())}
+        chosen: dict[str, tuple[Group, list[Tool]]] = {}
+        for one in self.tools:
+            if isinstance(one, CaseTool):
+                made = client_tool(one.name, one.description, one.parameters, permission=one.permission)
+                chosen.setdefault(one.group, (Group(one.group, ()), []))[1].append(self._recorded(made))
+                continue
+            name, _, only = one.partition(".")
+            runs = name == "programs" or (self.caged and name in _CONTAINED)
+            group = now.get(name) if not runs else None
+            if group is None and name in BUILTIN:
+                group = BUILTIN[name]()
+            found = [tool for tool in group.tools if only in ("", tool.name)] if group is not None else []
+            if group is None or not found:
+                raise ConfigError(
+                    f"Unknown tool '{one}'. Define it in the case, or run with settings that have this tool."
+                )
+            group = group if runs else replace(group, close=None)
+            tools = found if runs else [self._recorded(tool) for tool in found]
+            chosen.setdefault(name, (group, []))[1].extend(tools)
+        for name, (group, tools) in chosen.items():
+            unique = tuple({tool.name: tool for tool in tools}.values())
+            yield replace(group, name=_RECORDED_TASKS if name == _TASKS else name, tools=unique)
 
     def _recorded(self, tool: Tool) -> Tool:
         async def run(arguments: Any, context: ToolContext) -> Any:
@@ -261,33 +272,6 @@ def only_found(find_model: Callable[[str | None], Model]) -> Callable[[str | Non
         return find_model(name)
 
     return find
-
-
-def _groups(tools: Iterable[str | CaseTool], like: Runtime | None) -> list[Group]:
-    """The groups that a case names, as they are now, and those that it defines. Starts no server."""
-    now = {group.name: group for group in (like.services.toolbox.groups if like is not None else ())}
-    chosen: dict[str, tuple[Group, list[Tool]]] = {}
-    for one in tools:
-        if isinstance(one, CaseTool):
-            made = client_tool(one.name, one.description, one.parameters, permission=one.permission)
-            defined = chosen.setdefault(one.group, (Group(one.group, ()), []))
-            defined[1].append(made)
-            continue
-        name, _, only = one.partition(".")
-        if name == "programs":
-            group: Group | None = programs_group()
-        else:
-            group = now.get(name) or (BUILTIN[name]() if name in BUILTIN else None)
-        found = [tool for tool in group.tools if only in ("", tool.name)] if group is not None else []
-        if group is None or not found:
-            raise ConfigError(
-                f"Unknown tool '{one}'. Define it in the case, or run with settings that have this tool."
-            )
-        chosen.setdefault(name, (group, []))[1].extend(found)
-    return [
-        replace(group, tools=tuple({tool.name: tool for tool in found}.values()))
-        for group, found in chosen.values()
-    ]
 
 
 def _with_recorded_tasks(agent: Agent) -> Agent:
