@@ -12,7 +12,7 @@ import pytest
 
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, tool
 from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.evaluation import Case, Expected, ExpectedCall, case_of_turn, run
+from dragoman.evaluation import Case, Expected, ExpectedCall, Rubric, case_of_turn, run
 from dragoman.evaluation.case import CaseMessage, CaseTool
 from dragoman.evaluation.evaluate import Estimate
 from dragoman.evaluation.expected import MadeCall
@@ -359,6 +359,17 @@ async def test_a_case_has_the_agent_of_the_turn(tmp_path: Path, of_conversation:
     assert "You are a clerk." in after.system
     assert [call.failed for call in again.answered.calls] == [False]
     assert RAN == []
+
+
+@pytest.mark.parametrize("what", ["agent", "judge", "price of the judge"])
+async def test_what_a_run_lacks_is_told_before_anything_is_asked(tmp_path: Path, what: str) -> None:
+    expect = Expected(rubrics=(Rubric("Is it polite?", model="nobody" if what == "judge" else None),))
+    agent = "nobody" if what == "agent" else None
+    case = Case("one", (CaseMessage("user", "Hi"),), expect, agent=agent)
+    model, judge = ScriptedModel([says("Hi.")], name="one"), ScriptedModel([], name="judge")
+    with pytest.raises((ConfigError, NotFound), match="price" if "price" in what else "nobody"):
+        await run([case], models={"one": model}, judge=judge, max_cost=1.0 if "price" in what else None)
+    assert model.requests == []
 
 
 async def test_a_task_has_the_result_it_had(tmp_path: Path) -> None:

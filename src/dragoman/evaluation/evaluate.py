@@ -223,10 +223,11 @@ class _EvalRun:
         ]
         for variant in variants:
             self.find_model(variant.model)  # NotFound says which model is unknown
-            if variant.agent and variant.agent not in known:
-                raise ConfigError(
-                    f"Unknown agent '{variant.agent}'. Known agents: {', '.join(known) or 'none'}."
-                )
+            for agent in [variant.agent] if variant.agent else [case.agent for case in self.cases]:
+                if agent is not None and agent not in known:
+                    raise ConfigError(f"Unknown agent '{agent}'. Known agents: {', '.join(known) or 'none'}.")
+        for judge in self._judges:
+            self.find_model(judge)
         asks = []
         for variant in variants:
             prompt = prompts[variant.prompt] if prompts is not None else None
@@ -237,6 +238,12 @@ class _EvalRun:
                     conversation = self._key(case, variant, repeat, setup)
                     asks.append(_Ask(case, variant, repeat, setup, conversation))
         return asks
+
+    @property
+    def _judges(self) -> set[str]:
+        """The models that judge, and the one that simulates."""
+        named = {rubric.model or self.judge for one in self.cases for rubric in one.expect.rubrics}
+        return {one for one in (*named, self.judge if self.unrecorded == "simulate" else None) if one}
 
     def _check(self) -> None:
         if not self.cases:
@@ -286,7 +293,8 @@ class _EvalRun:
         estimate = await self._estimate(fresh, len(asks))
         if on_estimate is not None:
             on_estimate(estimate)
-        if self.max_cost is not None and estimate.cost is None:
+        prices = [estimate.cost, *[await self._cost(judge, Usage()) for judge in self._judges]]
+        if self.max_cost is not None and None in prices:
             raise ConfigError(
                 "The price of a model is unknown, so the run cannot keep to a cost. Leave the limit out."
             )
@@ -360,7 +368,7 @@ class _EvalRun:
                 system=case.system,
                 options=case.options,
                 disable=[*disabled, *({"titles"} & plugins)],
-                agent=ask.variant.agent or (case.agent if case.agent in runtime.services.agents else None),
+                agent=ask.variant.agent or case.agent,
                 tools=switches,
                 dialect=dialect if isinstance(dialect, str) else None,
             ),
@@ -468,10 +476,15 @@ class _EvalRun:
             by_model[ask.variant.model] = by_model.get(ask.variant.model, Usage()) + _expected_usage(ask)
         for name, usage in by_model.items():
             tokens += usage.total
-            price = getattr(self.find_model(name), "cost_of", None)  # a model of one's own may have none
-            paid = await price(usage) if price is not None else None
+            paid = await self._cost(name, usage)
             known, cost = known and paid is not None, cost + (paid or 0.0)
         return Estimate(total, total - len(fresh), tokens, cost if known else None)
+
+    async def _cost(self, model: str, usage: Usage) -> float | None:
+        """None if the price is unknown."""
+        price: Callable[[Usage], Awaitable[float | None]] | None
+        price = getattr(self.find_model(model), "cost_of", None)  # a model of one's own may have none
+        return await price(usage) if price is not None else None
 
 
 def _write_files(folder: Path, files: Mapping[str, str]) -> None:

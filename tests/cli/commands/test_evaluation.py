@@ -68,6 +68,9 @@ async def test_ten_minutes_of_a_new_user(tmp_path: Path) -> None:
     (tmp_path / "new.md").write_text("Use the calculator for every number.")
 
     both = ("--model", "acme/good", "--model", "acme/bad")
+    nobody = await _eval(tmp_path, "run", *both, "--judge", "acme/judge", "--unrecorded", "ask")
+    assert nobody.status == 2
+    assert "No terminal" in nobody.err
     blind = await _eval(tmp_path, "run", *both)
     assert blind.status == 2
     assert "--judge" in blind.err  # a note of a user is judged by a model

@@ -167,6 +167,8 @@ async def run_cases(flags: RunCasesFlags) -> int:
     built = build_runtime(settings, model=chosen.models, adopts=False)
     folder, runtime = _folder(flags, settings), built.runtime
     _check_name(flags.name)
+    if flags.unrecorded.value == "ask" and not sys.stdin.isatty():
+        raise ConfigError("No terminal to ask at. Choose `--unrecorded fail` or `simulate`.")
     earlier = _earlier(flags, folder / RUNS)
     async with chosen.models:
         found = await _cases_of(flags, settings, runtime, folder)
@@ -236,8 +238,6 @@ _ASKING = asyncio.Lock()
 
 
 async def _ask_at_terminal(case: Case, tool: ToolSpec, call: MadeCall) -> str:
-    if not sys.stdin.isatty():
-        raise ConfigError("No terminal to ask at. Choose `--unrecorded fail` or `simulate`.")
     async with _ASKING:
         question = f"\n{case.id}: no result is recorded for {one_line(call.identity, 500)}\nResult: "
         return await asyncio.to_thread(input, plain(question))
