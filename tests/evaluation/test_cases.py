@@ -69,11 +69,25 @@ def test_a_file_that_was_edited_stays(tmp_path: Path) -> None:
         ('id = "a"\n[[messages]]\nrole = "user"\n[expect]\ncontain = ["x"]', "contain"),
         ('id = "a/../b\\n"\n[[messages]]\nrole = "user"', "an id has"),
         ("id = ", "Invalid value"),
+        (
+            'id = "a"\n[[messages]]\nrole = "user"\n[expect]\ncontains = "x"',
+            "Input should be a list",
+        ),
+        (
+            'id = "a"\n[[messages]]\nrole = "user"\n[expect.schema]\ntype = "banana"',
+            "Invalid JSON schema",
+        ),
     ],
 )
 def test_a_wrong_case_is_named_with_its_file(tmp_path: Path, text: str, wrong: str) -> None:
     (tmp_path / "a.toml").write_text(text)
     with pytest.raises(ConfigError, match=f"(?s)a.toml.*{wrong}"):
+        cases(tmp_path)
+
+
+def test_a_wrong_line_is_named_with_its_number(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": "a", "messages": [{"role": "user"}]}\n{"id"\n')
+    with pytest.raises(ConfigError, match=r"a.jsonl:2"):
         cases(tmp_path)
 
 

@@ -175,16 +175,18 @@ def _files_in(places: Iterable[Path]) -> Iterator[Path]:
 
 
 def _read(file: Path) -> Iterator[tuple[str, object]]:
+    where = str(file)
     try:
         text = file.read_text("utf-8")
         if file.suffix == ".toml":
-            yield str(file), tomllib.loads(text)
+            yield where, tomllib.loads(text)
             return
         for number, line in enumerate(text.splitlines(), 1):
+            where = f"{file}:{number}"
             if line.strip():
-                yield f"{file}:{number}", json.loads(line)
+                yield where, json.loads(line)
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"Cannot read the case file '{file}': {error}.") from error
+        raise ConfigError(f"Cannot read the case file '{where}': {error}.") from error
 
 
 def case_from(values: object, where: str) -> Case:
@@ -194,7 +196,11 @@ def case_from(values: object, where: str) -> Case:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(one) for one in first["loc"])
-        raise ConfigError(f"{where}: Invalid case: {place or 'the case'}: {first['msg']}.") from error
+        why = first.get("ctx", {}).get("error") or _FAULTS.get(first["type"], first["msg"])
+        raise ConfigError(f"{where}: Invalid case: {place or 'the case'}: {why}.") from error
+
+
+_FAULTS = {"tuple_type": "Input should be a list", "unexpected_keyword_argument": "Unknown key"}
 
 
 # ── TOML ──────────────────────────────────────────────────────────────────────────────────────────
