@@ -209,6 +209,16 @@ class Report:
         base = self.recorded.get(run.case)
         return diverges(base.answered, run.answered) if base is not None else None
 
+    def failures(self) -> Iterator[tuple[CaseRun, str, list[str]]]:
+        """For each case and variant with failed answers: the first of those, how often, and all reasons."""
+        for runs in self._by_case.values():
+            failed = [one for one in runs if one.passed is False]
+            if failed:
+                reasons = dict.fromkeys(reason for one in failed for reason in one.reasons)
+                parts = self.divergence(failed[0])
+                parted = [f"diverges at {parts}"] if parts is not None else []
+                yield failed[0], f"{len(failed)} of {len(runs)}", [*reasons, *parted]
+
     def meets(self, threshold: float) -> bool:
         """Whether every variant passes this share, and nothing was left out."""
         complete = not any(one.skipped for one in self.runs)
@@ -261,15 +271,12 @@ class Report:
             if chosen := [one for one in changes if one.better is better]:
                 lines += ["", f"**{title} than {than}**", ""]
                 lines += [f"- `{one.case}`, {one.variant}{_why(one.reasons)}" for one in chosen]
-        failed = [one for one in self.runs if one.passed is False]
-        if failed:
-            lines += ["", f"<details><summary>{len(failed)} failed answers</summary>", ""]
-            for one in failed:
-                parts = self.divergence(one)
-                parted = f" Diverges at {_plain(str(parts))}." if parts is not None else ""
-                lines.append(
-                    f"- `{one.case}`, {one.variant}, repeat {one.repeat + 1}{_why(one.reasons)}.{parted}"
-                )
+        failures = [*self.failures()]
+        if failures:
+            failed = sum(one.passed is False for one in self.runs)
+            lines += ["", f"<details><summary>{failed} failed answers</summary>", ""]
+            for one, often, reasons in failures:
+                lines.append(f"- `{one.case}`, {one.variant}, {often}{_why(reasons)}.")
             lines += ["", "</details>"]
         return "\n".join(lines) + "\n"
 

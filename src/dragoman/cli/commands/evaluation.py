@@ -37,7 +37,7 @@ from dragoman.evaluation.bfcl import bfcl_cases, read_lines
 from dragoman.evaluation.case import FOLDER, RUNS, Case, cases, save_cases, values_of
 from dragoman.evaluation.evaluate import Check, Estimate, Progress, run
 from dragoman.evaluation.expected import ExpectedCall, MadeCall, Rubric
-from dragoman.evaluation.report import HEADS, CaseRun, Report, Variant, find_report, reports_in
+from dragoman.evaluation.report import HEADS, CaseRun, Report, find_report, reports_in
 from dragoman.evaluation.stored_turns import case_of_turn
 from dragoman.messages.request import ToolSpec
 from dragoman.runtime import Runtime
@@ -338,20 +338,13 @@ def _print_tables(console: Console, report: Report, earlier: Report | None) -> N
         for case in dict.fromkeys(one.case for one in chosen):
             variants = ", ".join(str(one.variant) for one in chosen if one.case == case)
             console.print(Text(f"  {case}  {variants}", style), soft_wrap=True)
-    failed: dict[tuple[str, Variant], list[CaseRun]] = {}
-    for one in report.runs:
-        if one.passed is False:
-            failed.setdefault((one.case, one.variant), []).append(one)
+    failed = [*report.failures()]
     if failed:
         console.print(Text("\nfailed", "bold"))
-    for (case, variant), runs in [*failed.items()][:_SHOWN]:
-        often = f"{len(runs)} of {len(report.runs_of(case, variant))}"
-        console.print(Text(f"  {case}  {variant}  {often}"), soft_wrap=True)
-        reasons = dict.fromkeys(reason for one in runs for reason in one.reasons)
+    for one, often, reasons in failed[:_SHOWN]:
+        console.print(Text(f"  {one.case}  {one.variant}  {often}"), soft_wrap=True)
         for reason in reasons:
             console.print(Text(f"    {one_line(reason, 160)}", "red"), soft_wrap=True)
-        if (parts := report.divergence(runs[0])) is not None:
-            console.print(Text(f"    diverges at {one_line(str(parts), 160)}", "dim"), soft_wrap=True)
     rest = len(failed) - _SHOWN
     more = f"{count(rest, 'more failed case')}. " if rest > 0 else ""
     skipped = sum(bool(one.skipped) for one in report.runs)
