@@ -93,7 +93,19 @@ class AnswerStore:
         """The turn of this conversation: begun in one transaction, or resumed if its process was killed.
 
         If another run asks it, this one waits until it is over."""
-        while rows := await self.store.turns(id):
+        *before, asked = messages
+        text = [Text(asked.text)] if asked.text or not asked.files else []
+        parts: list[Part] = [*text, *_files(asked)]
+        history = _history(id, before)
+        leaf = history[-1].id if history else None
+        now = time.time()
+        opens = Conversation(id, leaf=leaf, settings=dict(settings or {}), created=now, updated=now)
+        send = partial(runtime.commands.send, id, parts, options=options, inputs=inputs)
+        while True:
+            if not (rows := await self.store.turns(id)):
+                with suppress(sqlite3.IntegrityError):  # another run has begun it since
+                    return runtime.turn(await send(opens=opens, history=history))
+                continue
             turn = runtime.turn(rows[-1].id)
             if not rows[-1].live:
                 return turn
@@ -106,22 +118,6 @@ class AnswerStore:
             except DragomanError:  # its folder was of a process that is gone
                 await turn.cancel("the run begins it again")
                 await self.store.delete_conversation(id)
-        *before, asked = messages
-        history = _history(id, before)
-        leaf = history[-1].id if history else None
-        now = time.time()
-        opens = Conversation(id, leaf=leaf, settings=dict(settings or {}), created=now, updated=now)
-        text = [Text(asked.text)] if asked.text or not asked.files else []
-        parts: list[Part] = [*text, *_files(asked)]
-        try:
-            made = await runtime.commands.send(
-                id, parts, options=options, inputs=inputs, opens=opens, history=history
-            )
-        except sqlite3.IntegrityError:  # another run has begun it since
-            return await self.begin(
-                runtime, id, messages, options, inputs=inputs, results=results, settings=settings
-            )
-        return runtime.turn(made)
 
     async def aside(
         self, model: str, said: str, system: str, output: Output[Any] | None = None, number: int = 0
