@@ -315,6 +315,7 @@ async def test_a_run_stops_at_its_cost_and_says_so(tmp_path: Path) -> None:
     assert [one.skipped for one in report.runs] == ["", "", "cost limit", "cost limit"]
     assert report.cost(report.variants[0]) == pytest.approx(1.0)
     assert not report.meets(0.0)
+    assert "Not asked: 2 of 4. The cost limit was reached." in report.markdown()
     model = ScriptedModel([says("Yes.")])
     with pytest.raises(ConfigError, match="price"):
         await run(found, models={"one": model}, max_cost=1.0)

@@ -159,6 +159,12 @@ class Report:
         """In the order in which they were asked."""
         return list(dict.fromkeys(one.variant for one in self.runs))
 
+    @property
+    def skipped(self) -> str:
+        """What was left out, and why."""
+        skipped = sum(bool(one.skipped) for one in self.runs)
+        return f"Not asked: {skipped} of {len(self.runs)}. The cost limit was reached." if skipped else ""
+
     @cached_property
     def _by_case(self) -> dict[tuple[str, Variant], list[CaseRun]]:
         found: dict[tuple[str, Variant], list[CaseRun]] = defaultdict(list)
@@ -221,8 +227,7 @@ class Report:
 
     def meets(self, threshold: float) -> bool:
         """Whether every variant passes this share, and nothing was left out."""
-        complete = not any(one.skipped for one in self.runs)
-        return complete and all(self.pass_rate(one).rate >= threshold for one in self.variants)
+        return not self.skipped and all(self.pass_rate(one).rate >= threshold for one in self.variants)
 
     def cost(self, variant: Variant) -> float | None:
         """None if the price of a reply is unknown."""
@@ -259,12 +264,14 @@ class Report:
     def markdown(self, earlier: Report | None = None) -> str:
         """For a pull request."""
         lines = [
-            f"### Evaluation: {len(self.cases)} cases",
+            "### Evaluation",
             "",
             f"| {' | '.join(HEADS)} |",
             f"|{'---|' * len(HEADS)}",
             *(f"| {' | '.join(map(_cell, row))} |" for row in self.rows(earlier)),
         ]
+        if self.skipped:
+            lines += ["", self.skipped]
         changes = self.changes(earlier)
         than = "the recording" if earlier is None else f"`{earlier.name}`"
         for title, better in (("Worse", False), ("Better", True)):

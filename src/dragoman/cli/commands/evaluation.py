@@ -347,11 +347,8 @@ def _print_tables(console: Console, report: Report, earlier: Report | None) -> N
             console.print(Text(f"    {one_line(reason, 160)}", "red"), soft_wrap=True)
     rest = len(failed) - _SHOWN
     more = f"{count(rest, 'more failed case')}. " if rest > 0 else ""
-    skipped = sum(bool(one.skipped) for one in report.runs)
-    if skipped:
-        console.print(
-            Text(f"\n{count(skipped, 'answer')} not asked for: the cost limit was reached.", "yellow")
-        )
+    if report.skipped:
+        console.print(Text(f"\n{report.skipped}", "yellow"))
     console.print(
         Text(f"\n{more}`dragoman eval report {report.name} --case ID` shows a case in full.", "dim")
     )
