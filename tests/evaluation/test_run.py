@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,6 +122,15 @@ async def test_a_call_that_was_never_recorded_fails_is_simulated_or_is_asked_abo
         assert asked.answered.text == "It says: rain, says a person"
         with pytest.raises(ConfigError, match="--judge"):
             await asked_again(runtime, turn, "other", unrecorded="simulate")
+
+        async def nobody(case: Case, tool: ToolSpec, call: MadeCall) -> str:
+            raise BadRequest("You gave no result.")
+
+        ways: Any = {"unrecorded": "ask", "folder": tmp_path / "runs"}
+        unasked = await asked_again(runtime, turn, "other", answering=nobody, **ways)
+        assert unasked.answered.error == "You gave no result."
+        asked = await asked_again(runtime, turn, "other", answering=person, **ways)  # it was not kept
+        assert asked.answered.text == "It says: rain, says a person"
         assert RAN == []
 
 

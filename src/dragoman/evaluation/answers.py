@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import DragomanError, ToolFailed
+from dragoman.errors import BadRequest, DragomanError
 from dragoman.evaluation.case import CaseMessage
 from dragoman.evaluation.expected import Answered, MadeCall
 from dragoman.evaluation.recorded_tools import CaseResults, only_found
@@ -144,7 +144,7 @@ class AnswerStore:
         answered = await self.read(id, turn.id)
         self.spent += answered.cost or 0.0
         if answered.error:
-            raise ToolFailed(answered.error)
+            raise BadRequest(answered.error)
         return answered
 
     async def once(self, id: str, ask: Callable[[], Coroutine[Any, Any, Answered]]) -> Answered:
@@ -170,7 +170,7 @@ async def until_over(turn: TurnHandle[Any], over: asyncio.Event) -> None:
             await asyncio.wait({ends, waits}, return_when=asyncio.FIRST_COMPLETED)
             if ends.done():
                 waits.cancel()
-                await turn.cancel("the case ends with its first calls")
+                await turn.cancel("the case ends here")
                 with suppress(DragomanError):
                     await turn.result()
                 return

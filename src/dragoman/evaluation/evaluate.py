@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeAlias, cast
+from typing import NoReturn, TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -350,11 +350,12 @@ class _EvalRun:
     async def _turn(self, ask: _Ask, runtime: Runtime) -> Answered:
         case, over = ask.case, asyncio.Event()
 
-        async def only_calls() -> None:
+        async def stop() -> NoReturn:
             over.set()
             await asyncio.Event().wait()  # until the turn is cancelled
+            raise AssertionError
 
-        results = CaseResults(case, self._answering(), only_calls if case.only_calls else None)
+        results = CaseResults(case, stop, self._answering())
         ask.setup.results[ask.id] = results
         settings = dict(case.settings)
         given = settings.pop("disable", [])
@@ -395,6 +396,9 @@ class _EvalRun:
         finally:
             ask.setup.results.pop(ask.id, None)
             self.known.pop(ask.id, None)
+        if results.fault is not None:
+            await self.answers.store.delete_conversation(ask.id)
+            return Answered(ask.variant.model, error=str(results.fault) or repr(results.fault))
         return await self.answers.read(ask.id, turn.id)
 
     # ── runtimes ──────────────────────────────────────────────────────────────────────────────────

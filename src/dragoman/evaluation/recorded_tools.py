@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from pydantic import JsonValue
 
@@ -49,8 +49,9 @@ class CaseResults:
     """The results that the tools of one turn give. Equal calls get theirs in the recorded order."""
 
     case: Case
+    stop: Callable[[], Awaitable[NoReturn]]  # ends the turn
     answering: Answering | None = None
-    only_calls: Callable[[], Awaitable[None]] | None = None  # what a call does in place of an answer
+    fault: Exception | None = None  # of `answering`
     made: list[tuple[str, Arguments]] = field(default_factory=list)  # before another process took over
     _left: dict[str, list[tuple[JsonValue, MadeCall]]] = field(default_factory=dict)
 
@@ -60,18 +61,24 @@ class CaseResults:
         self.made = [(call.tool, call.arguments) for call in calls if call.state.settled]
 
     async def answer(self, tool: Tool, arguments: Arguments) -> JsonValue | ToolOutput:
-        """The recorded result of this call. Raises ToolFailed if the recorded call failed."""
+        """The recorded result of this call, else a new one. Raises ToolFailed if the call failed."""
         if tool.name not in self._left:
             self._left[tool.name] = self._recorded(tool)
         if (call := _take(self._left[tool.name], arguments)) is not None:
             if call.failed:
                 raise ToolFailed(call.result if isinstance(call.result, str) else canonical(call.result))
             return call.result
-        if self.only_calls is not None:
-            await self.only_calls()
+        if self.case.only_calls:
+            await self.stop()
         if self.answering is None:
             return ToolOutput(_NONE, metadata={UNRECORDED: True})
-        text = await self.answering(self.case, tool.spec(), MadeCall(tool.name, dict(arguments)))
+        try:
+            text = await self.answering(self.case, tool.spec(), MadeCall(tool.name, dict(arguments)))
+        except ToolFailed:
+            raise
+        except Exception as error:  # no result, so no answer that is worth keeping
+            self.fault = error
+            await self.stop()
         return ToolOutput(text, metadata={SIMULATED: True})
 
     def _recorded(self, tool: Tool) -> list[tuple[JsonValue, MadeCall]]:

@@ -27,12 +27,14 @@ from dragoman.cli.flags.evaluation import (
 from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.lookup import each_conversation, find_turn, match_id
 from dragoman.cli.model_choice import choose_model
+from dragoman.cli.terminal.approvals import LineInput
+from dragoman.cli.terminal.forms import InputClosed
 from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import count, one_line, plain, print_json
 from dragoman.config.build import build_runtime, store_of
 from dragoman.config.settings import Settings
 from dragoman.config.workspaces import workspace_of
-from dragoman.errors import ConfigError, DragomanError, NotFound
+from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.evaluation.bfcl import bfcl_cases, read_lines
 from dragoman.evaluation.case import FOLDER, RUNS, Case, cases, save_cases, values_of
 from dragoman.evaluation.evaluate import Check, Estimate, Progress, run
@@ -240,7 +242,10 @@ _ASKING = asyncio.Lock()
 async def _ask_at_terminal(case: Case, tool: ToolSpec, call: MadeCall) -> str:
     async with _ASKING:
         question = f"\n{case.id}: no result is recorded for {one_line(call.identity, 500)}\nResult: "
-        return await asyncio.to_thread(input, plain(question))
+        try:
+            return await LineInput().line(plain(question))
+        except InputClosed:
+            raise BadRequest("You gave no result.") from None
 
 
 class _ProgressLine:
