@@ -255,7 +255,7 @@ class _EvalRun:
             why = f"The case '{judged[0]}' has a rubric" if judged else "Calls are simulated by a model"
             raise ConfigError(f"{why}. Name a model for that: `--judge MODEL`, or `judge=` in Python.")
         if self.unrecorded == "ask" and self.answering is None:
-            raise ConfigError("Nobody can be asked for results here. Give `answering=`, or choose `fail`.")
+            raise ConfigError("No function gives results. Pass `answering=`, or choose `fail`.")
         for case in self.cases:
             if unknown := [one for one in case.expect.checks if one not in self.checks]:
                 raise ConfigError(
@@ -487,7 +487,7 @@ class _EvalRun:
     async def _cost(self, model: str, usage: Usage) -> float | None:
         """None if the price is unknown."""
         price: Callable[[Usage], Awaitable[float | None]] | None
-        price = getattr(self.find_model(model), "cost_of", None)  # a model of one's own may have none
+        price = getattr(self.find_model(model), "cost_of", None)  # a custom model can have none
         return await price(usage) if price is not None else None
 
 

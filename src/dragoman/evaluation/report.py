@@ -130,7 +130,7 @@ class Report:
 
     @classmethod
     def load(cls, file: str | Path) -> Report:
-        """A report that a run saved. ConfigError if the file is none."""
+        """A report that a run saved. ConfigError if the file is invalid."""
         try:
             return _REPORT.load(Path(file).read_bytes())
         except (OSError, ValidationError) as error:
