@@ -185,10 +185,12 @@ async def test_a_bad_answer_has_to_change_and_to_lose_its_fault(tmp_path: Path) 
         "judge": ScriptedModel([says('{"passed": true, "reason": "It is right."}')], name="judge"),
     }
     async with Runtime(tmp_path / "chat.db", model=ScriptedModel([says("It is 400.")])) as runtime:
-        turn = await runtime.send("17 * 23?")
+        turn = await runtime.send("Größe 日本 17?")
         await turn.result()
         case = await case_of_turn(runtime, turn.id, rating=Rating(turn.id, "local", "bad"))
         noted = await case_of_turn(runtime, turn.id, rating=Rating(turn.id, "local", "bad", "wrong sum"))
+    (file,) = save_cases([case], tmp_path / "evals")
+    assert file.name == f"größe-日本-17-{turn.id[-6:]}.toml"
     assert (case.expect.changed, case.expect.rubrics) == (True, ())
     assert "wrong sum" in noted.expect.rubrics[0].text
     report = await run([case], models={name: models[name] for name in ("same", "other")})

@@ -134,7 +134,8 @@ def save_cases(found: Iterable[Case], folder: str | Path) -> list[Path]:
         values = values_of(case)
         text = f"{json.dumps(values, ensure_ascii=False)}\n" if _has_null(values) else toml_of(case)
         kind = ".jsonl" if _has_null(values) else ".toml"  # TOML has no null
-        file = Path(folder) / f"{re.sub(r'[^A-Za-z0-9_.-]', '-', case.id)}{kind}"
+        name = re.sub(r"[^\w.-]", "-", case.id)
+        file = Path(folder) / f"{name}{kind}"
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
             with file.open("x", encoding="utf-8", errors="replace") as out:  # JSON may hold half a character

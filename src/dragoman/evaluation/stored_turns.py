@@ -201,8 +201,9 @@ def _tools_of(toolbox: Toolbox, offer: Offer, options: TurnOptions) -> Iterator[
 
 
 def _id_of(text: str, turn: str, given: int) -> str:
-    words = re.findall(r"[a-z0-9]+", redact_text(text).lower())
-    return "-".join([*words[:6], turn[-6:], *([f"reply-{given + 1}"] if given else [])])[-80:].lstrip("-")
+    words = re.findall(r"\w+", redact_text(text).lower())
+    whole = "-".join([*words[:6], turn[-6:], *([f"reply-{given + 1}"] if given else [])])
+    return whole.encode()[-80:].decode(errors="ignore").lstrip("-")
 
 
 def _without_secrets(case: Case, mask: Mask) -> Case:
