@@ -66,7 +66,7 @@ class Short(Plugin):
     [
         ({"allow": "shell"}, "allow takes a list"),
         ({"allow": {"shell": "git *"}}, "allow takes a list"),  # its names alone would allow every line
-        ({"deny": [5]}, "5 is no rule"),
+        ({"deny": [5]}, "5 is not a rule"),
         ({"tools": add}, "tools takes a list"),
         ({"system": 5}, "system is a text"),
         ({"options": "hot"}, "options takes a table"),
@@ -78,7 +78,7 @@ class Short(Plugin):
         ({"plugins": [Misspelled()]}, "plugin misspelled: unknown hook on_turn_begin"),
         ({"plugins": [Close()]}, r"plugin close: unknown hook befor_tool: did you mean before_tool\?"),
         ({"plugins": [Plain()]}, "plugin plain: on_turn_end must be written with async def"),
-        ({"plugins": [Unheard()]}, "plugin unheard: on_event must be written with def"),
+        ({"plugins": [Unheard()]}, "plugin unheard: on_event must be defined with def"),
         ({"plugins": [Short()]}, r"plugin short: on_turn_end takes \(self, turn\)"),  # its turns never ended
         ({"agents": ["clerk"]}, "'clerk' is not an agent"),
         ({"agents": [Agent(name="clerk"), Agent(name="clerk")]}, "two agents named clerk"),
@@ -151,7 +151,7 @@ async def test_what_is_no_message_or_answer_is_refused(tmp_path: Path) -> None:
         for nonsense in (None, 5, [5]):
             with pytest.raises(BadRequest, match="a person says a text"):
                 await chat.send(nonsense)  # type: ignore[arg-type]
-        with pytest.raises(BadRequest, match="no plugin nothing"):
+        with pytest.raises(BadRequest, match="unknown plugin nothing"):
             await chat.send("hi", disable=["nothing"])
         turn = await chat.send("go")
         assert await turn.reached("waiting")

@@ -253,7 +253,7 @@ async def test_a_call_that_did_its_work_keeps_what_the_model_is_shown_of_its_res
         ("file:///", "from the root"),
         ("Folder", "no place for attachments"),
         ("memory:", "no place for attachments"),
-        ("s3://[bucket/x", "no address"),
+        ("s3://[bucket/x", "not an address"),
     ],
 )
 def test_what_is_no_place_is_refused_without_its_secrets(place: str, words: str) -> None:

@@ -90,7 +90,7 @@ def test_an_approved_call_runs_and_always_is_listed_and_taken_back(stage: Path) 
     somebody.says("/grants")
     somebody.sees("1  allow notes.write for 'list', everywhere")
     somebody.says("/grants revoke 1")
-    somebody.sees("taken back")
+    somebody.sees("undone")
     assert somebody.leaves() == 0
 
 

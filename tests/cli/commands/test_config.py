@@ -81,12 +81,12 @@ def test_everything_that_is_wrong_with_the_settings_is_told_at_once(
         "wrong.toml, line 1: modle: unknown setting",
         "wrong.toml:2: unknown group 'hammer'",
         "wrong.toml:2: unknown group 'saw'",
-        "wrong.toml:3: allow: ':x' is no rule",
+        "wrong.toml:3: allow: ':x' is not a rule",
         "none.json cannot be read",
         "wrong.toml, line 6: limits.max_rounds: it should be greater than or equal to 0",
         "wrong.toml, line 9: server.prot: unknown setting: did you mean port",
         "wrong.toml:10: agents.clerk: unknown provider 'nowhere'",
-        "wrong.toml:10: deny: ':y' is no rule",
+        "wrong.toml:10: deny: ':y' is not a rule",
         "wrong.toml, line 14: agents.cook.mode: it should be 'auto'",
         "DRAGOMAN_SERVER_PORT: server.port: it should be a valid integer",
         "DRAGOMAN_STROE: unknown setting: did you mean DRAGOMAN_STORE?",
@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_mistakes_of_the_other(stag
     first, second, third = cli("config", "check", status=2).err.splitlines()
     assert f"{own} is not valid TOML" in first
     assert "line 1: modle" in second
-    assert "no group 'hammer'" in third
+    assert "unknown group 'hammer'" in third
 
 
 def test_options_are_checked_against_the_wire_of_the_model(

@@ -147,7 +147,7 @@ def test_p6_what_waits_is_answered_once_and_within_reason(folder: Path, cli: Cli
         assert complaint in cli("answer", id, *options, status=1).err
     answered = cli("answer", id[:9], "--reject", "keep it").out
     assert f"answered {id}" in answered
-    assert f"dragoman resume {question['conversation']} goes on" in answered
+    assert f"dragoman resume {question['conversation']} continues" in answered
     assert "already answered" in cli("answer", id, "--allow", status=1).err
     assert json.loads(cli("questions", "--json").out) == []
 

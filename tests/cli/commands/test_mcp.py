@@ -246,7 +246,7 @@ async def test_a_server_that_is_not_there_is_told_in_a_line(tmp_path: Path) -> N
     assert (ended.status, ended.out) == (1, "")
     assert ended.err == (
         "dragoman: the server gone is not there: it cannot be started: "
-        "there is no program 'no-such-program-anywhere'\n"
+        "program 'no-such-program-anywhere' not found\n"
     )
 
 

@@ -28,5 +28,5 @@ def test_people_get_keys_that_are_kept_as_hashes(stage: Path, cli: Cli) -> None:
     assert "needs no key" in cli("people", "add", "local", status=1).err
     cli("people", "remove", "anna")
     assert cli("people", "list", "--json").out == "[]\n"
-    assert "Nobody has a key yet" in cli("people", "list").err
+    assert "No users yet" in cli("people", "list").err
     assert "unknown person 'anna'" in cli("people", "remove", "anna", status=1).err

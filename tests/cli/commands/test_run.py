@@ -217,7 +217,7 @@ async def test_what_no_rule_allows_is_rejected_where_nobody_can_be_asked(folder:
     ended = await run(folder, *script, options=("--tools", "tools.py", "--json"))
     (call,) = ended.events("call.end")
     assert call["state"] == "rejected"
-    assert "nobody was there to be asked" in call["result"]["text"]
+    assert "no user was there to approve it" in call["result"]["text"]
     assert (ended.status, ended.result["text"]) == (0, "I may not.")
 
 
@@ -425,9 +425,9 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         "did you mean openai",
     ),
     "no key": (("--model", "groq/x", "Hi"), "set GROQ_API_KEY"),
-    "no such dialect": (("--model", "ollama/x", "--dialect", "sign", "Hi"), "no dialect 'sign'"),
-    "no such wire": (("--model", "ollama/x", "--wire", "smoke", "Hi"), "no wire 'smoke'"),
-    "no address": (
+    "no such dialect": (("--model", "ollama/x", "--dialect", "sign", "Hi"), "unknown dialect 'sign'"),
+    "no such wire": (("--model", "ollama/x", "--wire", "smoke", "Hi"), "unknown wire 'smoke'"),
+    "not an address": (
         ("--model", "mine/x", "--base-url", "mine.example", "Hi"),
         "an address begins with http",
     ),

@@ -97,7 +97,7 @@ def test_files_of_other_programs_are_read_and_their_other_business_left_to_them(
 @pytest.mark.parametrize(
     ("servers", "said"),
     [
-        ([], "there is not an object named mcpServers"),
+        ([], "it has no object named mcpServers"),
         ({"mcpServers": {"a": 5}}, "mcpServers.a: a server is an object"),
         ({"mcpServers": {"a b": {"command": "x"}, "a-b": {"command": "x"}}}, "reads the same (a-b)"),
         ({"mcpServers": {"a": {"args": ["x"]}}}, "mcpServers.a: a server has either a command or a url"),

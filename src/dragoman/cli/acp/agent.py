@@ -267,7 +267,7 @@ class AcpAgent:
     def _session(self, params: Params) -> EditorSession:
         id = _text(params, "sessionId")
         if id not in self._sessions:
-            raise RpcError(NOT_FOUND, f"unknown session {id!r} open here: load it first")
+            raise RpcError(NOT_FOUND, f"session {id!r} is not open here: load it first")
         return self._sessions[id]
 
     async def _session_of(self, conversation: str) -> str | None:
