@@ -870,7 +870,7 @@ LLAMA_PYTHONIC = [
     Reply("a name twice", "[read_file(path='a', path='b')]", errors=("path is there twice",)),
     Reply("cut off in a string", 'So [read_file(path="a', (), AS_IT_IS),
     Reply("cut off, and no tool", "See [note(1, and", (), "See [note(1, and"),
-    Reply("a line that ends in a string", "[read_file(path='a\n", (), "", ("no Python",)),
+    Reply("a line that ends in a string", "[read_file(path='a\n", (), "", ("not valid Python",)),
     Reply(
         "lines of Windows in a string",
         "<|tool_call_start|>[read_file(path='a\r\nb')]<|tool_call_end|>",

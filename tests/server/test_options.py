@@ -189,7 +189,7 @@ async def test_an_answer_is_held_to_a_schema_over_http(tmp_path: Path) -> None:
         path = f"/api/conversations/{chat}/turns"
         request = await answered(site, path, {"text": "go", "output_schema": schema, "history": 0})
         assert request.output is not None
-        assert "not a JSON value" in str(request.messages[-1].parts)
+        assert "no JSON value" in str(request.messages[-1].parts)
         wrong = await site.ask("POST", path, {"text": "go", "output_schema": {"type": "thing"}})
         assert wrong.status == 422
         assert "schema" in str(wrong.body)

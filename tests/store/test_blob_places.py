@@ -244,15 +244,15 @@ async def test_a_call_that_did_its_work_keeps_what_the_model_is_shown_of_its_res
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("ftp://host/x", "no place for attachments"),
+        ("ftp://host/x", "not a place for attachments"),
         ("s3://", "names no bucket"),
         ("s3:///prefix", "names no bucket"),
         ("s3://AKIA:secret@bucket/x", "credentials.*environment"),
         ("s3://bucket/x?secret=hidden", "credentials.*environment"),
         ("file://relative/x", "from the root"),
         ("file:///", "from the root"),
-        ("Folder", "no place for attachments"),
-        ("memory:", "no place for attachments"),
+        ("Folder", "not a place for attachments"),
+        ("memory:", "not a place for attachments"),
         ("s3://[bucket/x", "not an address"),
     ],
 )

@@ -96,7 +96,7 @@ async def test_what_does_not_fit_goes_back_to_the_model(tmp_path: Path) -> None:
         assert (await turn.result()).output.total == 12.5
         first, second, third = (str(request.messages[-1].parts) for request in model_of(runtime).requests)
         assert "JSON" not in first
-        assert "not a JSON value" in second
+        assert "no JSON value" in second
         assert "total: Value error, a total is not below 0, got -1" in third
         assert (await turn.result()).text == GOOD
 

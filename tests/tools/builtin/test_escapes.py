@@ -94,7 +94,7 @@ async def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
     assert await refused(root, write_file, path="pipe", text="x") == "pipe is not a regular file"
     assert "is a folder" in await refused(root, write_file, path="sub", text="x")
     assert "not a folder" in await refused(root, read_file, path="a.txt/b")
-    assert await refused(root, read_file, path="no/b") == "there is no no/b in the workspace"
+    assert await refused(root, read_file, path="no/b") == "no/b is not in the workspace"
     assert "at most 100 steps" in await refused(root, write_file, path="x/" * 200, text="x")
 
 
