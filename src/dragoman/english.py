@@ -353,6 +353,7 @@ ENGLISH: dict[str, str] = {
     "limit.round": "{count} round of tool calls",
     "limit.rounds": "{count} rounds of tool calls",
     "limit.seconds": "{seconds:g} seconds",
+    "limit.team": "{reached} of team {team}",
     "limit.token": "{count} token",
     "limit.tokens": "{count} tokens",
     "limit.tokens_a_day": "{count} tokens a day",
@@ -619,7 +620,10 @@ ENGLISH: dict[str, str] = {
     "setup.embedded": "this server is part of another program, and is set up there",
     "setup.not_yours": "only the admin can set this server up",
     "setup.one_model": "this server has one model, which the program it is part of gave it",
+    "audit.not_yours": "The audit log is for the admin.",
     "sign_in.first": "sign in first: open the link that the server printed, or send a key",
+    "sign_in.no_link": "You signed in at a provider: sign in there in the other browser, too. "
+    "Links are for users with a key.",
     "sign_in.too_often": "too many tries: wait a moment",
     "sign_in.wrong": "that is not the password",
     "skill.changed": "skill {name} was changed since it was read: read it again",
@@ -659,6 +663,7 @@ ENGLISH: dict[str, str] = {
     "tools.missing": "the tools of {source} are missing: {why}",
     "tools.starting": "it has not started yet, and its tools come when it has",
     "trust.changed": "{folder} changed since you looked at it. Review it again.",
+    "turn.user_removed": "The admin removed the user who sent this.",
     "turn.busy": (
         "turn {turn} of this branch is still running: wait for it, cancel it, steer it, or let the "
         "message queue"

@@ -390,7 +390,7 @@ async def test_a_live_stream_ends_when_the_key_it_was_opened_with_is_taken_back(
                 while heard[-1].type != "turn.end":
                     heard.append(await anext(events))
                 await runtime.store.remove_person("ada")
-                await runtime.store.add_person("ada", key_hash("new"), 2.0)
+                await runtime.store.add_person("ada", key_hash("new"), 2.0, restore=True)
                 await ada.say("hello again", id)
                 rest = [event async for event in events]
             assert "to the old key" in str(heard)

@@ -152,6 +152,25 @@ export interface components {
             approved?: boolean | null;
             reason?: string | null;
         };
+        /** @description A line of the audit log: when and from where a user did what to which object. */
+        AuditEntry: {
+            at: number;
+            action: string;
+            /** @default  */
+            person: string;
+            /** @default  */
+            address: string;
+            /** @default  */
+            object: string;
+            details: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default 0 */
+            seq: number;
+        };
+        AuditLog: {
+            items: components["schemas"]["AuditEntry"][];
+        };
         /** @description Why a call ran: `kind` is rule, grant, answer or repeated; `origin` the file and line, or the grant. */
         Because: {
             kind: string;
@@ -2118,6 +2137,9 @@ export interface components {
             description: string;
             for_resources: boolean;
         };
+        SignedOut: {
+            url: string;
+        };
         /** @description What a skill says, as its `SKILL.md` has it. What else stands in the front matter stays. */
         SkillBody: {
             /** @description what the model sees before it loads it */
@@ -2692,6 +2714,10 @@ export interface components {
             by: string | null;
             scope: string | null;
         };
+        /** @description What users can sign in with, besides a password, a key and a link. */
+        WaysToSignIn: {
+            provider: string | null;
+        };
     };
     responses: never;
     parameters: never;
@@ -2711,6 +2737,8 @@ export type Answer = components['schemas']['Answer'];
 export type AnswerLine = components['schemas']['AnswerLine'];
 export type Answered = components['schemas']['Answered'];
 export type Approval = components['schemas']['Approval'];
+export type AuditEntry = components['schemas']['AuditEntry'];
+export type AuditLog = components['schemas']['AuditLog'];
 export type Because = components['schemas']['Because'];
 export type Begun = components['schemas']['Begun'];
 export type CallAnswered = components['schemas']['CallAnswered'];
@@ -2851,6 +2879,7 @@ export type ServerPromptView = components['schemas']['ServerPromptView'];
 export type ServerSetup = components['schemas']['ServerSetup'];
 export type ServerSetupList = components['schemas']['ServerSetupList'];
 export type ServerTool = components['schemas']['ServerTool'];
+export type SignedOut = components['schemas']['SignedOut'];
 export type SkillBody = components['schemas']['SkillBody'];
 export type SkillSetup = components['schemas']['SkillSetup'];
 export type SkillSetupList = components['schemas']['SkillSetupList'];
@@ -2894,5 +2923,6 @@ export type UsageView = components['schemas']['UsageView'];
 export type VariantLine = components['schemas']['VariantLine'];
 export type Vote = components['schemas']['Vote'];
 export type Wait = components['schemas']['Wait'];
+export type WaysToSignIn = components['schemas']['WaysToSignIn'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

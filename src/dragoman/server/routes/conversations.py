@@ -101,6 +101,7 @@ async def delete_conversation(context: TheContext, id: str) -> None:
     await context.check_owner(id)
     inner = await context.runtime.store.within(id)
     await context.runtime.delete(id)
+    await context.audit("conversation.deleted", id)
     for each in inner:
         context.publisher.deleted(each, context.person)
 
@@ -130,6 +131,7 @@ async def export(
     name = {
         "content-disposition": _attachment(shown.title or id, "md" if format == "markdown" else "json", id)
     }
+    await context.audit("conversation.exported", id, format=format)
     if format == "markdown":
         return Response(await context.runtime.export_markdown(id), media_type="text/markdown", headers=name)
     return JSONResponse(await context.runtime.export(id), headers=name)
@@ -139,6 +141,7 @@ async def export(
 async def export_raw(context: TheContext, id: str) -> dict[str, JsonValue]:
     """Every row of it as it is stored, readable or not: what is left to do with a damaged one."""
     await context.check_owner(id)
+    await context.audit("conversation.exported", id, format="raw")
     return await context.runtime.store.export_raw(id)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from dragoman.errors import AlreadyAnswered, NotFound, Unreadable
-from dragoman.messages.questions import Answer, Grant, Question
+from dragoman.messages.questions import Answer, Grant, Question, Rule
 from dragoman.store.codecs import JSON, QUESTION
 from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
 from dragoman.store.sql.rows import grant_of, grant_row, load, question_of
@@ -131,7 +131,14 @@ class SqlQuestions(SqlSignals):
         return await self._write(write)
 
     async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
-        return self._readable(grant_of, await self._all("grants", conversation=conversation, user=user))
+        key = {"conversation": conversation, "user": user}
+
+        def read(db: SqlConnection) -> list[Grant]:
+            held = db.execute(self._narrowed("grants", key), key).fetchall()
+            denied = db.execute(self._sql["removed_owner"], key).fetchall()  # last: nothing goes past it
+            return [*self._readable(grant_of, held), *(_denial(row) for row in denied)]
+
+        return await self._read(read)
 
     async def add_grant(self, grant: Grant) -> None:
         def write(db: SqlConnection) -> None:
@@ -207,3 +214,8 @@ class SqlEvents(SqlDatabase):
 
         for turn in await self._read(left_behind):
             await self.drop_events(turn)
+
+
+def _denial(row: Row) -> Grant:
+    """A user who was removed may do nothing in what is left of their conversations."""
+    return Grant("removed", Rule("*", "*", "deny"), row["id"], user=row["user"])

@@ -263,6 +263,7 @@ async def _bring(context: Context, body: RunAgentInput, projection: AgentRun, tu
         given = replace(_answer(asked, entry), by=context.user)
         with suppress(AlreadyAnswered, TurnEnded):
             await context.runtime.answer(asked.id, given)
+            await context.audit_answer(asked, given)
         projection.reader.was_brought(asked.id)
     results = [*_results(body)]
     if not results and (beside := [*_results(body, beside=True)]):

@@ -346,10 +346,11 @@ async def _bring(context: Context, message: UIMessage, stream: UIMessageStream) 
         with suppress(AlreadyAnswered, NotFound, TurnEnded):
             approval = part.approval
             if part.state == "approval-responded" and approval is not None and approval.approved is not None:
-                await context.question(approval.id)
+                asked = await context.question(approval.id)
                 stream.reader.was_brought(approval.id)
                 given = allow_once() if approval.approved else reject(approval.reason)
                 await context.runtime.answer(approval.id, replace(given, by=context.user))
+                await context.audit_answer(asked, given)
             elif part.state in ("output-available", "output-error"):
                 call = await context.call(part.call)
                 stream.reader.was_brought(call.id)

@@ -74,6 +74,7 @@ async def delete_conversation(context: TheContext, id: str) -> dict[str, Any]:
     await context.check_owner(id)
     inner = await context.runtime.store.within(id)
     await context.runtime.delete(id)
+    await context.audit("conversation.deleted", id)
     for each in inner:
         context.publisher.deleted(each, context.person)
     return {"id": id, "object": "conversation.deleted", "deleted": True}

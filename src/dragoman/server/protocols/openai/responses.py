@@ -388,6 +388,7 @@ async def delete_response(context: TheContext, id: str) -> Response:
         return error_response(409, what, code="response_in_conversation", headers=NEVER_AGAIN)
     inner = await context.runtime.store.within(place.conversation)
     await context.runtime.delete(place.conversation)
+    await context.audit("conversation.deleted", place.conversation)
     for each in inner:
         context.publisher.deleted(each, context.person)
     return json_response({"id": id, "object": "response", "deleted": True})

@@ -69,5 +69,8 @@ WHERE (:conversation IS NULL OR (
   AND (:user IS NULL OR coalesce("user", 'local') = :user)
 ORDER BY conversation IS NOT NULL, created, id;
 
+-- name: removed_owner
+SELECT id, "user" FROM conversations WHERE id = :conversation AND "user" IN (SELECT name FROM removed_people);
+
 -- name: revoke_grant
 DELETE FROM grants WHERE id = :id;
