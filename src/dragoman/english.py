@@ -369,8 +369,7 @@ ENGLISH: dict[str, str] = {
     "local.not_served": "{file} cannot be served: {error}",
     "local.slow": "{file} was not loaded within {seconds:g} s",
     "local.unknown": (
-        "unknown model local/{model}: the bundled model is local/{box}, and any other file is "
-        "local/PATH.gguf"
+        "unknown model local/{model}: the bundled model is local/{box}, and any other file is local/PATH.gguf"
     ),
     "local.unsure": (
         "I am not sure what to change, so no file was changed. Say it in full: replace “OLD” with “NEW” in "
@@ -413,7 +412,7 @@ ENGLISH: dict[str, str] = {
     "media.leave_out": "leave it out, or choose a model that takes {takes}",
     "media.makes": "makes pictures",
     "media.missing": "{name} {does}: {missing}",
-    "media.no_picture": "{name} {does}, and the message has none: attach a picture, or make one first: {instead}",
+    "media.no_picture": "{name} {does}, and the message has none: attach one, or make one first: {instead}",
     "media.no_sound": (
         "{name} {does}, and the message has no recording: attach one, or choose a chat model for a message "
         "in words"
@@ -530,9 +529,7 @@ ENGLISH: dict[str, str] = {
         "This text looks like a call of {tool} in the format {format}, which {model} is not known to write. "
         "Run it as a call? Always means: read this format from this model from now on."
     ),
-    "question.interrupted": (
-        "The program stopped while {tool} ran, so its effect is unknown. Run it again?"
-    ),
+    "question.interrupted": ("The program stopped while {tool} ran, so its effect is unknown. Run it again?"),
     "question.line": "Line {line} of the program calls it: {code}",
     "question.loop": "{tool} was already called with these arguments. Run it again?",
     "question.met": "{tool} has come to {pattern}. Allow it to continue?",
@@ -613,9 +610,7 @@ ENGLISH: dict[str, str] = {
     "server.same_secret": "two secrets would be stored as {variable}: rename one",
     "server.stops": "this server stops: it was not done, or not to its end. Look, and try again",
     "server.taken": "there is a server {name!r} already: take another name, or remove that one",
-    "server.unconfirmed": (
-        "review the command first, and confirm it as shown: do it again"
-    ),
+    "server.unconfirmed": ("review the command first, and confirm it as shown: do it again"),
     "settings.kind": "the setting {name} is a {kind}, not {value!r}",
     "settings.metadata": "Each value of the setting metadata must be a string.",
     "settings.private": "the setting private gives names to texts: each needs a name and a text",

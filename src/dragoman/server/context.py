@@ -35,10 +35,10 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
     status: {"description": meaning, "content": _PROBLEM}
     for status, meaning in (
         (400, "The body cannot be read"),
-        (401, "Nobody has signed in"),
+        (401, "Not signed in"),
         (403, "Another page asked"),
-        (404, "There is no such thing, or it is somebody else's"),
-        (409, "Somebody was faster, or the turn is busy or over, or cannot go on here"),
+        (404, "Missing, or another user's"),
+        (409, "Another client was first, or the turn is busy or over, or cannot resume here"),
         (413, "Too much"),
         (415, "No JSON"),
         (421, "Not a name of this server"),

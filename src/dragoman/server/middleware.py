@@ -132,7 +132,7 @@ class Middleware:
             if hostname(name) not in self._hosts:
                 return 421, f"this server is not {name!r}: use the address it printed when it started"
         if not headers.get("content-length", "0").isdecimal():
-            return 400, "the length of the body is no number"
+            return 400, "the length of the body is not a number"
         if not path.startswith("/api") and not _is_openai(path):
             return None
         origin = headers.get("origin")

@@ -77,7 +77,7 @@ _PREVIEW = {
 }
 
 _USED = (
-    "This link is not valid any more: each is for one browser. `dragoman link` prints another, "
+    "This link is no longer valid: each is for one browser. `dragoman link` prints another, "
     "and so does the server when you press Enter where it runs."
 )
 _NOT_BUILT = "The page is not built here: run `make page`, or install a wheel. The API is at /api."

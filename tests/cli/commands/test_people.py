@@ -36,5 +36,5 @@ def test_people_get_keys_that_are_kept_as_hashes(stage: Path, cli: Cli) -> None:
     assert "user.removed" in cli("audit", "--since", "1h").out
     assert cli("audit", "--since", "2999-01-01").out == ""
     assert cli("people", "list", "--json").out == "[]\n"
-    assert "Nobody has a key yet" in cli("people", "list").err
-    assert "there is no person 'anna'" in cli("people", "remove", "anna", status=1).err
+    assert "No users yet" in cli("people", "list").err
+    assert "unknown person 'anna'" in cli("people", "remove", "anna", status=1).err

@@ -31,7 +31,7 @@ async def add_person(flags: AddPersonFlags) -> None:
     if name == LOCAL:
         raise BadRequest(f"{LOCAL!r} is the admin of this machine, who needs no key")
     if not re.fullmatch(r"[\w.@-]{1,60}", name):
-        raise BadRequest(f"{name!r} is no name here: letters, digits, and . @ _ - will do")
+        raise BadRequest(f"{name!r} is not a name here: letters, digits, and . @ _ - will do")
     key = f"dragoman-{secrets.token_urlsafe(24)}"
     async with open_store(settings_for(flags), create=True) as runtime:
         await runtime.store.add_person(name, key_hash(key), time.time(), restore=flags.restore)
@@ -49,7 +49,7 @@ async def list_people(flags: ListPeopleFlags) -> None:
         print_json([asdict(one) for one in people], indent=2)
         return
     if not people:
-        print("Nobody has a key yet: dragoman people add NAME gives one.", file=sys.stderr)
+        print("No users yet: dragoman people add NAME adds one.", file=sys.stderr)
     for one in people:
         account = f"\t{one.account}" if one.account else ""
         print(f"{one.name}\t{datetime.fromtimestamp(one.created):%Y-%m-%d %H:%M}{account}")

@@ -73,7 +73,7 @@ async def serve(flags: ServeFlags) -> None:
     settings = settings_for(flags, values)
     log_warnings()
     if settings.values.get("workers", {}).get("role") == "worker":
-        raise ConfigError('a worker serves nobody: start it with "dragoman worker"')
+        raise ConfigError('a worker serves no users: start it with "dragoman worker"')
     table = settings.values.get("server", {})
     password, proxies = _password(settings), Proxies(table.get("proxies", []))
     with _listen(settings, password) as listener:
@@ -216,7 +216,7 @@ async def fetch_model(chosen: ChosenModel) -> None:
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, transient=True, disable=not sys.stdout.isatty()) as bar:
-        task = bar.add_task("fetching the model in the box", total=None, visible=False)
+        task = bar.add_task("fetching the bundled model", total=None, visible=False)
         await fetch(progress=lambda done, total: bar.update(task, completed=done, total=total, visible=True))
 
 
@@ -225,7 +225,7 @@ def _greet(settings: Settings, chosen: ChosenModel, built: Built, url: str) -> N
     console.print(f"[bold]Dragoman[/bold]  {url}")
     show_setup(console, settings, chosen, built)
     another = "Enter prints another link. " if sys.stdin.isatty() else ""
-    console.print(f"  {another}Ctrl-C stops it; what runs goes on at the next start.", style="dim")
+    console.print(f"  {another}Ctrl-C stops it. Running turns resume at the next start.", style="dim")
 
 
 def show_setup(console: Console, settings: Settings, chosen: ChosenModel, built: Built) -> None:

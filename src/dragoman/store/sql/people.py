@@ -46,7 +46,7 @@ class SqlPeople(SqlDatabase):
                     "name, or pass --restore to give them to the new user."
                 )
             if had or not db.execute(self._sql["add_person"], row).rowcount:
-                raise BadRequest(f"there is somebody called {name} already")
+                raise BadRequest(f"The user {name!r} exists already")
             db.execute(self._sql["forget_removed"], row)
 
         await self._write(write)

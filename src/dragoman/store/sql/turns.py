@@ -75,7 +75,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
             if row["seq"] != place:
                 raise Unreadable("turn", turn, f"its fact {place} is missing")
             if not is_json(row["body"]):
-                raise Unreadable("turn", turn, f"its fact {place} is no JSON")
+                raise Unreadable("turn", turn, f"its fact {place} is not valid JSON")
         if rows and len(rows) != rows[0]["count"]:
             raise Unreadable("turn", turn, f"it has {len(rows)} facts of {rows[0]['count']}")
         return [row["body"] for row in rows]
@@ -226,7 +226,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
             if row is None or row["epoch"] != epoch:
                 raise Fenced(turn, epoch)
             what = f"turn {turn}: what it wrote before this could not be stored"
-            raise StoreUnavailable(what, "it goes on from there when the store can be used", retryable=True)
+            raise StoreUnavailable(what, "it continues from there when the store can be used", retryable=True)
         fact = {"turn": turn, "epoch": epoch}
         facts = [{**fact, "seq": place, "body": body} for place, body in enumerate(change.facts, seq)]
         db.executemany(self._sql["add_fact"], facts)
