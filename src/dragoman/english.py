@@ -529,6 +529,7 @@ ENGLISH: dict[str, str] = {
         "This text looks like a call of {tool} in the format {format}, which {model} is not known to write. "
         "Run it as a call? Always means: read this format from this model from now on."
     ),
+    "question.how": "{verdict}, by {user}",
     "question.interrupted": (
         "The program stopped while {tool} ran, so nobody knows how far it got. Run it again?"
     ),
@@ -624,6 +625,22 @@ ENGLISH: dict[str, str] = {
     "setup.embedded": "this server is part of another program, and is set up there",
     "setup.not_yours": "setting this server up is for whoever runs it",
     "setup.one_model": "this server has one model, which the program it is part of gave it",
+    "share.answer": "You may not answer here: ask the owner of the conversation for the role 'answers'.",
+    "share.expires": "An invitation or link is valid for 1 second to {most} days, not {seconds!r} seconds.",
+    "share.nobody": "Unknown user {user!r}.",
+    "share.omit": "A link cannot omit {part!r}. It can omit: {parts}.",
+    "share.owner": "{user!r} owns the conversation: transfer it to another member first.",
+    "share.right": (
+        "Your role here is {role!r}, and this needs {needed!r}: ask the owner of the conversation."
+    ),
+    "share.role": "Unknown role {role!r}. Roles: {roles}.",
+    "share.sender": (
+        "Only {user!r}, who sent this message, can do that: the turn runs with that user's rules."
+    ),
+    "share.task": "This conversation belongs to another one: share that one.",
+    "share.too_many": "A conversation has at most {most} members, invitations and links.",
+    "share.too_often": "Too many wrong links. Wait before you try again.",
+    "share.upto": "Message {message} is not on the branch that the conversation shows.",
     "sign_in.first": "sign in first: open the link that the server printed, or send a key",
     "sign_in.too_often": "too many tries: wait a moment",
     "sign_in.wrong": "that is not the password",

@@ -29,6 +29,8 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "signals": ("seq",),
     "queue": ("seq",),
     "grants": ("id",),
+    "members": ("conversation", "user"),
+    "shares": ("id",),
     "pins": ("user", "tool"),
     "people": ("name",),
     "prompts": ("user", "name"),
@@ -197,6 +199,7 @@ _OF_A_CONVERSATION = (
     "signals",
     "queue",
     "grants",
+    "members",
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.errors import BadRequest
+from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.boundary import LATEST_TIME
 from dragoman.messages.usage import DIMENSIONS, Spending
 from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
@@ -55,7 +55,12 @@ class SqlPeople(SqlDatabase):
         return [Person(row["name"], row["created"]) for row in await self._all("people")]
 
     async def remove_person(self, name: str) -> None:
-        await self._change("person", name, "remove_person")
+        def write(db: SqlConnection) -> int:
+            db.execute(self._sql["remove_memberships"], {"id": name})
+            return db.execute(self._sql["remove_person"], {"id": name}).rowcount
+
+        if not await self._write(write):
+            raise NotFound("person", name)
 
     async def prompts(self, user: str) -> dict[str, str]:
         return {row["name"]: row["text"] for row in await self._all("prompts", user=user)}
