@@ -478,9 +478,10 @@ class Runtime:
         """A turn by its id. What its answer has to be, where that is to be read as a type, is said again."""
         return TurnHandle(id, self._engine, output_of(output_type))
 
-    async def answer(self, question: str, answer: Answer) -> Question:
-        check_ids(question=question)
-        return await self.commands.answer(question, answer)
+    async def answer(self, question: str, answer: Answer, *, by: str | None = None) -> Question:
+        """Settle a question. `by` is the user who answers, who has to be allowed to in this conversation."""
+        check_ids(question=question, by=by)
+        return await self.commands.answer(question, answer, by=by)
 
     async def questions(self) -> list[Question]:
         """Everything that waits for a person."""

@@ -43,6 +43,7 @@ class SyncConversation:
         key: str | None = None,
         contexts: Mapping[str, str] | None = None,
         deps: object = None,
+        by: str | None = None,
         **options: Unpack[SendOptions],
     ) -> SyncTurn[T]: ...
     @overload
@@ -56,6 +57,7 @@ class SyncConversation:
         key: str | None = None,
         contexts: Mapping[str, str] | None = None,
         deps: object = None,
+        by: str | None = None,
         **options: Unpack[SendOptions],
     ) -> SyncTurn: ...
     def send(self, said: str | Sequence[Part], **options: Any) -> SyncTurn[Any]:

@@ -52,6 +52,7 @@ class ConversationHandle:
         key: str | None = None,
         contexts: Mapping[str, str] | None = None,
         deps: object = None,
+        by: str | None = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[T]: ...
     @overload
@@ -65,6 +66,7 @@ class ConversationHandle:
         key: str | None = None,
         contexts: Mapping[str, str] | None = None,
         deps: object = None,
+        by: str | None = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle: ...
     async def send(
@@ -77,6 +79,7 @@ class ConversationHandle:
         key: str | None = None,
         contexts: Mapping[str, str] | None = None,
         deps: object = None,
+        by: str | None = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[Any]:
         """Say something; a turn that answers begins. TurnBusy where one of this branch is running.
@@ -84,7 +87,8 @@ class ConversationHandle:
         A send with a `key` that was used within a day, and the same content, returns the turn that was begun
         then. `contexts` are texts by their titles, which are sent before what is said. `output_type` is what
         the answer has to be; `deps` is what its tools and plugins get as `context.deps` in place of the
-        runtime's."""
+        runtime's. `by` is the member who sends it: that user's rules and limits apply, in place of the
+        owner's."""
         said = with_contexts(said, contexts or {})
         check_ids(parent=parent, key=key)
         output = output_of(output_type)
@@ -103,6 +107,7 @@ class ConversationHandle:
             inputs=TurnInputs(deps, output),
             key=known,
             opens=self._opens,
+            by=by,
         )
         return TurnHandle(turn, self._engine, output)
 
