@@ -59,6 +59,7 @@ from dragoman.turn.api.conversation_handle import (
     delete_untouched,
     fork_conversation,
 )
+from dragoman.turn.api.sharing import Sharing
 from dragoman.turn.api.subagents import Subagents, agents_group, exchange_agents
 from dragoman.turn.api.turn_handle import Engine, TurnHandle
 from dragoman.turn.api.way_back import WayBack
@@ -430,12 +431,15 @@ class Runtime:
         check_ids(user=user)
         return await self.store.search(query, user=user, limit=limit)
 
-    async def fork(self, conversation: str, message: str, *, own_folder: bool = False) -> ConversationHandle:
+    async def fork(
+        self, conversation: str, message: str, *, own_folder: bool = False, user: str | None = None
+    ) -> ConversationHandle:
         """A new conversation that begins with the path to this message. With `own_folder` it works in a copy
-        of the folder, as it was then, and both can write side by side."""
-        check_ids(conversation=conversation, message=message)
+        of the folder, as it was then, and both can write side by side. It belongs to `user`; without one, to
+        the owner of the other."""
+        check_ids(conversation=conversation, message=message, user=user)
         id = await fork_conversation(
-            self.services, self.way_back, conversation, message, own_folder=own_folder
+            self.services, self.way_back, conversation, message, own_folder=own_folder, user=user
         )
         return ConversationHandle(id, self._engine)
 
@@ -451,10 +455,16 @@ class Runtime:
             days = self._retention / (24 * 3600)
             _log.warning("%d conversations were deleted: untouched for %.3g days", deleted, days)
 
-    async def export(self, conversation: str) -> dict[str, JsonValue]:
-        """Everything, as JSON that `import_conversation` takes."""
+    @property
+    def sharing(self) -> Sharing:
+        """Members of conversations, invitations and links."""
+        return Sharing(self._engine)
+
+    async def export(self, conversation: str, *, private: bool = True) -> dict[str, JsonValue]:
+        """Everything, as JSON that `import_conversation` takes; on request without the private texts of its
+        settings."""
         check_ids(conversation=conversation)
-        return await export_conversation(self.store, conversation)
+        return await export_conversation(self.store, conversation, private=private)
 
     async def export_markdown(self, conversation: str) -> str:
         """The path to the leaf, for reading, and what is queued."""

@@ -19,6 +19,7 @@ from dragoman.errors import (
     BadRequest,
     ConfigError,
     DragomanError,
+    Forbidden,
     NotFound,
     RevertConflict,
     StoreUnavailable,
@@ -65,6 +66,8 @@ def problem_of(error: DragomanError) -> JSONResponse:
     match error:
         case NotFound():
             return problem(404, detail)
+        case Forbidden():
+            return problem(403, detail)
         case RevertConflict(conflicts=conflicts):
             listed = [{"path": path, "why": why} for path, why in conflicts]
             return problem(409, detail, conflicts=listed)

@@ -23,6 +23,9 @@ class SharingStore(Protocol):
         """From here on nothing begins there in this user's name. NotFound if there is no such member. Returns
         the turns that the user sent and that are not over: they are yours to cancel."""
 
+    async def sent_by(self, conversation: str, user: str) -> list[str]:
+        """The turns of a member that are not over, or wait to begin, also where calls opened others."""
+
     async def transfer(self, conversation: str, to: str, at: float) -> None:
         """Make a member the owner, and the owner a member who takes part. NotFound if there is no such
         member."""

@@ -244,9 +244,9 @@ _NOTHING = [Rule(permission, "*", "deny", _REMOVED) for permission in ("*", "loo
 async def load_grants(
     services: Services, conversation: str, folder: str | None, sender: str | None = None
 ) -> list[Rule]:
-    """What applies, in this folder, to what a user sends: the user's own grants and denials, and what the owner
-    denies. Everything is denied to a user who was removed. Read from the store for each decision: another
-    process may have denied something a moment ago (P13)."""
+    """What applies, in this folder, to what a user sends: the user's own grants and denials, and what the
+    owner denies. Everything is denied to a user who was removed. Read from the store for each decision:
+    another process may have denied something a moment ago (P13)."""
     if sender is not None and await _is_removed(services, conversation, sender):
         return _NOTHING
     grants = await services.store.grants(conversation, user=sender)
@@ -286,8 +286,8 @@ async def load_authority(
     format: str = "",
     arguments: Arguments | None = None,
 ) -> Authority:
-    """Of the user who sent the turn. `grants` where they were loaded a moment ago; `arguments` for a call as a whole: they may ask something
-    of its cage."""
+    """Of the user who sent the turn. `grants` where they were loaded a moment ago; `arguments` for a call as
+    a whole: they may ask something of its cage."""
     folder = workspace.path if workspace is not None and grants is None else None
     pinned = None
     if tool.fingerprint is not None:

@@ -75,8 +75,8 @@ class TurnView:
 
     @property
     def user(self) -> str:
-        """The user who sent the message, whose rules and limits apply. Another than the owner of a conversation
-        that several users share."""
+        """The user who sent the message, whose rules and limits apply: in a conversation that several users
+        share, not always its owner."""
         return self._log.sender
 
     @property

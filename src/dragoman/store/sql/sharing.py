@@ -33,6 +33,16 @@ class SqlSharing(SqlDatabase):
 
         return await self._write(write)
 
+    async def sent_by(self, conversation: str, user: str) -> list[str]:
+        def read(db: SqlConnection) -> list[str]:
+            root = db.execute(self._sql["root_of"], {"id": conversation}).fetchone()
+            if root is None:
+                raise NotFound("conversation", conversation)
+            key = {"conversation": root["id"], "user": user}
+            return [row["id"] for row in db.execute(self._sql["turns_sent_by"], key).fetchall()]
+
+        return await self._read(read)
+
     async def transfer(self, conversation: str, to: str, at: float) -> None:
         def write(db: SqlConnection) -> None:
             root = self._root(db, conversation)

@@ -214,9 +214,9 @@ class Commands:
         by: str | None = None,
     ) -> str:
         sender = by or (opens.owner if opens is not None else await self._store.owner_of(conversation))
-        if key is not None:  # also where what it needs is no longer here
-            if (turn := await self._store.turn_of_key(sender, key)) is not None:
-                return turn
+        known = await self._store.turn_of_key(sender, key) if key is not None else None
+        if known is not None:  # also where what it needs is no longer here
+            return known
         if inputs.deps is not None and self._driver.hands_out:
             raise ConfigError("deps of one send cannot go to another process: give the runtime make_deps")
         if inputs.output is not None and inputs.output.checks and self._driver.hands_out:
@@ -388,7 +388,9 @@ class Commands:
     async def _settle_waiting(self, answer: Answer, where: str | None, user: str) -> None:
         """What else waits because of a rule, and would not be asked about with what was granted now."""
         made = Answer(answer.verdict, answer.scope, by=answer.by, at=answer.at)  # for so long, as that one
-        for other in await self._store.questions(conversation=where, user=None if where else user, shared=True):
+        for other in await self._store.questions(
+            conversation=where, user=None if where else user, shared=True
+        ):
             if other.because == "rule" and other.kind == "approve":
                 try:
                     if await sender_of(self._store, await self._store.turn(other.turn)) == user:

@@ -401,9 +401,7 @@ async def _granted_formats(prepared: PreparedTurn) -> Callable[[str, str], bool]
         # of a task, its giver's rules count, too
         return None
     log = prepared.log
-    grants = await load_grants(
-        prepared.services, log.conversation.id, log.turn.options.workspace, log.sender
-    )
+    grants = await load_grants(prepared.services, log.conversation.id, log.turn.options.workspace, log.sender)
     rules = [rule for rule in prepared.rules if rule.permission == "format"]
     given = [rule for rule in grants if rule.permission == "format"]
     if not rules and not given:

@@ -22,9 +22,7 @@ Wake: TypeAlias = Callable[[str], Awaitable[None]]
 _NO_ANSWER = frozenset({CallState.CANCELLED, CallState.INTERRUPTED, CallState.FAILED})
 
 
-async def cancel_turn(
-    services: Services, wake: Wake, turn: str, reason: str, by: str | None = None
-) -> bool:
+async def cancel_turn(services: Services, wake: Wake, turn: str, reason: str, by: str | None = None) -> bool:
     """Stop a turn that has begun, in whatever state and process it is. False where it was over already."""
     if not await services.store.post(turn, "cancel", {"reason": reason, **({"by": by} if by else {})}):
         return False
