@@ -626,6 +626,7 @@ ENGLISH: dict[str, str] = {
     "setup.not_yours": "setting this server up is for whoever runs it",
     "setup.one_model": "this server has one model, which the program it is part of gave it",
     "share.answer": "You may not answer here: ask the owner of the conversation for the role 'answers'.",
+    "share.busy": "Too many live streams of links are open. Try again in a moment.",
     "share.expires": "An invitation or link is valid for 1 second to {most} days, not {seconds!r} seconds.",
     "share.nobody": "Unknown user {user!r}.",
     "share.omit": "A link cannot omit {part!r}. It can omit: {parts}.",

@@ -135,6 +135,8 @@ OTHERS = {
     POST /api/login
     POST /api/links
     POST /api/logout
+    GET /api/shared/{token}
+    GET /api/shared/{token}/events
     GET HEAD /healthz
     GET HEAD /readyz
     GET HEAD /c/{conversation}
@@ -196,7 +198,7 @@ def routes() -> Iterable[tuple[str, str]]:
     for route in (*_API, *_BESIDE_THE_API, *openai):
         if isinstance(route, APIRoute) and not route.path.startswith(("/api/setup", "/v1/{path")):
             path = f"/v1{route.path}" if route in openai else route.path
-            for method in route.methods:
+            for method in route.methods or ():
                 yield method, path
 
 
@@ -326,7 +328,7 @@ async def test_what_is_shared_is_in_the_lists_until_it_is_no_longer(tmp_path: Pa
                 "inbox": [one["id"] for one in (await bob.get("/api/questions"))["items"]],
             }
 
-        nothing = {"list": [], "tags": [], "search": [], "inbox": []}
+        nothing: dict[str, Any] = {"list": [], "tags": [], "search": [], "inbox": []}
         assert await seen() == nothing
         async with bob.events("/api/events") as events:
             await scene.share("bob", "answers")
@@ -510,10 +512,8 @@ async def test_private_texts_stay_with_the_owner(tmp_path: Path) -> None:
         assert "Rumpel" not in json.dumps(first.data)
         own = await site.until(f"/api/conversations/{scene.id}/events", "snapshot")
         assert own[0].data["conversation"]["settings"] == settings
-        assert (
-            made["owner"] == "bob"
-            and (await site.ask("GET", f"/api/conversations/{made['id']}")).status == 404
-        )
+        assert made["owner"] == "bob"
+        assert (await site.ask("GET", f"/api/conversations/{made['id']}")).status == 404
 
 
 async def test_an_invitation_is_used_once(tmp_path: Path) -> None:
@@ -540,3 +540,92 @@ async def test_an_invitation_is_used_once(tmp_path: Path) -> None:
             assert answer.status == 404
         assert (await eve.ask("POST", "/api/invitations/accept", {"token": "more"})).status == 429
         assert await scene.status("eve", "GET /api/conversations/{id}") == 404
+
+
+async def read_link(site: Site, token: str) -> tuple[int, bytes]:
+    """As anyone does who has not signed in."""
+    async with site.http.get(f"{site.url}/api/shared/{token}") as response:
+        return response.status, await response.read()
+
+
+SECRETS = (b"Rumpel", b"sk-abcdefghijkl", b"of the admin")
+
+
+async def test_a_link_shows_what_it_says_and_leads_nowhere(tmp_path: Path) -> None:
+    """V1: no id, no blob, no other branch, no secret, in the bytes of the reply and of the stream."""
+    key = "the key is sk-abcdefghijkl and I am Rumpelstiltskin"
+    async with shared(tmp_path, says("the answer"), says(key)) as scene:
+        site = scene.site
+        await site.ask(
+            "PATCH",
+            f"/api/conversations/{scene.id}",
+            {"settings": {"private": {"name": "Rumpelstiltskin"}}, "title": "Cleaning"},
+        )
+        await site.post(f"/api/questions/{scene.names['question']}/answer", {"verdict": "allow"})
+        await site.until(f"/api/turns/{scene.names['turn']}/events", "turn.end")
+        path = f"/api/conversations/{scene.id}/links"
+        whole = await site.post(path, {})
+        omits = ["arguments", "results", "files", "reasoning"]
+        bare = await site.post(path, {"omits": omits})
+        first = await site.post(path, {"upto": scene.names["message"]})
+        frozen = await site.post(path, {"frozen": True})
+        path = f"/api/messages/{scene.names['message']}/edit"
+        edited = await site.post(path, {"text": "another branch"})
+        await site.until(f"/api/turns/{edited['turn']}/events", "turn.end")
+
+        status, body = await read_link(site, whole["token"])
+        shown = json.loads(body)
+        assert (status, shown["title"]) == (200, "Cleaning")
+        assert [one["role"] for one in shown["messages"]] == ["user", "assistant"]
+        assert b"\xe2\x80\xb9hidden\xe2\x80\xba" in body
+        _, kept = await read_link(site, frozen["token"])
+        calls_shown = [p for m in json.loads(kept)["messages"] for p in m["parts"] if p["kind"] == "call"]
+        assert [(p["tool"], p["arguments"]) for p in calls_shown] == [
+            ("look", {"at": "sda"}),
+            ("wipe", {"disk": "sda"}),
+        ]
+        assert b"a.txt" in kept
+        assert b"another branch" not in kept
+        await site.ask("PATCH", f"/api/conversations/{scene.id}", {"leaf": scene.names["message"]})
+        _, nothing = await read_link(site, bare["token"])
+        assert b"wipe" in nothing
+        for left_out in (b"sda", b"a.txt", b"is fine"):
+            assert left_out not in nothing
+        _, beginning = await read_link(site, first["token"])
+        assert [one["role"] for one in json.loads(beginning)["messages"]] == ["user"]
+        names = [
+            value.encode() for name, value in scene.names.items() if name not in ("user", "number", "share")
+        ]
+        for seen in (body, kept, nothing, beginning):
+            assert not [
+                one for one in (*SECRETS, *names, b"conv_", b"msg_", b"call_", b"local") if one in seen
+            ]
+
+
+async def test_a_link_that_is_no_longer_valid_shows_nothing(tmp_path: Path, caplog: Any) -> None:
+    """V1: revoked, expired, or of a conversation that is deleted; its stream ends; no token is logged."""
+    async with shared(tmp_path) as scene:
+        site = scene.site
+        path = f"/api/conversations/{scene.id}/links"
+        kept, expired, revoked = [await site.post(path, {"seconds": s}) for s in (None, 1, None)]
+
+        async def listen(token: str) -> bytes:
+            async with site.http.get(f"{site.url}/api/shared/{token}/events") as response:
+                assert response.status == 200
+                return await response.read()
+
+        streams = [asyncio.create_task(listen(one["token"])) for one in (revoked, expired)]
+        await asyncio.sleep(0.1)
+        await site.ask("DELETE", f"/api/conversations/{scene.id}/shares/{revoked['share']['id']}")
+        for heard in await asyncio.gather(*streams):
+            assert heard.count(b"event: snapshot") == 1
+            assert not [one for one in scene.names.values() if len(one) > 8 and one.encode() in heard]
+        for one in (revoked, expired):
+            assert (await read_link(site, one["token"]))[0] == 404
+        invitation = await site.post(f"/api/conversations/{scene.id}/invitations", {})
+        assert (await read_link(site, invitation["token"]))[0] == 404
+        assert (await read_link(site, kept["token"]))[0] == 200
+        await site.ask("DELETE", f"/api/conversations/{scene.id}")
+        assert (await read_link(site, kept["token"]))[0] == 404
+        assert [(await read_link(site, f"guess-{n}"))[0] for n in range(3)][-1] == 429
+        assert kept["token"] not in caplog.text

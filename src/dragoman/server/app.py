@@ -34,6 +34,7 @@ from dragoman.server.routes import (
     models,
     monitoring,
     people,
+    shared,
     sharing,
     tools,
     turns,
@@ -41,6 +42,7 @@ from dragoman.server.routes import (
 from dragoman.server.setup import agents, downloads, mcp_servers, providers, skills
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel, Problem
+from dragoman.server.shared_views import SharedViews
 from dragoman.trace_context import HEADER, parse_header, within
 
 UPLOAD_LIMIT = 25_000_000
@@ -64,6 +66,7 @@ _API = [
         conversations.router,
         conversations.live,
         sharing.router,
+        shared.router,
         turns.router,
         evaluation.router,
         files.router,
@@ -132,6 +135,7 @@ def api(
         needs_password=needs_password,
         own_settings=own_settings,
         guesses=Guesses(),
+        views=SharedViews(),
         knows=knows or everybody_is_known,
     )
     problems.install(app)

@@ -24,6 +24,7 @@ from dragoman.server.protocols.turn_readers import TurnReaders
 from dragoman.server.publisher import Publisher
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import Begun, CurrentModel
+from dragoman.server.shared_views import SharedViews
 from dragoman.store.store import Queued, SendKey, TurnRow
 from dragoman.store.transfer import may_see
 from dragoman.turn.send import send_key
@@ -78,6 +79,7 @@ class Context:
     needs_password: bool = False
     own_settings: OwnSettings | None = None  # what the page may change
     guesses: Guesses  # at invitations and links
+    views: SharedViews  # what links show
     knows: Knows  # whether there is a user of this name
 
     async def current_model(self) -> CurrentModel | None:
