@@ -114,6 +114,8 @@ export interface components {
             by: string | null;
             /** @default 0 */
             at: number;
+            /** @default false */
+            lent: boolean;
         };
         /** @description An answer to a case. `diverges` is the first call that differs from the recorded ones. */
         AnswerLine: {
@@ -543,6 +545,9 @@ export interface components {
             /** @default false */
             archived: boolean;
             tags: string[];
+            /** @default  */
+            owner: string;
+            role: string | null;
             /**
              * @default conversation.changed
              * @constant
@@ -647,6 +652,9 @@ export interface components {
             /** @default false */
             archived: boolean;
             tags: string[];
+            /** @default  */
+            owner: string;
+            role: string | null;
         };
         /**
          * @description Of so many calls that were looked at, so many are covered; `calls` are the newest of these, no two of
@@ -1095,6 +1103,21 @@ export interface components {
             signed_in: boolean;
             needs_password: boolean;
         };
+        MemberList: {
+            items: components["schemas"]["MemberView"][];
+        };
+        MemberRole: {
+            /** @enum {string} */
+            role: "reads" | "answers" | "takes_part";
+        };
+        MemberView: {
+            user: string;
+            role: string;
+            /** @default  */
+            added_by: string;
+            /** @default 0 */
+            added: number;
+        };
         /** @description One message of a conversation's tree. An assistant's message is one model reply. */
         Message: {
             id: string;
@@ -1115,6 +1138,7 @@ export interface components {
             };
             /** @default [] */
             inner: components["schemas"]["ToolCall"][];
+            by: string | null;
         };
         /** @description A whole message came onto the tree at once: from a plugin, or from a person who steers. */
         MessageAdded: {
@@ -1254,12 +1278,40 @@ export interface components {
              */
             scope?: "hour" | "always";
         };
+        NewInvitation: {
+            /**
+             * @default reads
+             * @enum {string}
+             */
+            role?: "reads" | "answers" | "takes_part";
+            /** @description seconds for which it is valid; null: a week */
+            seconds?: number | null;
+        };
         NewKey: {
             /**
              * Format: password
              * @description it is stored, and never sent back
              */
             key: string;
+        };
+        NewLink: {
+            /** @description the last message it shows; null: all of them */
+            upto?: string | null;
+            /**
+             * @description what it shows now, whatever follows
+             * @default false
+             */
+            frozen?: boolean;
+            /**
+             * @description what it leaves out
+             * @default []
+             */
+            omits?: ("arguments" | "results" | "files" | "reasoning")[];
+            /** @description seconds for which it is valid; null: a week */
+            seconds?: number | null;
+        };
+        NewOwner: {
+            user: string;
         };
         /** @description A server of one's own, that speaks one of the known protocols. */
         NewProvider: {
@@ -1315,6 +1367,11 @@ export interface components {
              * @default false
              */
             oauth?: boolean;
+        };
+        /** @description The token is shown this once. */
+        NewShareView: {
+            share: components["schemas"]["ShareView"];
+            token: string;
         };
         /** @description A message, and how it is to be answered. */
         NewTurn: {
@@ -2118,6 +2175,49 @@ export interface components {
             description: string;
             for_resources: boolean;
         };
+        ShareList: {
+            items: components["schemas"]["ShareView"][];
+        };
+        /** @description An invitation or a link. `upto` is the last message that a link shows. */
+        ShareView: {
+            id: string;
+            /** @enum {string} */
+            kind: "invitation" | "link";
+            role: string;
+            created_by: string;
+            created: number;
+            expires: number | null;
+            upto: string | null;
+            frozen: boolean;
+            omits: string[];
+        };
+        /** @description The branch that a conversation shows, or its beginning, for anyone who has the link. */
+        SharedConversation: {
+            title: string;
+            messages: components["schemas"]["SharedMessage"][];
+            omits: string[];
+        };
+        SharedMessage: {
+            role: string;
+            parts: components["schemas"]["SharedPart"][];
+            created: number;
+            model: string | null;
+        };
+        /**
+         * @description A part of a message. A call has `tool`, `state` and, unless omitted, `arguments` and `text`, its
+         *     result; a file has `name` and `media_type`, without its bytes.
+         */
+        SharedPart: {
+            /** @enum {string} */
+            kind: "text" | "reasoning" | "call" | "file" | "error";
+            /** @default  */
+            text: string;
+            tool: string | null;
+            state: string | null;
+            arguments: components["schemas"]["JsonValue"];
+            name: string | null;
+            media_type: string | null;
+        };
         /** @description What a skill says, as its `SKILL.md` has it. What else stands in the front matter stays. */
         SkillBody: {
             /** @description what the model sees before it loads it */
@@ -2325,6 +2425,9 @@ export interface components {
              * @constant
              */
             type: "text.start";
+        };
+        Token: {
+            token: string;
         };
         /** @description A call, its state and its result, together: a settled call without a result cannot be written. */
         ToolCall: {
@@ -2551,6 +2654,8 @@ export interface components {
             steps: components["schemas"]["StepTrace"][];
             compactions: components["schemas"]["CompactionTrace"][];
             remarks: components["schemas"]["Remark"][];
+            by: string | null;
+            cancelled_by: string | null;
         };
         /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
         UIChatBody: {
@@ -2780,6 +2885,9 @@ export type LiveEvent = components['schemas']['LiveEvent'];
 export type MadeCall = components['schemas']['MadeCall'];
 export type MadeIn = components['schemas']['MadeIn'];
 export type Me = components['schemas']['Me'];
+export type MemberList = components['schemas']['MemberList'];
+export type MemberRole = components['schemas']['MemberRole'];
+export type MemberView = components['schemas']['MemberView'];
 export type Message = components['schemas']['Message'];
 export type MessageAdded = components['schemas']['MessageAdded'];
 export type MessageBody = components['schemas']['MessageBody'];
@@ -2792,10 +2900,14 @@ export type NamedPrompt = components['schemas']['NamedPrompt'];
 export type NewConversation = components['schemas']['NewConversation'];
 export type NewDownload = components['schemas']['NewDownload'];
 export type NewGrant = components['schemas']['NewGrant'];
+export type NewInvitation = components['schemas']['NewInvitation'];
 export type NewKey = components['schemas']['NewKey'];
+export type NewLink = components['schemas']['NewLink'];
+export type NewOwner = components['schemas']['NewOwner'];
 export type NewProvider = components['schemas']['NewProvider'];
 export type NewRating = components['schemas']['NewRating'];
 export type NewServer = components['schemas']['NewServer'];
+export type NewShareView = components['schemas']['NewShareView'];
 export type NewTurn = components['schemas']['NewTurn'];
 export type Notice = components['schemas']['Notice'];
 export type OfferedModel = components['schemas']['OfferedModel'];
@@ -2851,6 +2963,11 @@ export type ServerPromptView = components['schemas']['ServerPromptView'];
 export type ServerSetup = components['schemas']['ServerSetup'];
 export type ServerSetupList = components['schemas']['ServerSetupList'];
 export type ServerTool = components['schemas']['ServerTool'];
+export type ShareList = components['schemas']['ShareList'];
+export type ShareView = components['schemas']['ShareView'];
+export type SharedConversation = components['schemas']['SharedConversation'];
+export type SharedMessage = components['schemas']['SharedMessage'];
+export type SharedPart = components['schemas']['SharedPart'];
 export type SkillBody = components['schemas']['SkillBody'];
 export type SkillSetup = components['schemas']['SkillSetup'];
 export type SkillSetupList = components['schemas']['SkillSetupList'];
@@ -2868,6 +2985,7 @@ export type TextCited = components['schemas']['TextCited'];
 export type TextDelta = components['schemas']['TextDelta'];
 export type TextEnd = components['schemas']['TextEnd'];
 export type TextStart = components['schemas']['TextStart'];
+export type Token = components['schemas']['Token'];
 export type ToolCall = components['schemas']['ToolCall'];
 export type ToolResult = components['schemas']['ToolResult'];
 export type ToolRun = components['schemas']['ToolRun'];
