@@ -635,9 +635,7 @@ ENGLISH: dict[str, str] = {
         "Your role here is {role!r}, and this needs {needed!r}: ask the owner of the conversation."
     ),
     "share.role": "Unknown role {role!r}. Roles: {roles}.",
-    "share.sender": (
-        "Only {user!r}, who sent this message, can do that: the turn runs with that user's rules."
-    ),
+    "share.sender": ("Only its sender {user!r} can change this turn: it runs with the rules of {user!r}."),
     "share.task": "This conversation belongs to another one: share that one.",
     "share.too_many": "A conversation has at most {most} members, invitations and links.",
     "share.too_often": "Too many wrong links. Wait before you try again.",

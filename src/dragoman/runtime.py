@@ -232,6 +232,7 @@ class Runtime:
             telemetry.join(self.bus, self.background, self.store, private)
         self.way_back = WayBack(self.store, self.histories, folders)
         self._engine = Engine(self.services, self.store, self.bus, self.driver, self.commands, self.way_back)
+        self.sharing = Sharing(self._engine)
         self._tasks.join(self.services, self._engine)
 
     async def __aenter__(self) -> Self:
@@ -454,11 +455,6 @@ class Runtime:
         if deleted := await delete_untouched(self._engine, self.services.clock() - self._retention):
             days = self._retention / (24 * 3600)
             _log.warning("%d conversations were deleted: untouched for %.3g days", deleted, days)
-
-    @property
-    def sharing(self) -> Sharing:
-        """Members of conversations, invitations and links."""
-        return Sharing(self._engine)
 
     async def export(self, conversation: str, *, private: bool = True) -> dict[str, JsonValue]:
         """Everything, as JSON that `import_conversation` takes; on request without the private texts of its

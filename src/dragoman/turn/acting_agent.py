@@ -247,9 +247,9 @@ async def load_grants(
     """What applies, in this folder, to what a user sends: the user's own grants and denials, and what the
     owner denies. Everything is denied to a user who was removed. Read from the store for each decision:
     another process may have denied something a moment ago (P13)."""
+    grants = await services.store.grants(conversation, user=sender)
     if sender is not None and await _is_removed(services, conversation, sender):
         return _NOTHING
-    grants = await services.store.grants(conversation, user=sender)
     now = services.clock() if grants else 0.0
     return [
         replace(grant.rule, origin=_origin(grant))

@@ -61,6 +61,8 @@ class Sharing:
 
     async def remove(self, conversation: str, user: str, *, by: str) -> None:
         """From now on it is not there for this user, whose turns in it are cancelled."""
+        if user == await self._store.owner_of(conversation):
+            raise BadRequest(sentence("share.owner", user=user))
         await self._stop(await self._store.remove_member(conversation, user), by)
 
     async def transfer(self, conversation: str, user: str) -> None:
