@@ -19,7 +19,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test pytest unit sweep matrix checks types-and-page lint types imports page page-types page-checks browser postgres format facts clients mutants fuzz soak chaos upgrade cluster bench compared bench-fleet bench-tools bench-media bench-snapshots bench-page eval-local readability sbom audit clean bubblewrap
+.PHONY: help run test pytest unit sweep matrix checks types-and-page lint types imports page page-types page-checks browser postgres format facts clients mutants fuzz soak chaos upgrade cluster bench compared bench-fleet bench-tools bench-media bench-snapshots bench-page eval-local readability docs docs-serve release-check sbom audit clean bubblewrap
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -190,6 +190,21 @@ eval-local: $(READY)    ## how often the model in the box calls the right tool, 
 
 readability: $(READY)   ## measure how docs, help, errors and the web UI are written
 	@$(BIN)/python -m tests.readability
+
+# The generator of the site, pinned: another version can draw it differently.
+$(TOOLS)/docs/.ready: | $(BIN)/python
+	@$(PYTHON) -m venv $(TOOLS)/docs
+	@$(TOOLS)/docs/bin/python -m pip install --quiet --disable-pip-version-check "zensical==0.0.73"
+	@touch $@
+
+docs: $(READY) $(TOOLS)/docs/.ready    ## build the documentation site in dist/site, and check its links
+	@$(BIN)/python scripts/docs_site.py
+
+docs-serve: docs  ## show the documentation site on http://127.0.0.1:8730
+	@$(BIN)/python scripts/docs_site.py --serve
+
+release-check:   ## build wheel and sdist, and try both in clean environments
+	@.ci/release-check
 
 $(TOOLS)/.ready: | $(BIN)/python
 	@$(PYTHON) -m venv $(TOOLS)

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import warnings
 from dataclasses import fields
 from pathlib import Path
@@ -74,6 +75,31 @@ def _become(block: str, folder: Path) -> None:
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_page_is_on_the_site() -> None:
+    menu = re.findall(r": ([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").glob("*.md")}
+    assert pages - {*menu} == set()
+    assert len(menu) == len({*menu})
+
+
+def test_every_command_extra_and_setting_is_on_a_page() -> None:
+    """What programs offer is found by a reader: no fact is only in the code."""
+    from typer.main import get_command
+
+    from dragoman.cli.main import app
+
+    guide = "\n".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md"))
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    assert [
+        name
+        for name in commands
+        if not re.search(rf"`(?:dragoman )?[^`|]*\b{name}\b|dragoman {name}\b", guide)
+    ] == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert [name for name in project["optional-dependencies"] if f"`{name}`" not in readme] == []
 
 
 def test_every_rule_has_a_test_that_names_it() -> None:

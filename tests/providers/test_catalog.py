@@ -250,7 +250,7 @@ def test_a_provider_can_be_added_by_a_program(catalog: Catalog) -> None:
             '[families]\n"a" = { tools = "sign" }',
             r"families\.a\.tools: it is 'native' or a dialect: json",
         ),
-        ('[providers.openai.routes]\n"a*" = "nobody"', r"openai\.routes: there is no provider 'nobody'"),
+        ('[providers.openai.routes]\n"a*" = "nobody"', r"openai\.routes: unknown provider 'nobody'"),
         ("providers = 1", r"providers: input should be a valid dictionary"),
         ("[providers", r"is no TOML: Expected"),
     ],

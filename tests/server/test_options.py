@@ -172,6 +172,7 @@ def test_the_description_says_what_can_be_given() -> None:
         "dialect",
         "workspace",
         "always_tools",
+        "metadata",
     }
     assert settings["additionalProperties"] is False
     for body in ("NewTurn", "Edit", "Rerun"):

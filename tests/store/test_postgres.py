@@ -303,7 +303,7 @@ async def test_who_may_not_migrate_names_the_command_that_does(tmp_path: Path, p
 
 
 async def test_a_dump_is_restored_without_an_error(tmp_path: Path, postgres: Server) -> None:
-    """N1: by the commands of many-nodes.md, into an empty database; then it is used as before."""
+    """N1: by the commands of multiple-servers.md, into an empty database; then it is used as before."""
     tools = programs()
     assert tools is not None
     schema, file = schema_of(tmp_path), tmp_path / "chat.dump"

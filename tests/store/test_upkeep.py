@@ -241,7 +241,7 @@ async def test_what_expired_or_was_left_behind_is_removed(tmp_path: Path) -> Non
     await store.open()
     now = time.time()
     await scene.begun(store)
-    for id, expires in (("old", now - 1), ("new", now + DAY), ("ever", None)):
+    for id, expires in (("old", now - DAY - 1), ("new", now - 3600), ("ever", None)):
         await store.add_grant(Grant(id, Rule("x"), None, 1.0, expires=expires))
     await store.put_events([StoredEvent("turn_1", 1, "{}")], {"turn_1": 1})
     await store._write(lambda db: db.execute("UPDATE turns SET live = 0, owner = NULL"))

@@ -76,7 +76,7 @@ async def test_a_rule_that_wants_to_be_asked_by_now_is_asked(tmp_path: Path, ans
 @pytest.mark.parametrize("later", [60.0, 4000.0])
 async def test_a_grant_that_has_run_out_lets_nothing_run_again(tmp_path: Path, later: float) -> None:
     """P11: for an hour, and no longer."""
-    fetcher, now = Fetcher(hangs=2), time.time()  # the store forgets by its own clock
+    fetcher, now = Fetcher(hangs=2), time.time()
     script = [calls("fetch"), calls("fetch", again=True)]
     async with runtime_with(tmp_path, script, tools=[fetcher.tool], allow=(), clock=lambda: now) as first:
         id = await _cut_off(first, fetcher, allow_for_an_hour())

@@ -18,7 +18,7 @@ from dragoman.errors import DragomanError
 
 app = typer.Typer(
     help="Conversations in which a language model calls tools.",
-    epilog="Exit status: 0 done; 1 an error, told in a line; 2 wrong usage or settings; 130 cancelled.",
+    epilog="Exit status: 0 done, 1 an error, 2 wrong usage or settings, 130 cancelled.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",

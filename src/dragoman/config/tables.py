@@ -1,4 +1,4 @@
-"""What `dragoman.toml` may say, table by table. The reference in the docs is made from this file."""
+"""Lists every setting of `dragoman.toml`. The reference in the docs is made from this file."""
 
 from __future__ import annotations
 
@@ -105,23 +105,23 @@ Below: TypeAlias = Annotated[str, AfterValidator(_below)]
 
 @with_config(extra="forbid", strict=True)
 class LimitsTable(TypedDict, total=False):
-    """What one turn may use."""
+    """Limits of one turn."""
 
-    max_rounds: Annotated[int, Field(ge=0, description="batches of calls; 0 means no tools")]
+    max_rounds: Annotated[int, Field(ge=0, description="rounds of calls; 0 means no tools")]
     max_tokens: Annotated[Positive, Field(description="tokens, input and output")]
-    max_cost: Annotated[Amount, Field(description="US dollars, where the price is known")]
-    max_seconds: Annotated[Amount, Field(description="seconds from its start, waiting included")]
+    max_cost: Annotated[Amount, Field(description="US dollars, if the price is known")]
+    max_seconds: Annotated[Amount, Field(description="seconds from its start, including waits")]
     max_calls: Annotated[Positive, Field(description="tool calls")]
 
 
 @with_config(extra="forbid", strict=True)
 class AllLimitsTable(LimitsTable, total=False):
-    """What one turn may use, and what one person may use in a day."""
+    """Limits of one turn, and of one user per day."""
 
-    max_daily_tokens: Annotated[Positive, Field(description="tokens of a person and day, in UTC")]
+    max_daily_tokens: Annotated[Positive, Field(description="tokens of a user per day, in UTC")]
     max_daily_cost: Annotated[
         Amount,
-        Field(description="US dollars of a person and day; replies without a known price are not in it"),
+        Field(description="US dollars of a user per day, without replies of unknown price"),
     ]
 
 
@@ -129,36 +129,40 @@ class AllLimitsTable(LimitsTable, total=False):
 class AgentTable(TypedDict, total=False):
     """A named set of prompt, model, tools, permissions and limits."""
 
-    description: Annotated[str, Field(description="what it is good at: other agents read this")]
+    description: Annotated[str, Field(description="its strengths: other agents read this")]
     prompt: Annotated[str, Field(description="its system prompt, after the general one")]
     model: Annotated[str, Field(description="as PROVIDER/MODEL")]
-    mode: Annotated[ModeWord, Field(description="who decides about its calls")]
-    options: Annotated[dict[str, JsonValue], Field(description="of its requests, such as temperature")]
+    mode: Annotated[ModeWord, Field(description="how its calls are approved")]
+    options: Annotated[
+        dict[str, JsonValue], Field(description="options of its requests, such as temperature")
+    ]
     tools: Annotated[list[str], Field(description="groups (files) and tools (files.read_file) it has")]
-    allow: Annotated[Rules, Field(description="PERMISSION or PERMISSION:PATTERN that needs no question")]
-    ask: Annotated[Rules, Field(description="what is asked about all the same")]
-    deny: Annotated[Rules, Field(description="what must not run")]
-    limits: Annotated[LimitsTable, Field(description="of its turns")]
+    allow: Annotated[
+        Rules, Field(description="rules for calls without approval: PERMISSION or PERMISSION:PATTERN")
+    ]
+    ask: Annotated[Rules, Field(description="rules for calls that need approval anyway")]
+    deny: Annotated[Rules, Field(description="rules for calls that are denied")]
+    limits: Annotated[LimitsTable, Field(description="limits of its turns")]
     tool_budget: Annotated[int | str, Field(description="as tool_budget above, for its requests")]
-    handoffs: Annotated[list[str], Field(description="agents it may hand a conversation over to")]
+    handoffs: Annotated[list[str], Field(description="agents it can hand a conversation over to")]
 
 
 @with_config(extra="allow", strict=True)
 class PluginTable(TypedDict, total=False):
-    """A plugin: of an installed package by its name, of a `plugins` folder, or by where it is. What else its
-    table holds are its parameters."""
+    """A plugin: of an installed package by its name, of a `plugins` folder, or by `use`. Other keys are its
+    parameters."""
 
-    use: Annotated[str, Field(description="where it is, as package.module:Class")]
+    use: Annotated[str, Field(description="its class, as package.module:Class")]
     enabled: Annotated[bool, Field(description="false leaves it out")]
 
 
 @with_config(extra="forbid", strict=True)
 class RetentionTable(TypedDict, total=False):
-    """What is deleted by itself, and when."""
+    """When Dragoman deletes conversations."""
 
     conversations: Annotated[
         Duration,
-        Field(description="untouched for so long, such as 90 days; none that waits or is pinned"),
+        Field(description="time without activity, such as 90 days; waiting and pinned conversations stay"),
     ]
 
 
@@ -166,98 +170,109 @@ class RetentionTable(TypedDict, total=False):
 class ServerTable(TypedDict, total=False):
     """`dragoman serve`."""
 
-    host: Annotated[str, Field(description="the address to listen on; a public one needs a password")]
+    host: Annotated[str, Field(description="address to listen on; a public one needs a password")]
     port: Annotated[int, Field(ge=0, le=65535, description="0 takes a free one")]
-    hosts: Annotated[list[str], Field(description="names by which browsers may call it, beside its own")]
+    hosts: Annotated[list[str], Field(description="host names that browsers can use, in addition to its own")]
     proxies: Annotated[
-        list[str], Field(description="addresses of proxies that say truly where requests come from")
+        list[str], Field(description="addresses of proxies whose forwarded headers are trusted")
     ]
     path: Annotated[
-        Below, Field(description="below which a proxy shows it, such as /chat; else it is at the root")
+        Below, Field(description="path below which a proxy shows it, such as /chat; default the root")
     ]
     origins: Annotated[
-        list[Origin], Field(description="pages of other addresses that may use the API, with a key")
+        list[Origin], Field(description="origins of other pages that can use the API, with a key")
     ]
     password_from: Annotated[Variable, Field(description="the environment variable that holds the password")]
     upload_limit: Annotated[Positive, Field(description="bytes of one attachment")]
-    open: Annotated[bool, Field(description="open the page in the browser at the start")]
+    open: Annotated[bool, Field(description="open the web UI in the browser at the start")]
     metrics: Annotated[
         Literal["owner", "loopback", "off"],
-        Field(description="who may read /metrics: you, with your key; every program of this machine; nobody"),
+        Field(
+            description="readers of /metrics: the admin with a key, programs of this machine, or no client"
+        ),
     ]
 
 
 @with_config(extra="forbid", strict=True)
 class WorkersTable(TypedDict, total=False):
-    """What a server does of the work, and how many turns run at once. Those that wait for a person do not
-    count."""
+    """The role of a process, and the number of turns that run at the same time, without those that wait for
+    approval."""
 
     role: Annotated[
         Literal["web", "worker", "both"],
-        Field(description="serve people, run turns, or both; other than both needs a store in PostgreSQL"),
+        Field(description="serve users, run turns, or both; web and worker need a store in PostgreSQL"),
     ]
-    per_node: Annotated[Positive, Field(description="turns at once in one process")]
-    per_person: Annotated[Positive, Field(description="turns of one person at once, on all nodes")]
-    per_provider: Annotated[Positive, Field(description="turns at once with one provider, on all nodes")]
+    per_node: Annotated[Positive, Field(description="turns at the same time in one process")]
+    per_person: Annotated[Positive, Field(description="turns of one user at the same time, on all servers")]
+    per_provider: Annotated[
+        Positive, Field(description="turns at the same time with one provider, on all servers")
+    ]
 
 
 @with_config(extra="forbid", strict=True)
 class WorkspaceTable(TypedDict, total=False):
-    """Another folder: a conversation, or one message, works in it whose setting `workspace` names it."""
+    """Another folder, for conversations and messages whose setting `workspace` names it."""
 
-    folder: Required[Annotated[str, Field(min_length=1, description="where it is")]]
-    prompt: Annotated[str, Field(description="what the model is told there, before its AGENTS.md")]
+    folder: Required[Annotated[str, Field(min_length=1, description="its path")]]
+    prompt: Annotated[str, Field(description="text for the model, before its AGENTS.md")]
 
 
 @with_config(extra="forbid", strict=True)
 class SnapshotsTable(TypedDict, total=False):
-    """What turns do to the workspace is recorded, so that it can be shown and taken back."""
+    """Records of file changes, to show and undo them."""
 
-    enabled: Annotated[bool, Field(description="false: nothing is recorded")]
-    max_file_size: Annotated[Positive, Field(description="bytes of a file that is recorded")]
-    max_files: Annotated[Positive, Field(description="files that are not ignored; in a bigger folder, none")]
-    max_seconds: Annotated[Amount, Field(description="for one look through the folder")]
-    keep_days: Annotated[Positive, Field(description="after which records are deleted")]
+    enabled: Annotated[bool, Field(description="false: record nothing")]
+    max_file_size: Annotated[Positive, Field(description="maximum bytes of a recorded file")]
+    max_files: Annotated[
+        Positive, Field(description="maximum number of files; a bigger folder is not recorded")
+    ]
+    max_seconds: Annotated[Amount, Field(description="seconds for one scan of the folder")]
+    keep_days: Annotated[Positive, Field(description="days until records are deleted")]
 
 
 @with_config(extra="forbid", strict=True)
 class FormatterTable(TypedDict, total=False):
-    """A program that is run on each file that a tool wrote: a formatter, or a linter."""
+    """A formatter or linter that runs on each file that a tool wrote."""
 
     files: Required[
         Annotated[
             list[str],
-            Field(min_length=1, description="which: `*.py` in any folder, or a path such as `src/**/*.py`"),
+            Field(
+                min_length=1, description="patterns: `*.py` in any folder, or a path such as `src/**/*.py`"
+            ),
         ]
     ]
     command: Required[
         Annotated[
             list[Annotated[str, Field(min_length=1)]],
-            Field(min_length=1, description="its words; `{file}` stands for the file, which else comes last"),
+            Field(
+                min_length=1,
+                description="words of the command; `{file}` is the file, which otherwise comes last",
+            ),
         ]
     ]
     timeout: Annotated[Amount, Field(le=60, description="seconds for one file")]
-    enabled: Annotated[bool, Field(description="false: it is not run")]
+    enabled: Annotated[bool, Field(description="false: don't run it")]
 
 
 @with_config(extra="forbid", strict=True)
 class ShellTable(TypedDict, total=False):
-    """What programs that tools start run in: the shell, formatters, and those of your own tools."""
+    """The sandbox for programs that tools start: shell commands, formatters, programs of your tools."""
 
     cage: Annotated[
         Literal["auto", "always", "off"],
-        Field(description="auto: caged where that works; always: nothing runs without; off: no cage"),
+        Field(description="auto: use a cage if possible; always: run nothing without one; off: no cage"),
     ]
     unasked: Annotated[
-        bool, Field(description="false: caged calls are asked about, too; by default not in a trusted folder")
+        bool, Field(description="false: caged calls need approval, too; default true in a trusted folder")
     ]
     env: Annotated[
         list[str],
-        Field(description="names of variables that programs get, besides PATH, HOME, LANG and the like"),
+        Field(description="variables that programs receive, in addition to PATH, HOME, LANG and the like"),
     ]
     watch: Annotated[
         bool,
-        Field(description="false: faster, but what the cage refuses to write or reach is not told exactly"),
+        Field(description="false: faster, without the exact list of refused writes"),
     ]
 
 
@@ -266,73 +281,74 @@ class ConfigTable(TypedDict, total=False):
     """The whole file."""
 
     model: Annotated[str, Field(min_length=1, description="the model that answers, as PROVIDER/MODEL")]
-    store: Annotated[str, Field(description="the database with all conversations: a file, or postgresql://…")]
+    store: Annotated[str, Field(description="database with all conversations: a file, or postgresql://…")]
     blobs: Annotated[
         str,
         AfterValidator(_place),
-        Field(
-            description="where attachments go: beside or in the database, file:///, s3://, gs:// or az://…"
-        ),
+        Field(description="place of attachments: folder, database, file:///, s3://, gs:// or az://…"),
     ]
     migrate: Annotated[
         bool,
-        Field(description="bring the store's tables up to date; else `dragoman store migrate` has to"),
+        Field(description="update the store's tables at the start; else run `dragoman store migrate`"),
     ]
-    workspace: Annotated[str, Field(description="the folder that file tools and the shell work in")]
-    system: Annotated[str, Field(description="a system prompt for every conversation")]
+    workspace: Annotated[str, Field(description="folder of file tools and the shell")]
+    system: Annotated[str, Field(description="system prompt of every conversation")]
     project_prompt: Annotated[
-        bool, Field(description="false: AGENTS.md and CLAUDE.md of the workspace are not read")
+        bool, Field(description="false: ignore AGENTS.md and CLAUDE.md of the workspace")
     ]
-    mode: Annotated[ModeWord, Field(description="who decides about calls")]
-    on_reject: Annotated[Literal["continue", "stop"], Field(description="what a rejection does to the turn")]
+    mode: Annotated[ModeWord, Field(description="how calls are approved")]
+    on_reject: Annotated[Literal["continue", "stop"], Field(description="effect of a rejection on the turn")]
     tools: Annotated[
         list[str],
-        Field(description="groups: basics, files, shell, web, browser, programs, and what packages bring"),
+        Field(description="groups: basics, files, shell, web, browser, programs, and those of packages"),
     ]
-    allow: Annotated[Rules, Field(description="PERMISSION or PERMISSION:PATTERN that needs no question")]
-    ask: Annotated[Rules, Field(description="what is asked about all the same")]
-    deny: Annotated[Rules, Field(description="what must not run")]
-    options: Annotated[dict[str, JsonValue], Field(description="of every request, such as temperature")]
+    allow: Annotated[
+        Rules, Field(description="rules for calls without approval: PERMISSION or PERMISSION:PATTERN")
+    ]
+    ask: Annotated[Rules, Field(description="rules for calls that need approval anyway")]
+    deny: Annotated[Rules, Field(description="rules for calls that are denied")]
+    options: Annotated[
+        dict[str, JsonValue], Field(description="options of every request, such as temperature")
+    ]
     tool_history: Annotated[
         Literal["full", "results", "hint", "none"],
-        Field(description="how much of earlier calls the model is sent again"),
+        Field(description="how much of earlier calls the model receives again"),
     ]
     history_parts: Annotated[
         list[Literal["text", "reasoning", "call", "file", "item"]],
-        Field(description="what of earlier messages is sent, besides their text; left out: everything"),
+        Field(description="parts of earlier messages that the model receives, besides text; default all"),
     ]
     compact_at: Annotated[
         Share | Literal[False],
-        Field(description="the share of the context at which old messages are summed up; false for never"),
+        Field(description="share of the context at which Dragoman compacts old messages; false for never"),
     ]
     continuations: Annotated[
         int,
         Field(
             ge=0,
-            description="how often a reply that was cut off is asked to go on; unset, 3 times, and never "
-            "where the option max_tokens is set",
+            description="how often a cut-off reply continues; default 3, and 0 with the option max_tokens",
         ),
     ]
-    private: Annotated[dict[str, str], Field(description="names for texts that no provider may see")]
+    private: Annotated[dict[str, str], Field(description="names for texts that no provider can see")]
     review: Annotated[
         ReviewWord | dict[str, ReviewWord],
-        Field(description="results that a person sees first; a table says it of tools, by patterns"),
+        Field(description="results that you see before the model; a table sets it for tools, by pattern"),
     ]
     tool_budget: Annotated[
         int | str,
         Field(
-            description="above which tools of servers are found on demand: a number of tools, a share of the "
-            'context such as "10%", or "off"; by default 40 tools or a tenth'
+            description="budget above which the model finds tools of servers on demand: a number of tools, a "
+            'share of the context such as "10%", or "off"; default 40 tools or a tenth'
         ),
     ]
-    always_tools: Annotated[list[str], Field(description="servers and tools that are never found on demand")]
-    small_model: Annotated[str, Field(description="the model for titles and summaries")]
+    always_tools: Annotated[list[str], Field(description="servers and tools that are always offered")]
+    small_model: Annotated[str, Field(description="model for titles and summaries")]
     titles_by_model: Annotated[bool, Field(description="let the model title conversations")]
     title_length: Annotated[
-        int, Field(ge=8, le=200, description="characters of a title that is the first words")
+        int, Field(ge=8, le=200, description="characters of a title made of the first words")
     ]
-    skills: Annotated[list[str], Field(description="more folders to look for skills in")]
-    mcp_file: Annotated[str, Field(description="a JSON file with mcpServers, as other programs write it")]
+    skills: Annotated[list[str], Field(description="more folders with skills")]
+    mcp_file: Annotated[str, Field(description="JSON file with mcpServers, as other programs write it")]
     limits: AllLimitsTable
     agents: dict[str, AgentTable]
     plugins: dict[str, PluginTable]

@@ -83,7 +83,7 @@ class UnitPrices(TypedDict, total=False):
 
 @with_config(extra="forbid", strict=True)
 class TraitsTable(TypedDict, total=False):
-    """What is known of a model, as far as one place says it."""
+    """Facts about a model. Several files can add to them."""
 
     type: ModelType  # what it does: it talks, if nothing else is said
     context: Annotated[int, Field(gt=0)]
@@ -103,7 +103,7 @@ class TraitsTable(TypedDict, total=False):
 
 @with_config(extra="forbid", strict=True)
 class FilesTable(TypedDict, total=False):
-    """What a provider takes of the files of a request."""
+    """Limits of a provider on the files of a request."""
 
     picture_edge: Annotated[int, Field(ge=16)]  # pixels of the longer side: larger pictures are made smaller
     picture_bytes: Annotated[int, Field(ge=1024)]  # of one picture
@@ -114,7 +114,7 @@ class FilesTable(TypedDict, total=False):
 
 @with_config(extra="forbid", strict=True)
 class ProviderTable(TypedDict, total=False):
-    """Who serves models, as far as one file says it."""
+    """A server of models. Several files can add to it."""
 
     title: Worded
     base_url: str

@@ -9,7 +9,7 @@ import typer
 from dragoman.cli.flags.command import CommandGroup, JsonFlags, StoreFlags
 from dragoman.cli.flags.options import Conversation, complete_conversations
 
-group = CommandGroup("What was said")
+group = CommandGroup("Conversations")
 
 
 class ExportFormat(StrEnum):
@@ -20,24 +20,24 @@ class ExportFormat(StrEnum):
 
 @group.command("list", "commands.conversations:list_conversations", "`dragoman list --limit 5`")
 class ListFlags(StoreFlags, JsonFlags):
-    """Your conversations, the last used first: id, when, title, and whether one waits for you."""
+    """List conversations, the latest first."""
 
-    limit: Annotated[int, typer.Option(min=1, help="So many at most.")] = 50
-    archived: Annotated[bool, typer.Option("--archived", help="Those in the archive.")] = False
-    tag: Annotated[str | None, typer.Option(metavar="WORD", help="Those with this tag.")] = None
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = 50
+    archived: Annotated[bool, typer.Option("--archived", help="List archived conversations.")] = False
+    tag: Annotated[str | None, typer.Option(metavar="WORD", help="List conversations with this tag.")] = None
 
 
 @group.command("label", "commands.conversations:label", "`dragoman label last --pin --tag work`")
 class LabelFlags(StoreFlags):
-    """Pin a conversation, put it into the archive, or give it tags."""
+    """Pin, archive or tag a conversation."""
 
     conversation: Conversation
-    pin: Annotated[bool | None, typer.Option("--pin/--unpin", help="Keep it, whatever the retention.")] = None
+    pin: Annotated[bool | None, typer.Option("--pin/--unpin", help="Keep it despite the retention.")] = None
     archive: Annotated[
-        bool | None, typer.Option("--archive/--unarchive", help="Out of the list, until you write in it.")
+        bool | None, typer.Option("--archive/--unarchive", help="Hide it until you send a message.")
     ] = None
-    tag: Annotated[list[str] | None, typer.Option(metavar="WORD", help="Add a tag; several times.")] = None
-    untag: Annotated[list[str] | None, typer.Option(metavar="WORD", help="Take a tag away.")] = None
+    tag: Annotated[list[str] | None, typer.Option(metavar="WORD", help="Add a tag. Repeatable.")] = None
+    untag: Annotated[list[str] | None, typer.Option(metavar="WORD", help="Remove a tag. Repeatable.")] = None
 
 
 class RoleName(StrEnum):
@@ -89,40 +89,40 @@ class ShareFlags(StoreFlags, JsonFlags):
 
 @group.command("show", "commands.conversations:show", "`dragoman show last | less`")
 class ShowFlags(StoreFlags, JsonFlags):
-    """A conversation as it stands: what was said and called, and what it still asks."""
+    """Print a conversation: messages, calls, pending approvals."""
 
     conversation: Conversation
-    thoughts: Annotated[bool, typer.Option("--thoughts", help="Show what the model thought, whole.")] = False
+    thoughts: Annotated[bool, typer.Option("--thoughts", help="Show the model's reasoning in full.")] = False
 
 
 @group.command("search", "commands.conversations:search", "`dragoman search birthday cake`")
 class SearchFlags(StoreFlags, JsonFlags):
-    """Messages in which these words are. The exit status is 1 where there is none."""
+    """Search messages. Exit status 1 if none matches."""
 
-    words: Annotated[list[str], typer.Argument(help="What to look for.")]
-    limit: Annotated[int, typer.Option(min=1, help="So many at most.")] = 20
+    words: Annotated[list[str], typer.Argument(help="Words to find.")]
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = 20
 
 
 @group.command(
     "export", "commands.conversations:export", "`dragoman export last --format markdown -o talk.md`"
 )
 class ExportFlags(StoreFlags):
-    """A conversation as a file: JSON that `dragoman import` takes, or Markdown."""
+    """Export a conversation as JSON or Markdown."""
 
     conversation: Conversation
     format: Annotated[
-        ExportFormat, typer.Option(help="Everything as JSON, this branch to read, or its rows as they are.")
+        ExportFormat, typer.Option(help="All as JSON, this branch as Markdown, or raw rows.")
     ] = ExportFormat.JSON
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file; else it is printed.")] = (
-        None
-    )
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Output file. Default: standard output.")
+    ] = None
 
 
 @group.command("import", "commands.conversations:import_file", "`dragoman import talk.json`")
 class ImportFlags(StoreFlags):
-    """A copy, under new ids, of a conversation that was exported. Prints its id."""
+    """Import an exported conversation under new IDs. Prints its ID."""
 
-    file: Annotated[str, typer.Argument(help="What `dragoman export` wrote; `-` reads standard input.")]
+    file: Annotated[str, typer.Argument(help="Exported file. `-`: standard input.")]
 
 
 @group.command(
@@ -131,51 +131,51 @@ class ImportFlags(StoreFlags):
     "`dragoman rm conv_9x3k conv_77ab`, or `dragoman rm --older-than 90d --dry-run`",
 )
 class DeleteFlags(StoreFlags):
-    """Delete conversations, with all branches and what their calls opened. There is no way back."""
+    """Delete conversations permanently, with branches and sub-conversations."""
 
     conversations: Annotated[
         list[str] | None,
-        typer.Argument(help="Their ids, or beginnings of them.", autocompletion=complete_conversations),
+        typer.Argument(help="IDs or ID prefixes.", autocompletion=complete_conversations),
     ] = None
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="All in which nothing happened for so long, and nothing waits."),
+        typer.Option(metavar="TIME", help="Conversations without activity for this time, such as 90d."),
     ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be deleted.")] = False
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask at the terminal.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List them, and delete nothing.")] = False
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False
 
 
 @group.command("questions", "commands.questions:list_questions", "`dragoman questions --json`")
 class QuestionsFlags(StoreFlags, JsonFlags):
-    """Everything that waits for you, in every conversation."""
+    """List pending approval requests of all conversations."""
 
 
 @group.command("answer", "commands.questions:answer", "`dragoman answer ask_77ab --reject 'not that file'`")
 class AnswerFlags(StoreFlags):
-    """Decide about something that waits. Whoever runs the conversation goes on with it at once."""
+    """Answer an approval request. Its turn resumes immediately."""
 
     question: Annotated[str, typer.Argument(help="Its id, the beginning of it, or `last`.")]
-    allow: Annotated[bool, typer.Option("--allow", help="Let the call run, this time.")] = False
+    allow: Annotated[bool, typer.Option("--allow", help="Allow the call once.")] = False
     conversation: Annotated[
-        bool, typer.Option("--conversation", help="Let it run, and do not ask again in this conversation.")
+        bool, typer.Option("--conversation", help="Allow it, and don't ask again in this conversation.")
     ] = False
-    hour: Annotated[bool, typer.Option("--hour", help="Let it run, and do not ask again for an hour.")] = (
-        False
-    )
-    always: Annotated[bool, typer.Option("--always", help="Let it run, and do not ask again.")] = False
+    hour: Annotated[bool, typer.Option("--hour", help="Allow it, and don't ask again for an hour.")] = False
+    always: Annotated[bool, typer.Option("--always", help="Allow it, and don't ask again.")] = False
     rule: Annotated[
-        int, typer.Option(metavar="N", help="What is not asked about again: a rule that `questions` lists.")
+        int, typer.Option(metavar="N", help="Number of the rule to keep, as `questions` lists them.")
     ] = 1
     deny: Annotated[
         bool,
         typer.Option(
             "--deny",
-            help="Do not let it run, this time; with --conversation, --hour or --always, nor its like.",
+            help="Deny the call. With --conversation, --hour or --always, deny calls like it.",
         ),
     ] = False
-    arguments: Annotated[str | None, typer.Option(help="Let it run with these, as JSON.")] = None
-    reject: Annotated[str | None, typer.Option(help="Do not let it run: the model reads why.")] = None
-    stop: Annotated[str | None, typer.Option(help="To a loop: no more calls; the model reads why.")] = None
-    release: Annotated[bool, typer.Option("--release", help="Let the model see the result.")] = False
-    withhold: Annotated[str | None, typer.Option(help="Do not let it see the result: why.")] = None
-    reply: Annotated[str | None, typer.Option(help="What you say to a tool that asks.")] = None
+    arguments: Annotated[str | None, typer.Option(help="Allow it with these arguments, as JSON.")] = None
+    reject: Annotated[str | None, typer.Option(help="Reject the call, with a reason for the model.")] = None
+    stop: Annotated[
+        str | None, typer.Option(help="Stop all calls of the turn, with a reason for the model.")
+    ] = None
+    release: Annotated[bool, typer.Option("--release", help="Show the result to the model.")] = False
+    withhold: Annotated[str | None, typer.Option(help="Withhold the result, with a reason.")] = None
+    reply: Annotated[str | None, typer.Option(help="Answer to a tool that asks.")] = None

@@ -1,4 +1,4 @@
-"""`dragoman diff`, `revert`, `redo` and `blame`: what turns did to the files, and the way back."""
+"""`dragoman diff`, `revert`, `redo` and `blame`: file changes of turns, and undo."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,24 +7,22 @@ import typer
 
 from dragoman.cli.flags.command import CommandGroup, JsonFlags, WorkspaceFlags
 
-group = CommandGroup("What was done to your files")
+group = CommandGroup("Files")
 
-Force = Annotated[
-    bool, typer.Option("--force", help="Also where somebody changed a file since: that is lost then.")
-]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that changed since.")]
 
 
 @group.command("diff", "commands.files:show_diff", "`dragoman diff turn_9x3k2m7qw1r5t8v0 > work.patch`")
 class DiffFlags(WorkspaceFlags, JsonFlags):
-    """What a turn did to the files of the workspace, as a unified diff; or one step or call of it, or all.
+    """Show file changes of a turn, step, call or conversation.
 
-    In colours and a pager at a terminal; else a text that `git apply` takes.
+    With colors and a pager at a terminal. Otherwise a patch for `git apply`.
     """
 
     what: Annotated[
         str,
         typer.Argument(
-            metavar="[ID]", help="Of a turn, a reply, a call or a conversation; `last` is the latest turn."
+            metavar="[ID]", help="ID of a turn, reply, call or conversation. Default `last`: the latest turn."
         ),
     ] = "last"
 
@@ -35,34 +33,32 @@ class DiffFlags(WorkspaceFlags, JsonFlags):
     "`dragoman revert last`, or `dragoman revert call_77ab2m7qw1r5t8v0 --files-only --force`",
 )
 class RevertFlags(WorkspaceFlags):
-    """Take back what was done to the files since then, and go back in the conversation.
+    """Undo file changes, and go back in the conversation.
 
-    What was said stays, as a branch. All files go back or none: where somebody changed one of them since, you
-    are asked. `dragoman redo` takes a revert back.
+    Messages stay as a branch. All files are restored, or none: if one changed since, Dragoman asks.
+    `dragoman redo` reverses a revert.
     """
 
     what: Annotated[
         str,
         typer.Argument(
-            metavar="TURN|MESSAGE|CALL", help="Go back to before this: an id, or `last` for the latest turn."
+            metavar="TURN|MESSAGE|CALL", help="ID to go back before, or `last` for the latest turn."
         ),
     ]
-    files_only: Annotated[bool, typer.Option("--files-only", help="Leave the conversation where it is.")] = (
-        False
-    )
+    files_only: Annotated[bool, typer.Option("--files-only", help="Keep the conversation as it is.")] = False
     force: Force = False
 
 
 @group.command("redo", "commands.files:redo", "`dragoman redo`")
 class RedoFlags(WorkspaceFlags):
-    """Take the last revert of a conversation back."""
+    """Reverse the last revert of a conversation."""
 
-    conversation: Annotated[str, typer.Argument(help="Its id, the beginning of it, or `last`.")] = "last"
+    conversation: Annotated[str, typer.Argument(help="ID, ID prefix, or `last`.")] = "last"
     force: Force = False
 
 
 @group.command("blame", "commands.files:show_blame", "`dragoman blame src/main.py`")
 class BlameFlags(WorkspaceFlags, JsonFlags):
-    """Which turn wrote each line of a file, and what it was asked for. Lines of others stand without one."""
+    """Show which turn wrote each line of a file, and its request."""
 
-    file: Annotated[Path, typer.Argument(help="A file of the workspace.")]
+    file: Annotated[Path, typer.Argument(help="File in the workspace.")]

@@ -7,7 +7,7 @@ import typer
 
 from dragoman.cli.flags.command import CommandGroup, Flags, JsonFlags, StoreFlags
 
-group = CommandGroup("Looking closer")
+group = CommandGroup("Debugging")
 
 
 @group.command(
@@ -16,28 +16,28 @@ group = CommandGroup("Looking closer")
     "`dragoman explain --trace`, or `dragoman explain turn_9x3k2m7qw1r5t8v0 --json`",
 )
 class ExplainFlags(StoreFlags, JsonFlags):
-    """What happened in a turn: its facts, the states they led to, and what it still asks."""
+    """Print the facts of a turn, its states and pending approvals."""
 
-    turn: Annotated[
-        str, typer.Argument(help="Its id, or that of its conversation, the beginning of one, or `last`.")
-    ] = "last"
+    turn: Annotated[str, typer.Argument(help="ID or ID prefix of a turn or conversation, or `last`.")] = (
+        "last"
+    )
     trace: Annotated[
         bool,
-        typer.Option("--trace", help="A waterfall instead: what took how long, and why each call ran."),
+        typer.Option("--trace", help="Print a timeline: durations, and why each call ran."),
     ] = False
     request: Annotated[
-        bool, typer.Option("--request", help="What its requests hold instead, and which setting gave it.")
+        bool, typer.Option("--request", help="Print its requests, with the setting behind each part.")
     ] = False
 
 
 @group.command("top", "commands.top:show_top", "`dragoman top --store postgresql://db.example/chat`")
 class TopFlags(StoreFlags, JsonFlags):
-    """The nodes that share the store, the turns they run, and what waits: for people, and for workers.
+    """Show the processes of the store, their turns, and waiting turns.
 
-    Drawn anew every second at a terminal, until Ctrl-C; printed once into a pipe.
+    Updates every second at a terminal, until Ctrl-C. Prints once into a pipe.
     """
 
-    once: Annotated[bool, typer.Option("--once", help="Print it once, and end.")] = False
+    once: Annotated[bool, typer.Option("--once", help="Print once, and exit.")] = False
 
 
 @group.command(
@@ -46,26 +46,24 @@ class TopFlags(StoreFlags, JsonFlags):
     "`dragoman usage --by day,model --since 30d`, or `dragoman usage --by person --csv`",
 )
 class UsageFlags(StoreFlags, JsonFlags):
-    """What was spent: replies, tokens, and what they cost as far as prices are known. Days are in UTC.
+    """Print replies, tokens and cost, also of deleted conversations.
 
-    By tool, it is calls that are counted. What was spent in deleted conversations is counted.
+    Cost needs known prices. By tool, it counts calls. Days are in UTC.
     """
 
-    by: Annotated[
-        str, typer.Option(help="By what: day, person, model, agent, tool, or several with commas.")
-    ] = "day,model"
-    since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Only since then: 2026-11-01, 7d, 2w, 12h.")
-    ] = None
-    person: Annotated[str | None, typer.Option(help="Only of this person.")] = None
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for a spreadsheet.")] = False
+    by: Annotated[str, typer.Option(help="day, person, model, agent, tool, or several with commas.")] = (
+        "day,model"
+    )
+    since: Annotated[str | None, typer.Option(metavar="WHEN", help="Start: 2026-11-01, 7d, 2w, 12h.")] = None
+    person: Annotated[str | None, typer.Option(help="Only this user.")] = None
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False
 
 
 @group.command("decode", "commands.debug:decode", "`dragoman decode --wire openai_chat < stream.sse`")
 class DecodeFlags(Flags):
-    """A provider's stream, as one JSON object: text, reasoning, tool_calls, finish, usage, error.
+    """Decode a provider's stream to one JSON object.
 
-    An error inside the stream is part of what is printed, and not one of this program.
+    It has text, reasoning, tool_calls, finish, usage and error. An error in the stream is part of it.
     """
 
     wire: Annotated[
@@ -78,15 +76,15 @@ class DecodeFlags(Flags):
     "parse", "commands.debug:parse", "`dragoman parse --dialect xml_tag --tools tools.json < reply.txt`"
 )
 class ParseFlags(Flags):
-    """A model's reply as a dialect reads it: its calls, the remaining text, and what is wrong with it.
+    """Parse a model's reply: calls, remaining text, errors.
 
-    With --jsonl the exit status is 1 if a line was no JSON string; its object says so.
+    With --jsonl, the exit status is 1 if a line is not a JSON string.
     """
 
-    dialect: Annotated[str, typer.Option(help="How calls are written: xml_tag, json_strict, hermes, …")]
+    dialect: Annotated[str, typer.Option(help="Dialect: xml_tag, json_strict, hermes, …")]
     tools: Annotated[
-        Path | None, typer.Option(help="The tools as JSON, as providers are sent them: their schemas help.")
+        Path | None, typer.Option(help="Tools as JSON, in the form of a provider's request.")
     ] = None
     jsonl: Annotated[
-        bool, typer.Option("--jsonl", help="Read a JSON string from each line, print an object for each.")
+        bool, typer.Option("--jsonl", help="Read a JSON string per line, print an object per line.")
     ] = False

@@ -43,56 +43,56 @@ def complete_models(incomplete: str) -> list[str]:
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Config = Annotated[
     Path | None,
-    typer.Option(envvar="DRAGOMAN_CONFIG", help="The settings, if not the nearest dragoman.toml upwards."),
+    typer.Option(
+        envvar="DRAGOMAN_CONFIG", help="Settings file. Default: the nearest dragoman.toml in a parent folder."
+    ),
 ]
 BaseUrl = Annotated[
-    str | None, typer.Option(help="Where the model is served, if not where the catalog says.")
+    str | None, typer.Option(help="Address of the model's server. Default: from the catalog.")
 ]
 ApiKey = Annotated[
     str | None,
-    typer.Option(help="The key. Others on this machine can see it: better set the provider's variable."),
+    typer.Option(help="API key. Other users can see it: prefer the provider's variable."),
 ]
-Wire = Annotated[str | None, typer.Option(help="The protocol spoken at that address: openai_chat, …")]
-Dialect = Annotated[str, typer.Option(help="How calls are made: auto, native, or a dialect such as xml_tag.")]
+Wire = Annotated[str | None, typer.Option(help="Protocol at that address: openai_chat, …")]
+Dialect = Annotated[str, typer.Option(help="Form of calls: auto, native, or a dialect such as xml_tag.")]
 Trust = Annotated[
-    bool, typer.Option("--trust", help="Use this folder's settings, tools and skills, this time, unasked.")
+    bool, typer.Option("--trust", help="Trust this folder's settings, tools and skills for this run.")
 ]
 Log = Annotated[
     str | None,
-    typer.Option("--log", metavar="text|json", help="Log every outcome to standard error, in this form."),
+    typer.Option("--log", metavar="text|json", help="Log every outcome to standard error in this form."),
 ]
 LogLevel = Annotated[
     list[str] | None,
     typer.Option(
         "--log-level",
-        metavar="[ROOM=]LEVEL",
-        help="What is logged: debug, info, warning or error; of one room: store=debug. Can be given again.",
+        metavar="[PART=]LEVEL",
+        help="Log level: debug, info, warning or error. For one part: store=debug. Repeatable.",
     ),
 ]
 Store = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE", help="The database with everything that was said: a file, or postgresql://…"
-    ),
+    typer.Option(metavar="FILE", help="Database of conversations: a file, or postgresql://…"),
 ]
-Workspace = Annotated[Path | None, typer.Option(help="The folder that file tools and the shell work in.")]
+Workspace = Annotated[Path | None, typer.Option(help="Folder for file tools and the shell.")]
 Model = Annotated[
     str | None,
     typer.Option(
         "--model",
         "-m",
-        help="PROVIDER/MODEL; without it, the best that is there.",
+        help="PROVIDER/MODEL. Default: the best available.",
         autocompletion=complete_models,
     ),
 ]
-Agent = Annotated[str | None, typer.Option(help="The agent that answers.")]
-Mode = Annotated[str | None, typer.Option(help="Who decides about calls: auto, ask, manual, off.")]
-System = Annotated[str | None, typer.Option(help="The system prompt.")]
+Agent = Annotated[str | None, typer.Option(help="Agent that answers.")]
+Mode = Annotated[str | None, typer.Option(help="How calls are approved: auto, ask, manual, off.")]
+System = Annotated[str | None, typer.Option(help="System prompt.")]
 Conversation = Annotated[
-    str, typer.Argument(help="Its id, the beginning of it, or `last`.", autocompletion=complete_conversations)
+    str, typer.Argument(help="ID, ID prefix, or `last`.", autocompletion=complete_conversations)
 ]
 Allow = Annotated[
     list[str] | None,
-    typer.Option(help="PERMISSION or PERMISSION:PATTERN that needs no question. Can be given again."),
+    typer.Option(help="Rule for calls without approval: PERMISSION or PERMISSION:PATTERN. Repeatable."),
 ]
-Deny = Annotated[list[str] | None, typer.Option(help="What must not run. Can be given again.")]
+Deny = Annotated[list[str] | None, typer.Option(help="Rule for denied calls. Repeatable.")]

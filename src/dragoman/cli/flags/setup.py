@@ -15,41 +15,38 @@ from dragoman.cli.flags.command import (
     WorkspaceFlags,
 )
 
-group = CommandGroup("Setting up")
-config = CommandGroup(help="The settings, and where they come from.", no_args_is_help=True)
-models = CommandGroup(help="The models that can answer, and how to get one.", default="list")
-keys = CommandGroup(help="The keys of providers.", no_args_is_help=True)
-people = CommandGroup(help="Who may use your server, with keys of their own.", no_args_is_help=True)
-store = CommandGroup(
-    help="Copy everything to another database, and bring tables up to date.", no_args_is_help=True
-)
+group = CommandGroup("Setup")
+config = CommandGroup(help="Show and check the settings.", no_args_is_help=True)
+models = CommandGroup(help="List models, or download one.", default="list")
+keys = CommandGroup(help="Manage provider keys.", no_args_is_help=True)
+people = CommandGroup(help="Manage users of your server.", no_args_is_help=True)
+store = CommandGroup(help="Copy a store, or update its tables.", no_args_is_help=True)
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask at the terminal.")]
-Name = Annotated[str, typer.Argument(help="What the person is called.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+Name = Annotated[str, typer.Argument(help="Name of the user.")]
 
 
 @models.command("list", "commands.models:show_models", "`dragoman models list --check openai anthropic`")
 class ModelsFlags(TrustFlags, JsonFlags):
-    """List the models: those that run here first, then those whose key is set.
+    """List models: those on this machine first, then those with a key.
 
     `dragoman models openai` is short for `dragoman models list openai`.
     """
 
-    providers: Annotated[list[str] | None, typer.Argument(help="These providers, not all.")] = None
-    all: Annotated[bool, typer.Option("--all", help="The models of providers without a key, too.")] = False
+    providers: Annotated[list[str] | None, typer.Argument(help="Providers to list. Default: all.")] = None
+    all: Annotated[bool, typer.Option("--all", help="Include providers without a key.")] = False
     check: Annotated[
-        bool, typer.Option("--check", help="Ask the providers whose keys are there for their own lists.")
+        bool, typer.Option("--check", help="Compare with the lists of providers whose keys are set.")
     ] = False
-    base_url: Annotated[
-        str | None, typer.Option("--base-url", help="Ask the server at this address for its list.")
-    ] = None
-    api_key: Annotated[str | None, typer.Option("--api-key", help="The key for that server.")] = None
+    base_url: Annotated[str | None, typer.Option("--base-url", help="List the models of this server.")] = None
+    api_key: Annotated[str | None, typer.Option("--api-key", help="Key for that server.")] = None
     learned: Annotated[
-        bool, typer.Option("--learned", help="What servers were found to refuse, and until when that counts.")
+        bool,
+        typer.Option("--learned", help="List what servers refuse, and until when Dragoman remembers it."),
     ] = False
     forget: Annotated[
         bool,
-        typer.Option("--forget", help="Forget that, of these providers or of all, and ask them again."),
+        typer.Option("--forget", help="Forget that, for these providers or all."),
     ] = False
 
 
@@ -72,31 +69,27 @@ class GetModelFlags(TrustFlags, JsonFlags):
 
 @group.command("tools", "commands.tools:list_tools", "`dragoman tools --check`")
 class ToolsFlags(WorkspaceFlags, TrustFlags, JsonFlags):
-    """The tools a model is offered here: what each may touch, and whether you would be asked first."""
+    """List the tools that a model is offered, with their permissions."""
 
-    check: Annotated[bool, typer.Option("--check", help="Start the MCP servers and ask for theirs.")] = False
+    check: Annotated[bool, typer.Option("--check", help="Start MCP servers and list their tools.")] = False
 
 
 @group.command("doctor", "commands.doctor:examine", "`dragoman doctor --mend`")
 class DoctorFlags(TrustFlags, JsonFlags):
-    """What works here, what is missing, and the command that mends it. Status 1 where something must be."""
+    """Check your setup and print a fix for each problem. Exit status 1 if a fix is required."""
 
-    mend: Annotated[
-        bool, typer.Option("--mend", help="Mend in the store what can be mended without losing anything.")
-    ] = False
+    mend: Annotated[bool, typer.Option("--mend", help="Repair the store without losing anything.")] = False
 
 
 @group.command("trust", "commands.trust:decide_trust", "`dragoman trust project`")
 class FolderFlags(JsonFlags):
-    """Let a folder's settings, tools, MCP servers and skills act, after a look at what they would do."""
+    """Trust a folder: show what its settings, tools and skills would do."""
 
     folder: Annotated[
-        Path | None, typer.Argument(help="The folder, if not the one whose dragoman.toml holds here.")
+        Path | None, typer.Argument(help="Folder. Default: that of the nearest dragoman.toml.")
     ] = None
-    list_all: Annotated[bool, typer.Option("--list", help="The folders you decided about.")] = False
-    revoke: Annotated[bool, typer.Option("--revoke", help="Trust it no longer: it is asked about again.")] = (
-        False
-    )
+    list_all: Annotated[bool, typer.Option("--list", help="List your decisions.")] = False
+    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke trust, and ask again.")] = False
     yes: Yes = False
 
 
@@ -105,41 +98,41 @@ class FolderFlags(JsonFlags):
 
 @config.command("path", "commands.config:show_paths", "`dragoman config path`")
 class ConfigPathFlags(ConfigFlags, JsonFlags):
-    """Where settings are read from, and where conversations are kept."""
+    """Print the files with settings, and the store."""
 
 
 @config.command("show", "commands.config:show_settings", "`dragoman config show --json`")
 class ConfigShowFlags(ConfigFlags, JsonFlags):
-    """Every setting that was made, with the file and line, the variable or the flag it comes from."""
+    """Print every setting with its file and line, variable or flag."""
 
 
 @config.command("check", "commands.config:check_settings", "`dragoman config check && dragoman serve`")
 class ConfigCheckFlags(TrustFlags):
-    """Whether the settings can be followed. The exit status is 2 where they cannot; each reason is a line."""
+    """Check the settings. Exit status 2 if they are invalid, with a line for each reason."""
 
 
 @config.command("schema", "commands.config:print_schema", "`dragoman config schema > dragoman.schema.json`")
 class ConfigSchemaFlags(Flags):
-    """What `dragoman.toml` may say, as a JSON schema for editors."""
+    """Print a JSON schema of `dragoman.toml` for editors."""
 
 
 # ── dragoman keys ─────────────────────────────────────────────────────────────────────────────────
 
 
-ProviderName = Annotated[str, typer.Argument(help="A provider, as `dragoman models` names it.")]
+ProviderName = Annotated[str, typer.Argument(help="Provider, as in `dragoman models`.")]
 
 
 @keys.command("set", "commands.keys:set_key", "`dragoman keys set openai < key.txt`")
 class SetKeyFlags(ConfigFlags):
-    """Store a provider's key: in the system's keyring, else in a file that only you can read."""
+    """Store a provider's key in the keyring, or in a private file."""
 
     provider: ProviderName
-    no_test: Annotated[bool, typer.Option("--no-test", help="Do not test it with a request.")] = False
+    no_test: Annotated[bool, typer.Option("--no-test", help="Don't test it with a request.")] = False
 
 
 @keys.command("list", "commands.keys:list_keys", "`dragoman keys list --json`")
 class ListKeysFlags(ConfigFlags, JsonFlags):
-    """The providers with a key, and where it is. No key is shown."""
+    """List providers with a key, and its place."""
 
 
 @keys.command("remove", "commands.keys:remove_key", "`dragoman keys remove openai`")
@@ -154,19 +147,19 @@ class RemoveKeyFlags(ConfigFlags):
 
 @people.command("add", "commands.people:add_person", "`dragoman people add anna`")
 class AddPersonFlags(StoreFlags):
-    """Let somebody in. Their key is printed once: only a hash of it is kept."""
+    """Add a user. Prints their key once, and stores only a hash."""
 
     name: Name
 
 
 @people.command("list", "commands.people:list_people", "`dragoman people list --json`")
 class ListPeopleFlags(StoreFlags, JsonFlags):
-    """Who has a key, and since when."""
+    """List users."""
 
 
 @people.command("remove", "commands.people:remove_person", "`dragoman people remove anna`")
 class RemovePersonFlags(StoreFlags):
-    """Their key is worth nothing any more. What they said stays."""
+    """Remove a user and their key. Their conversations stay."""
 
     name: Name
 
@@ -181,36 +174,34 @@ class RemovePersonFlags(StoreFlags):
     "`dragoman store copy ~/chat.db ~/chat.db --blobs-to s3://bucket/chat`",
 )
 class CopyFlags(ConfigFlags):
-    """Copy conversations, turns, questions, people and attachments, and compare every row.
+    """Copy a store with its attachments, and compare every row.
 
-    Stop what uses the store first. A copy that broke off goes on where it was when it is run again. Where the
-    attachments are is known of the store that the settings name.
+    Stop all programs that use the store first. Run the command again to continue a copy that broke off. The
+    settings name the place of attachments for their own store only.
     """
 
     source: Annotated[str, typer.Argument(metavar="FROM", help="A file, or postgresql://…")]
-    target: Annotated[str, typer.Argument(metavar="TO", help="The same; it is made if it is not there.")]
+    target: Annotated[str, typer.Argument(metavar="TO", help="The same. Created if it does not exist.")]
     blobs_from: Annotated[
         str | None,
         typer.Option(
-            metavar="PLACE", help="Where its attachments are, if not beside or in it: s3://…, file:///…"
+            metavar="PLACE", help="Place of its attachments, if not in the store: s3://…, file:///…"
         ),
     ] = None
     blobs_to: Annotated[
-        str | None, typer.Option(metavar="PLACE", help="Where the copy's attachments go.")
+        str | None, typer.Option(metavar="PLACE", help="Place for the copy's attachments.")
     ] = None
 
 
 @store.command("migrate", "commands.store:migrate", "`dragoman store migrate --dry-run`")
 class MigrateFlags(ConfigFlags):
-    """Bring the tables of a store to this version, a step at a time. Of several at once, one does it.
+    """Update the tables of a store to this version.
 
-    Programs do it themselves when they start, unless the settings say `migrate = false`.
+    Programs do this at their start, unless you set `migrate = false`.
     """
 
     place: Annotated[
         str | None,
-        typer.Argument(metavar="STORE", help="A file, or postgresql://…; else that of the settings."),
+        typer.Argument(metavar="STORE", help="A file, or postgresql://…. Default: from the settings."),
     ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = (
-        False
-    )
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the steps, and change nothing.")] = False

@@ -26,6 +26,7 @@ _STEP = 0.008  # seconds after which a step lets others write
 _ROWS = 20  # removed between two looks at the clock
 _UNUSED = 3600.0  # seconds in which a message that mentions a blob may still be on its way
 _UPLOADED = 24 * 3600.0  # the same for a blob that nothing has mentioned yet
+_EXPIRED = 24 * 3600.0  # seconds that an expired rule stays: another server's clock may be behind
 _OUT_OF_REACH = (
     90 * 24 * 3600.0
 )  # after which a file at a provider is given up that nobody could delete there
@@ -100,8 +101,8 @@ class SqlDeletion(SqlPeople):
         now = time.time()
         if await self._all("old_send_keys", before=now - KEPT):
             await self._run("forget_send_keys", before=now - KEPT)
-        if await self._all("expired_grants", now=now):
-            await self._run("forget_expired_grants", now=now)
+        if await self._all("expired_grants", now=now - _EXPIRED):
+            await self._run("forget_expired_grants", now=now - _EXPIRED)
         if await self._all("old_shares", now=now):
             await self._run("forget_shares", now=now)
         out_of_reach = {"now": now, "before": now - _OUT_OF_REACH}

@@ -54,7 +54,7 @@ def check_store(
             found += [
                 *_unreadable(db),
                 *islice(_lost_blobs(db, blobs, other_blobs), _SHOWN),
-                *_unused_blobs(db, blobs, mend),
+                *_unused_blobs(db, blobs),
             ]
         except sqlite3.DatabaseError as error:
             found = [Defect(f"the file is damaged: {error}", _RECOVER)]
@@ -167,28 +167,18 @@ def _lost_blobs(db: sqlite3.Connection, blobs: FolderBlobs, other_blobs: Collect
             yield Defect(f"an attachment or output of {row['conversation']}: {error}", _RESTORE_FILE)
 
 
-def _unused_blobs(db: sqlite3.Connection, blobs: FolderBlobs, mend: bool) -> Iterator[Defect]:
-    """Those that upkeep would remove too, and what a crash left half written.
-
-    What is older than the database's own account may be mentioned in another one, which was moved away.
-    """
+def _unused_blobs(db: sqlite3.Connection, blobs: FolderBlobs) -> Iterator[Defect]:
+    """Files that nothing mentions and that are older than the database's own account: another database may
+    mention them, which was moved away. Upkeep removes all others."""
     mentioned = {
         row["blob"] for row in db.execute("SELECT blob FROM blob_references UNION SELECT blob FROM files")
     }
-    since = 60.0 * db.execute("PRAGMA user_version").fetchone()[0] or time.time()
-    old = blobs.old_files(time.time() - _DAY)
-    half = [path for path in old if "." in path.name]
-    unused = [path for path in old if path not in half and path.parent.name + path.name not in mentioned]
-    ours = half + [path for path in unused if path.stat().st_mtime >= since]
-    if ours:
-        text = f"{_count(ours)} that nothing mentions, or that were half written"
-        if mend:
-            for path in ours:
-                path.unlink(missing_ok=True)
-        yield Defect(text, "dragoman doctor --mend removes them", mended=mend, harmless=True)
-    if older := [path for path in unused if path not in ours]:
+    account = 60.0 * db.execute("PRAGMA user_version").fetchone()[0] or time.time()
+    old = blobs.old_files(min(account, time.time() - _DAY))
+    unused = [path for path in old if path.parent.name + path.name not in mentioned]
+    if unused:
         hint = "if no other database was kept beside them, they can be deleted by hand"
-        yield Defect(f"{_count(older)} that nothing mentions, older than this database", hint, harmless=True)
+        yield Defect(f"{_count(unused)} that nothing mentions, older than this database", hint, harmless=True)
 
 
 def _count(files: list[Path]) -> str:

@@ -33,43 +33,45 @@ class McpServer:
     command: Annotated[str | None, Field(description="the program that is the server")] = None
     args: Annotated[tuple[str, ...], Field(description="its arguments; ${NAME} is looked up")] = ()
     env: Annotated[
-        dict[str, str], Field(description="what it gets beside PATH and the like; ${NAME} is looked up")
+        dict[str, str], Field(description="variables in addition to PATH and the like; ${NAME} is looked up")
     ] = field(default_factory=dict)
-    cwd: Annotated[
-        str | None, Field(description="the folder it runs in; without it, that of the settings")
-    ] = None
-    url: Annotated[str | None, Field(description="where the server answers, if it is no program")] = None
-    transport: Annotated[
-        Transport | None, Field(description="sse for older servers; else known from command and url")
-    ] = None
-    headers: Annotated[dict[str, str], Field(description="of each request; ${NAME} is looked up")] = field(
-        default_factory=dict
+    cwd: Annotated[str | None, Field(description="the folder it runs in; default that of the settings")] = (
+        None
     )
-    auth: Annotated[Literal["oauth"] | None, Field(description="it wants a login in the browser")] = None
-    client_id: Annotated[str | None, Field(description="who logs in, if registered there already")] = None
-    client_secret: Annotated[str | None, Field(description="with it, a reference such as ${NAME}")] = None
+    url: Annotated[str | None, Field(description="the address of the server, instead of a command")] = None
+    transport: Annotated[
+        Transport | None, Field(description="sse for older servers; default from command and url")
+    ] = None
+    headers: Annotated[dict[str, str], Field(description="headers of each request; ${NAME} is looked up")] = (
+        field(default_factory=dict)
+    )
+    auth: Annotated[Literal["oauth"] | None, Field(description="it wants a sign-in in the browser")] = None
+    client_id: Annotated[str | None, Field(description="the ID of a registered client")] = None
+    client_secret: Annotated[str | None, Field(description="its secret, as a reference such as ${NAME}")] = (
+        None
+    )
     client_metadata_url: Annotated[
-        str | None, Field(description="where a description of this client is published")
+        str | None, Field(description="address of a published description of this client")
     ] = None
     cage: Annotated[
-        Yes, Field(description="run the program in a cage of its own: it writes in its folder alone")
+        Yes, Field(description="run the program in a separate cage: it writes only in its folder")
     ] = False
     hosts: Annotated[
-        tuple[str, ...], Field(description="what it reaches from its cage, such as api.example.org:443")
+        tuple[str, ...], Field(description="hosts it reaches from its cage, such as api.example.org:443")
     ] = ()
-    enabled: Annotated[Yes, Field(description="false leaves it where it is, unused")] = True
-    start_timeout: Annotated[Seconds, Field(description="seconds to be there, with its list of tools")] = 60.0
+    enabled: Annotated[Yes, Field(description="false keeps the entry unused")] = True
+    start_timeout: Annotated[Seconds, Field(description="seconds until its list of tools must arrive")] = 60.0
     patience: Annotated[
-        Seconds, Field(description="seconds that a turn waits for its tools at its first start")
+        Seconds, Field(description="seconds that a turn waits for its tools at the first start")
     ] = 20.0
     timeout: Annotated[Seconds, Field(description="seconds for one call")] = 120.0
-    protocol: Annotated[
-        Literal["auto", "legacy"], Field(description="legacy does not try the newest handshake first")
-    ] = "auto"
-    roots: Annotated[Yes, Field(description="it may know the folder of the workspace")] = False
-    sampling: Annotated[Yes, Field(description="it may ask the model, if a person lets it")] = False
-    review: Annotated[Review, Field(description="which results a person sees before the model")] = "never"
-    replay: Annotated[Replay | None, Field(description="what is done with a call that a crash cut off")] = (
+    protocol: Annotated[Literal["auto", "legacy"], Field(description="legacy skips the newest handshake")] = (
+        "auto"
+    )
+    roots: Annotated[Yes, Field(description="it can learn the folder of the workspace")] = False
+    sampling: Annotated[Yes, Field(description="it can ask the model, with your approval")] = False
+    review: Annotated[Review, Field(description="results that you see before the model")] = "never"
+    replay: Annotated[Replay | None, Field(description="what happens to a call that a crash interrupted")] = (
         None
     )
 
