@@ -529,6 +529,7 @@ ENGLISH: dict[str, str] = {
         "This text looks like a call of {tool} in the format {format}, which {model} is not known to write. "
         "Run it as a call? Always means: read this format from this model from now on."
     ),
+    "question.how": "{verdict}, by {user}",
     "question.interrupted": ("The program stopped while {tool} ran, so its effect is unknown. Run it again?"),
     "question.line": "Line {line} of the program calls it: {code}",
     "question.loop": "{tool} was already called with these arguments. Run it again?",
@@ -621,6 +622,21 @@ ENGLISH: dict[str, str] = {
     "setup.not_yours": "only the admin can set this server up",
     "setup.one_model": "this server has one model, which the program it is part of gave it",
     "audit.not_yours": "The audit log is for the admin.",
+    "share.answer": "You may not answer here: ask the owner of the conversation for the role 'answers'.",
+    "share.busy": "Too many live streams of links are open. Try again in a moment.",
+    "share.expires": "An invitation or link is valid for 1 second to {most} days, not {seconds!r} seconds.",
+    "share.nobody": "Unknown user {user!r}.",
+    "share.omit": "A link cannot omit {part!r}. It can omit: {parts}.",
+    "share.owner": "{user!r} owns the conversation: transfer it to another member first.",
+    "share.right": (
+        "Your role here is {role!r}, and this needs {needed!r}: ask the owner of the conversation."
+    ),
+    "share.role": "Unknown role {role!r}. Roles: {roles}.",
+    "share.sender": ("Only its sender {user!r} can change this turn: it runs with the rules of {user!r}."),
+    "share.task": "This conversation belongs to another one: share that one.",
+    "share.too_many": "A conversation has at most {most} members, invitations and links.",
+    "share.too_often": "Too many wrong links. Wait before you try again.",
+    "share.upto": "Message {message} is not on the branch that the conversation shows.",
     "sign_in.first": "sign in first: open the link that the server printed, or send a key",
     "sign_in.no_link": "You signed in at a provider: sign in there in the other browser, too. "
     "Links are for users with a key.",

@@ -60,6 +60,7 @@ from dragoman.turn.api.conversation_handle import (
     delete_untouched,
     fork_conversation,
 )
+from dragoman.turn.api.sharing import Sharing
 from dragoman.turn.api.subagents import Subagents, agents_group, exchange_agents
 from dragoman.turn.api.turn_handle import Engine, TurnHandle
 from dragoman.turn.api.way_back import WayBack
@@ -238,6 +239,7 @@ class Runtime:
             telemetry.join(self.bus, self.background, self.store, private)
         self.way_back = WayBack(self.store, self.histories, folders)
         self._engine = Engine(self.services, self.store, self.bus, self.driver, self.commands, self.way_back)
+        self.sharing = Sharing(self._engine)
         self._tasks.join(self.services, self._engine)
 
     async def __aenter__(self) -> Self:
@@ -439,12 +441,15 @@ class Runtime:
         check_ids(user=user)
         return await self.store.search(query, user=user, limit=limit)
 
-    async def fork(self, conversation: str, message: str, *, own_folder: bool = False) -> ConversationHandle:
+    async def fork(
+        self, conversation: str, message: str, *, own_folder: bool = False, user: str | None = None
+    ) -> ConversationHandle:
         """A new conversation that begins with the path to this message. With `own_folder` it works in a copy
-        of the folder, as it was then, and both can write side by side."""
-        check_ids(conversation=conversation, message=message)
+        of the folder, as it was then, and both can write side by side. It belongs to `user`; without one, to
+        the owner of the other."""
+        check_ids(conversation=conversation, message=message, user=user)
         id = await fork_conversation(
-            self.services, self.way_back, conversation, message, own_folder=own_folder
+            self.services, self.way_back, conversation, message, own_folder=own_folder, user=user
         )
         return ConversationHandle(id, self._engine)
 
@@ -483,10 +488,11 @@ class Runtime:
                 pass  # deleted meanwhile
         return stopped
 
-    async def export(self, conversation: str) -> dict[str, JsonValue]:
-        """Everything, as JSON that `import_conversation` takes."""
+    async def export(self, conversation: str, *, private: bool = True) -> dict[str, JsonValue]:
+        """Everything, as JSON that `import_conversation` takes; on request without the private texts of its
+        settings."""
         check_ids(conversation=conversation)
-        return await export_conversation(self.store, conversation)
+        return await export_conversation(self.store, conversation, private=private)
 
     async def export_markdown(self, conversation: str) -> str:
         """The path to the leaf, for reading, and what is queued."""
@@ -510,9 +516,10 @@ class Runtime:
         """A turn by its id. What its answer has to be, where that is to be read as a type, is said again."""
         return TurnHandle(id, self._engine, output_of(output_type))
 
-    async def answer(self, question: str, answer: Answer) -> Question:
-        check_ids(question=question)
-        return await self.commands.answer(question, answer)
+    async def answer(self, question: str, answer: Answer, *, by: str | None = None) -> Question:
+        """Settle a question. `by` is the user who answers, who has to be allowed to in this conversation."""
+        check_ids(question=question, by=by)
+        return await self.commands.answer(question, answer, by=by)
 
     async def questions(self) -> list[Question]:
         """Everything that waits for a person."""

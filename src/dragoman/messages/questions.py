@@ -96,6 +96,7 @@ class Answer:
     hash: str | None = None  # of the arguments the person saw; checked where given
     by: str | None = None
     at: float = 0.0
+    lent: bool = False  # by another user than the sender of the turn: it leaves nothing behind for the sender
 
 
 @dataclass(slots=True, frozen=True)

@@ -153,12 +153,12 @@ class DailyLimit(Plugin):
     async def on_turn_start(self, turn: TurnView) -> None:
         if turn.resumed:
             return  # it began when there was room
-        if (reached := await self._reached(turn.conversation.owner)) is not None:
+        if (reached := await self._reached(turn.user)) is not None:
             raise ProviderError(sentence("limit.day", reached=reached), kind="limit")
 
     async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
         await turn.stored()  # what this reply used is to be counted, too
-        if (reached := await self._reached(turn.conversation.owner)) is not None:
+        if (reached := await self._reached(turn.user)) is not None:
             calls.skip(reached)
 
     async def _reached(self, person: str) -> str | None:

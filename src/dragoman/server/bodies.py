@@ -17,6 +17,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
+from dragoman.conversation.sharing import Omitted, Role
 from dragoman.conversation.tree import LONGEST_TAG, MOST_TAGS
 from dragoman.messages.message import Arguments, File, Part, Text
 from dragoman.messages.questions import Mode, Rule, Scope, Verdict
@@ -95,6 +96,33 @@ class ConversationChange(Body):
     pinned: Annotated[bool | None, Field(description="in reach, and kept whatever the retention")] = None
     archived: Annotated[bool | None, Field(description="out of the list, until one writes in it")] = None
     tags: Annotated[list[Tag] | None, Field(max_length=MOST_TAGS)] = None
+
+
+class MemberRole(Body):
+    role: Role
+
+
+class NewOwner(Body):
+    user: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+Lifetime = Annotated[float | None, Field(description="seconds for which it is valid; null: a week")]
+
+
+class NewInvitation(Body):
+    role: Role = "reads"
+    seconds: Lifetime = None
+
+
+class NewLink(Body):
+    upto: Annotated[str | None, Field(description="the last message it shows; null: all of them")] = None
+    frozen: Annotated[bool, Field(description="what it shows now, whatever follows")] = False
+    omits: Annotated[list[Omitted], Field(description="what it leaves out", max_length=4)] = []
+    seconds: Lifetime = None
+
+
+class Token(Body):
+    token: Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Fork(Body):

@@ -16,7 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.sentences import sentence
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
 from dragoman.server.connections import ADMIN, SESSION, STILL_IN, recognise
-from dragoman.server.problems import problem, problem_of
+from dragoman.server.problems import SHARED, problem, problem_of
 from dragoman.server.protocols.openai.api_errors import error_response, response_to
 from dragoman.server.proxies import Proxies, put_below
 from dragoman.server.routes.monitoring import PATHS
@@ -192,7 +192,8 @@ def _is_ours(origin: str, scheme: str, host: str) -> bool:
 
 
 def _private(path: str) -> bool:
-    return _is_openai(path) or (path.startswith("/api") and path not in (_SIGN_IN, "/api/openapi.json"))
+    public = path in (_SIGN_IN, "/api/openapi.json") or path.startswith(SHARED)
+    return _is_openai(path) or (path.startswith("/api") and not public)
 
 
 def _is_openai(path: str) -> bool:

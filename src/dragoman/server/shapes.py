@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import JsonValue, WithJsonSchema
 
+from dragoman.conversation.sharing import Share
 from dragoman.dialects.dialect import NAMES, NATIVE
 from dragoman.evaluation.expected import Answered, Met
 from dragoman.evaluation.report import CaseRun, Report
@@ -90,6 +91,63 @@ class ConversationSummary:
     pinned: bool = False
     archived: bool = False
     tags: list[str] = field(default_factory=list)
+    owner: str = ""
+    role: str | None = None  # of who reads it: reads, answers, takes_part or owns; None in a snapshot
+
+
+@dataclass(slots=True)
+class MemberView:
+    user: str
+    role: str  # reads, answers, takes_part or owns
+    added_by: str = ""
+    added: float = 0.0
+
+
+@dataclass(slots=True)
+class MemberList:
+    items: list[MemberView]
+
+
+@dataclass(slots=True)
+class ShareView:
+    """An invitation or a link. `upto` is the last message that a link shows."""
+
+    id: str
+    kind: Literal["invitation", "link"]
+    role: str
+    created_by: str
+    created: float
+    expires: float | None
+    upto: str | None
+    frozen: bool
+    omits: list[str]
+
+    @classmethod
+    def of(cls, one: Share) -> ShareView:
+        return cls(
+            one.id,
+            one.kind,
+            one.role,
+            one.created_by,
+            one.created,
+            one.expires,
+            one.upto,
+            one.frozen is not None,
+            [*one.omits],
+        )
+
+
+@dataclass(slots=True)
+class ShareList:
+    items: list[ShareView]
+
+
+@dataclass(slots=True)
+class NewShareView:
+    """The token is shown this once."""
+
+    share: ShareView
+    token: str
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from dragoman.messages.message import ProviderFile
 from dragoman.messages.usage import Spending
 from dragoman.store.conversations import Busy, ConversationStore, Found, ListChange, MessageStore
+from dragoman.store.members import SharingStore
 from dragoman.store.turns import (
     Change,
     EventStore,
@@ -199,6 +200,7 @@ __all__ = [
     "Rating",
     "SendKey",
     "SentBefore",
+    "SharingStore",
     "Signal",
     "SignalKind",
     "SignalStore",
@@ -261,7 +263,8 @@ class AttachmentStore(Protocol):
         """Messages that contain it keep its bytes."""
 
     async def mentions(self, blob: str, user: str) -> list[Mention]:
-        """Every row of a person's conversations that mentions it, and whether they uploaded it."""
+        """Every row of conversations that this person may read that mentions it, and whether they uploaded
+        it."""
 
     async def blob(self, key: str) -> bytes:
         """NotFound where there are none; Unreadable where they are not those that were put there."""
@@ -277,6 +280,7 @@ class AttachmentStore(Protocol):
 class Store(
     ConversationStore,
     MessageStore,
+    SharingStore,
     TurnStore,
     QueueStore,
     EventStore,

@@ -114,6 +114,8 @@ export interface components {
             by: string | null;
             /** @default 0 */
             at: number;
+            /** @default false */
+            lent: boolean;
         };
         /** @description An answer to a case. `diverges` is the first call that differs from the recorded ones. */
         AnswerLine: {
@@ -460,7 +462,7 @@ export interface components {
                 [key: string]: string;
             };
             cwd?: string | null;
-            /** @description where it answers, if it is no program */
+            /** @description its address, if it is not a program */
             url?: string | null;
             /** @description what looks like a secret is stored as a key is */
             headers?: {
@@ -562,6 +564,9 @@ export interface components {
             /** @default false */
             archived: boolean;
             tags: string[];
+            /** @default  */
+            owner: string;
+            role: string | null;
             /**
              * @default conversation.changed
              * @constant
@@ -600,7 +605,7 @@ export interface components {
             } | null;
             /** @description batches of calls in one turn; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that a request contains */
             history?: number | null;
@@ -666,6 +671,9 @@ export interface components {
             /** @default false */
             archived: boolean;
             tags: string[];
+            /** @default  */
+            owner: string;
+            role: string | null;
         };
         /**
          * @description Of so many calls that were looked at, so many are covered; `calls` are the newest of these, no two of
@@ -792,7 +800,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -817,7 +825,7 @@ export interface components {
              */
             client_tools?: components["schemas"]["ToolSpec"][];
             /**
-             * @description take back before what was done to the files of the workspace since
+             * @description first undo file changes since then
              * @default false
              */
             revert_files?: boolean;
@@ -1114,6 +1122,21 @@ export interface components {
             signed_in: boolean;
             needs_password: boolean;
         };
+        MemberList: {
+            items: components["schemas"]["MemberView"][];
+        };
+        MemberRole: {
+            /** @enum {string} */
+            role: "reads" | "answers" | "takes_part";
+        };
+        MemberView: {
+            user: string;
+            role: string;
+            /** @default  */
+            added_by: string;
+            /** @default 0 */
+            added: number;
+        };
         /** @description One message of a conversation's tree. An assistant's message is one model reply. */
         Message: {
             id: string;
@@ -1134,6 +1157,7 @@ export interface components {
             };
             /** @default [] */
             inner: components["schemas"]["ToolCall"][];
+            by: string | null;
         };
         /** @description A whole message came onto the tree at once: from a plugin, or from a person who steers. */
         MessageAdded: {
@@ -1273,12 +1297,40 @@ export interface components {
              */
             scope?: "hour" | "always";
         };
+        NewInvitation: {
+            /**
+             * @default reads
+             * @enum {string}
+             */
+            role?: "reads" | "answers" | "takes_part";
+            /** @description seconds for which it is valid; null: a week */
+            seconds?: number | null;
+        };
         NewKey: {
             /**
              * Format: password
              * @description it is stored, and never sent back
              */
             key: string;
+        };
+        NewLink: {
+            /** @description the last message it shows; null: all of them */
+            upto?: string | null;
+            /**
+             * @description what it shows now, whatever follows
+             * @default false
+             */
+            frozen?: boolean;
+            /**
+             * @description what it leaves out
+             * @default []
+             */
+            omits?: ("arguments" | "results" | "files" | "reasoning")[];
+            /** @description seconds for which it is valid; null: a week */
+            seconds?: number | null;
+        };
+        NewOwner: {
+            user: string;
         };
         /** @description A server of one's own, that speaks one of the known protocols. */
         NewProvider: {
@@ -1318,7 +1370,7 @@ export interface components {
                 [key: string]: string;
             };
             cwd?: string | null;
-            /** @description where it answers, if it is no program */
+            /** @description its address, if it is not a program */
             url?: string | null;
             /** @description what looks like a secret is stored as a key is */
             headers?: {
@@ -1334,6 +1386,11 @@ export interface components {
              * @default false
              */
             oauth?: boolean;
+        };
+        /** @description The token is shown this once. */
+        NewShareView: {
+            share: components["schemas"]["ShareView"];
+            token: string;
         };
         /** @description A message, and how it is to be answered. */
         NewTurn: {
@@ -1376,7 +1433,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -1764,7 +1821,7 @@ export interface components {
         };
         Redo: {
             /**
-             * @description also where somebody changed a file since
+             * @description also if a file changed since
              * @default false
              */
             force?: boolean;
@@ -1836,7 +1893,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -1861,7 +1918,7 @@ export interface components {
              */
             client_tools?: components["schemas"]["ToolSpec"][];
             /**
-             * @description take back before what was done to the files of the workspace since
+             * @description first undo file changes since then
              * @default false
              */
             revert_files?: boolean;
@@ -1912,7 +1969,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -1937,7 +1994,7 @@ export interface components {
              */
             client_tools?: components["schemas"]["ToolSpec"][];
             /**
-             * @description take back before what was done to the files of the workspace since
+             * @description first undo file changes since then
              * @default false
              */
             revert_files?: boolean;
@@ -1976,7 +2033,7 @@ export interface components {
              */
             files_only?: boolean;
             /**
-             * @description also where somebody changed a file since: that is lost then
+             * @description overwrite files that changed since
              * @default false
              */
             force?: boolean;
@@ -2136,6 +2193,49 @@ export interface components {
             name: string;
             description: string;
             for_resources: boolean;
+        };
+        ShareList: {
+            items: components["schemas"]["ShareView"][];
+        };
+        /** @description An invitation or a link. `upto` is the last message that a link shows. */
+        ShareView: {
+            id: string;
+            /** @enum {string} */
+            kind: "invitation" | "link";
+            role: string;
+            created_by: string;
+            created: number;
+            expires: number | null;
+            upto: string | null;
+            frozen: boolean;
+            omits: string[];
+        };
+        /** @description The branch that a conversation shows, or its beginning, for anyone who has the link. */
+        SharedConversation: {
+            title: string;
+            messages: components["schemas"]["SharedMessage"][];
+            omits: string[];
+        };
+        SharedMessage: {
+            role: string;
+            parts: components["schemas"]["SharedPart"][];
+            created: number;
+            model: string | null;
+        };
+        /**
+         * @description A part of a message. A call has `tool`, `state` and, unless omitted, `arguments` and `text`, its
+         *     result; a file has `name` and `media_type`, without its bytes.
+         */
+        SharedPart: {
+            /** @enum {string} */
+            kind: "text" | "reasoning" | "call" | "file" | "error";
+            /** @default  */
+            text: string;
+            tool: string | null;
+            state: string | null;
+            arguments: components["schemas"]["JsonValue"];
+            name: string | null;
+            media_type: string | null;
         };
         SignedOut: {
             url: string;
@@ -2347,6 +2447,9 @@ export interface components {
              * @constant
              */
             type: "text.start";
+        };
+        Token: {
+            token: string;
         };
         /** @description A call, its state and its result, together: a settled call without a result cannot be written. */
         ToolCall: {
@@ -2573,6 +2676,8 @@ export interface components {
             steps: components["schemas"]["StepTrace"][];
             compactions: components["schemas"]["CompactionTrace"][];
             remarks: components["schemas"]["Remark"][];
+            by: string | null;
+            cancelled_by: string | null;
         };
         /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
         UIChatBody: {
@@ -2808,6 +2913,9 @@ export type LiveEvent = components['schemas']['LiveEvent'];
 export type MadeCall = components['schemas']['MadeCall'];
 export type MadeIn = components['schemas']['MadeIn'];
 export type Me = components['schemas']['Me'];
+export type MemberList = components['schemas']['MemberList'];
+export type MemberRole = components['schemas']['MemberRole'];
+export type MemberView = components['schemas']['MemberView'];
 export type Message = components['schemas']['Message'];
 export type MessageAdded = components['schemas']['MessageAdded'];
 export type MessageBody = components['schemas']['MessageBody'];
@@ -2820,10 +2928,14 @@ export type NamedPrompt = components['schemas']['NamedPrompt'];
 export type NewConversation = components['schemas']['NewConversation'];
 export type NewDownload = components['schemas']['NewDownload'];
 export type NewGrant = components['schemas']['NewGrant'];
+export type NewInvitation = components['schemas']['NewInvitation'];
 export type NewKey = components['schemas']['NewKey'];
+export type NewLink = components['schemas']['NewLink'];
+export type NewOwner = components['schemas']['NewOwner'];
 export type NewProvider = components['schemas']['NewProvider'];
 export type NewRating = components['schemas']['NewRating'];
 export type NewServer = components['schemas']['NewServer'];
+export type NewShareView = components['schemas']['NewShareView'];
 export type NewTurn = components['schemas']['NewTurn'];
 export type Notice = components['schemas']['Notice'];
 export type OfferedModel = components['schemas']['OfferedModel'];
@@ -2879,6 +2991,11 @@ export type ServerPromptView = components['schemas']['ServerPromptView'];
 export type ServerSetup = components['schemas']['ServerSetup'];
 export type ServerSetupList = components['schemas']['ServerSetupList'];
 export type ServerTool = components['schemas']['ServerTool'];
+export type ShareList = components['schemas']['ShareList'];
+export type ShareView = components['schemas']['ShareView'];
+export type SharedConversation = components['schemas']['SharedConversation'];
+export type SharedMessage = components['schemas']['SharedMessage'];
+export type SharedPart = components['schemas']['SharedPart'];
 export type SignedOut = components['schemas']['SignedOut'];
 export type SkillBody = components['schemas']['SkillBody'];
 export type SkillSetup = components['schemas']['SkillSetup'];
@@ -2897,6 +3014,7 @@ export type TextCited = components['schemas']['TextCited'];
 export type TextDelta = components['schemas']['TextDelta'];
 export type TextEnd = components['schemas']['TextEnd'];
 export type TextStart = components['schemas']['TextStart'];
+export type Token = components['schemas']['Token'];
 export type ToolCall = components['schemas']['ToolCall'];
 export type ToolResult = components['schemas']['ToolResult'];
 export type ToolRun = components['schemas']['ToolRun'];

@@ -29,6 +29,8 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "signals": ("seq",),
     "queue": ("seq",),
     "grants": ("id",),
+    "members": ("conversation", "user"),
+    "shares": ("id",),
     "pins": ("user", "tool"),
     "people": ("name",),
     "identities": ("issuer", "subject"),
@@ -201,6 +203,7 @@ _OF_A_CONVERSATION = (
     "signals",
     "queue",
     "grants",
+    "members",
 )
 
 

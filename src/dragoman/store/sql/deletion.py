@@ -103,6 +103,8 @@ class SqlDeletion(SqlPeople):
             await self._run("forget_send_keys", before=now - KEPT)
         if await self._all("expired_grants", now=now - _EXPIRED):
             await self._run("forget_expired_grants", now=now - _EXPIRED)
+        if await self._all("old_shares", now=now):
+            await self._run("forget_shares", now=now)
         out_of_reach = {"now": now, "before": now - _OUT_OF_REACH}
         if await self._all("lost_provider_files", **out_of_reach):
             await self._run("drop_provider_files", **out_of_reach)

@@ -101,7 +101,7 @@ class Subagents:
         if turns:
             return turns[0].id
         deps = None if engine.driver.hands_out else context.deps  # else it is made where the turn runs
-        return (await ConversationHandle(id, engine).send(request, deps=deps)).id
+        return (await ConversationHandle(id, engine).send(request, deps=deps, by=context.user)).id
 
     async def _open(self, id: str, agent: str, request: str, context: ToolContext) -> None:
         services, _ = self._parts

@@ -332,9 +332,8 @@ class CallRun:
     async def _began(self, ready: Ready, decided: _Decided) -> None:
         """On disk before the tool does anything, so that nobody runs it twice without knowing."""
         call, tool = ready.call, ready.tool
-        if tool.fingerprint is not None:
-            owner = self._log.conversation.owner
-            await self._log.store.set_pin(owner, tool.permission, tool.fingerprint)
+        if tool.fingerprint is not None and not self._lent:
+            await self._log.store.set_pin(self._log.sender, tool.permission, tool.fingerprint)
         now = self._log.now()
         first = call.started if tool.runs_programs else None  # its clock, which a rerun finds again
         running = replace_fast(call, state=CallState.RUNNING, started=first or now)
@@ -450,6 +449,12 @@ class CallRun:
             self._log.record_soon(
                 *(QuestionWithdrawn(self._id, id) for id in open), change=Change(closed=why)
             )
+
+    @property
+    def _lent(self) -> bool:
+        """Whether another user than the sender let it run: the sender has not seen what the tool says now."""
+        questions = (q for q in self._log.questions.values() if q.call == self._id)
+        return any(q.answer is not None and q.answer.lent for q in questions)
 
     @property
     def _edited_by_person(self) -> bool:

@@ -68,7 +68,7 @@ async def ask_model(
                 async for events in replies:
                     for event in events:
                         if isinstance(event, FileAdded | FilePartial):
-                            await store_made(event, log.store, log.conversation.owner, log.now())
+                            await store_made(event, log.store, log.sender, log.now())
                         if isinstance(event, FilePartial):
                             log.publish(CallProgress(call, {"partial": _FILE.to_json(event.file)}))
                         elif isinstance(event, StepRetry):
@@ -154,7 +154,7 @@ class CallContext:
             program=self._program,
             workspace=self._prepared.view.workspace,
             env=self._prepared.services.cage.env,
-            owner=log.conversation.owner,
+            user=log.sender,
             deps=self._prepared.view.deps,
         )
 
@@ -274,6 +274,7 @@ class CallContext:
             self._log.conversation,
             prepared.agent,
             prepared.mode,
+            sender=self._log.sender,
             workspace=prepared.workspace,
             tool=self._tool,
             givers=prepared.givers,
