@@ -54,6 +54,20 @@ async def remove_member(context: TheContext, id: str, user: UserName) -> None:
         await context.publisher.removed(id, user)
 
 
+@router.get("/conversations/{id}/presence")
+async def presence(context: TheContext, id: str) -> shapes.PresenceView:
+    """Who has it open now. Changes come as `presence` in its stream."""
+    await context.check(id, Right.READ)
+    return shapes.PresenceView(id, (await context.publisher.presence.of([id]))[id])
+
+
+@router.post("/conversations/{id}/typing", status_code=204)
+async def typing(context: TheContext, id: str, body: bodies.Typing) -> None:
+    """You type, or no longer. Say it again every few seconds: after six you do not type any more."""
+    await context.check(id, Right.TAKE_PART)
+    await context.publisher.presence.typing(id, context.person, on=body.on)
+
+
 @router.post("/conversations/{id}/transfer")
 async def transfer(context: TheContext, id: str, body: bodies.NewOwner) -> shapes.ConversationSummary:
     """Make a member the owner. You stay, as a member who takes part."""
