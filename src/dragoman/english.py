@@ -353,6 +353,7 @@ ENGLISH: dict[str, str] = {
     "limit.round": "{count} round of tool calls",
     "limit.rounds": "{count} rounds of tool calls",
     "limit.seconds": "{seconds:g} seconds",
+    "limit.team": "{reached} of team {team}",
     "limit.token": "{count} token",
     "limit.tokens": "{count} tokens",
     "limit.tokens_a_day": "{count} tokens a day",
@@ -411,7 +412,7 @@ ENGLISH: dict[str, str] = {
     "media.leave_out": "leave it out, or choose a model that takes {takes}",
     "media.makes": "makes pictures",
     "media.missing": "{name} {does}: {missing}",
-    "media.no_picture": "{name} {does}, and the message has none: attach a picture, or make one first: {instead}",
+    "media.no_picture": "{name} {does}, and the message has none: attach one, or make one first: {instead}",
     "media.no_sound": (
         "{name} {does}, and the message has no recording: attach one, or choose a chat model for a message "
         "in words"
@@ -635,7 +636,10 @@ ENGLISH: dict[str, str] = {
     "share.too_many": "A conversation has at most {most} members, invitations and links.",
     "share.too_often": "Too many wrong links. Wait before you try again.",
     "share.upto": "Message {message} is not on the branch that the conversation shows.",
+    "audit.not_yours": "The audit log is for the admin.",
     "sign_in.first": "sign in first: open the link that the server printed, or send a key",
+    "sign_in.no_link": "You signed in at a provider: sign in there in the other browser, too. "
+    "Links are for users with a key.",
     "sign_in.too_often": "too many tries: wait a moment",
     "sign_in.wrong": "that is not the password",
     "skill.changed": "skill {name} was changed since it was read: read it again",
@@ -675,6 +679,7 @@ ENGLISH: dict[str, str] = {
     "tools.missing": "the tools of {source} are missing: {why}",
     "tools.starting": "it has not started yet, and its tools come when it has",
     "trust.changed": "{folder} changed since you looked at it. Review it again.",
+    "turn.user_removed": "The admin removed the user who sent this.",
     "turn.busy": (
         "turn {turn} of this branch is still running: wait for it, cancel it, steer it, or let the "
         "message queue"

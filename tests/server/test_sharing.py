@@ -107,6 +107,10 @@ OTHERS = {
     f"{method} {path}"
     for line in """
     GET POST /api/conversations
+    GET /api/audit
+    GET /oidc/login
+    GET /oidc/callback
+    POST /oidc/logout
     POST /api/import
     GET /api/events
     GET /api/questions

@@ -127,7 +127,7 @@ class Question(Spoken):
     fingerprint: str | None = None  # how the tool described itself when this was asked
     asked: float = 0.0
     answer: Answer | None = None
-    closed: str | None = None  # why nobody need answer any more
+    closed: str | None = None  # why the request is closed
     said: SaidFields = field(default=None, compare=False)
 
     @property

@@ -19,7 +19,7 @@ from dragoman.runtime import Runtime
 from dragoman.server import page, problems
 from dragoman.server.auth import Auth, Guesses
 from dragoman.server.context import Context, Knows, Who
-from dragoman.server.middleware import LOOPBACK, Middleware, person_in
+from dragoman.server.middleware import LOOPBACK, Middleware, has_body, person_in
 from dragoman.server.protocols.ag_ui import routes as ag_ui
 from dragoman.server.protocols.ai_sdk import routes as ai_sdk
 from dragoman.server.protocols.openai import routes as openai
@@ -33,6 +33,7 @@ from dragoman.server.routes import (
     files,
     models,
     monitoring,
+    oidc,
     people,
     shared,
     sharing,
@@ -88,7 +89,7 @@ _API = [
 # What a server has, and an application of somebody's own has not.
 _BESIDE_THE_API = [
     route
-    for router in (people.sign_in, monitoring.router, openai.router, page.router)
+    for router in (people.sign_in, oidc.router, monitoring.router, openai.router, page.router)
     for route in router.routes
 ]
 
@@ -161,7 +162,9 @@ def server(
     whoever runs the server sets it up in the page."""
 
     async def who(request: Request) -> str | None:
-        return person_in(request.scope)  # the middleware has found out
+        if person_in(request.scope) is None or not has_body(request.scope):
+            return person_in(request.scope)  # the middleware has found out
+        return await auth.person(request)  # once more: a body may have taken long to arrive
 
     async def knows(user: str) -> bool:
         return user == LOCAL or any(one.name == user for one in await runtime.store.people())

@@ -63,7 +63,7 @@ class ConversationSettings(TypedDict, total=False):
     review: Annotated[Reviews | None, Field(description="results that a person sees before the model")]
     max_rounds: Annotated[Count | None, Field(description="batches of calls in one turn; 0 means no tools")]
     continuations: Annotated[
-        Count | None, Field(description="how often a reply that was cut off is asked to go on")
+        Count | None, Field(description="how often a reply that was cut off is asked to continue")
     ]
     history: Annotated[Count | None, Field(description="earlier turns that a request contains")]
     private: Annotated[dict[str, str] | None, Field(description="names for texts that no provider may see")]
@@ -171,7 +171,7 @@ class TurnBody(Body):
     review: Annotated[Reviews | None, Field(description="results that a person sees before the model")] = None
     max_rounds: Annotated[Count | None, Field(description="batches of calls; 0 means no tools")] = None
     continuations: Annotated[
-        Count | None, Field(description="how often a reply that was cut off is asked to go on")
+        Count | None, Field(description="how often a reply that was cut off is asked to continue")
     ] = None
     history: Annotated[Count | None, Field(description="earlier turns that its requests contain")] = None
     compact: Annotated[bool, Field(description="summarize what came before first")] = False
@@ -222,9 +222,7 @@ class NewTurn(MessageBody, TurnBody):
 
 
 class NewVersion(TurnBody):
-    revert_files: Annotated[
-        bool, Field(description="take back before what was done to the files of the workspace since")
-    ] = False
+    revert_files: Annotated[bool, Field(description="first undo file changes since then")] = False
 
 
 class Edit(MessageBody, NewVersion):
@@ -259,13 +257,11 @@ class Cancel(Body):
 
 class Revert(Body):
     files_only: Annotated[bool, Field(description="leave the conversation where it is")] = False
-    force: Annotated[
-        bool, Field(description="also where somebody changed a file since: that is lost then")
-    ] = False
+    force: Annotated[bool, Field(description="overwrite files that changed since")] = False
 
 
 class Redo(Body):
-    force: Annotated[bool, Field(description="also where somebody changed a file since")] = False
+    force: Annotated[bool, Field(description="also if a file changed since")] = False
 
 
 # ── calls and questions ───────────────────────────────────────────────────────────────────────────

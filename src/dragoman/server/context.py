@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Depends, Header, Request
+from pydantic import JsonValue
 from starlette.exceptions import HTTPException
 
 from dragoman.conversation.sharing import Right
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import ConfigError, Forbidden, NotFound, Unreadable
 from dragoman.messages.message import File, Message, Part, ToolCall
-from dragoman.messages.questions import Question
+from dragoman.messages.questions import Answer, Question
 from dragoman.providers.choice import NoModel, choose
 from dragoman.providers.models import Models
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
+from dragoman.server.audit import audit
 from dragoman.server.auth import SIGN_IN_FIRST, Guesses
+from dragoman.server.connections import is_admin_in
 from dragoman.server.event_stream import Reader
 from dragoman.server.protocols.turn_readers import TurnReaders
 from dragoman.server.publisher import Publisher
@@ -35,10 +38,10 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
     status: {"description": meaning, "content": _PROBLEM}
     for status, meaning in (
         (400, "The body cannot be read"),
-        (401, "Nobody has signed in"),
+        (401, "Not signed in"),
         (403, "Another page asked, or your role in the conversation does not include it"),
-        (404, "There is no such thing, or it is somebody else's"),
-        (409, "Somebody was faster, or the turn is busy or over, or cannot go on here"),
+        (404, "Missing, or another user's"),
+        (409, "Another client was first, or the turn is busy or over, or cannot resume here"),
         (413, "Too much"),
         (415, "No JSON"),
         (421, "Not a name of this server"),
@@ -70,6 +73,8 @@ class Context:
     """Of one request. Whatever belongs to another person is not there: nobody learns that it exists."""
 
     person: str = ""  # who asks; nobody, in the one that requests are made from
+    is_admin: bool = False  # may set the server up, and see what all use
+    address: str = ""  # where the request comes from
     runtime: Runtime
     publisher: Publisher
     readers: TurnReaders  # through other people's protocols
@@ -81,6 +86,17 @@ class Context:
     guesses: Guesses  # at invitations and links
     views: SharedViews  # what links show
     knows: Knows  # whether there is a user of this name
+
+    async def audit(self, action: str, object: str = "", **details: JsonValue) -> None:
+        """Add a line about this request to the audit log."""
+        store, who, where = self.runtime.store, self.person, self.address
+        await audit(store, action, person=who, address=where, object=object, **details)
+
+    async def audit_answer(self, asked: Question, given: Answer) -> None:
+        """The same about an answer, and the rules that it leaves behind."""
+        kept: dict[str, JsonValue] = {} if given.scope == "once" else {"scope": given.scope}
+        where = {"conversation": asked.conversation, "call": asked.call}
+        await self.audit("answer.given", asked.id, verdict=given.verdict, **kept, **where)
 
     async def current_model(self) -> CurrentModel | None:
         """The model that answers where none is named. A server that started without one finds here what was
@@ -167,6 +183,7 @@ class Context:
         inner = await store.within(conversation)
         readers = {self.person, *(member.user for member in await store.members(conversation))}
         await self.runtime.delete(conversation)
+        await self.audit("conversation.deleted", conversation)
         for each in inner:
             self.publisher.deleted(each, readers)
 
@@ -211,19 +228,26 @@ async def _context_of(request: Request) -> Context:
     person = await shared.who(request)
     if person is None:
         raise HTTPException(401, SIGN_IN_FIRST)
-    return replace(shared, person=person)
+    return replace(
+        shared,
+        person=person,
+        is_admin=person == LOCAL or is_admin_in(request.scope),
+        address=request.client.host if request.client is not None else "",
+    )
 
 
 TheContext: TypeAlias = Annotated[Context, Depends(_context_of)]
 
 
-async def _own_settings_of(context: TheContext) -> OwnSettings:
-    """Only the admin sets the server up."""
-    if context.person != LOCAL:
+async def _own_settings_of(context: TheContext, request: Request) -> AsyncIterator[OwnSettings]:
+    """Only the admin sets the server up. What worked and changed something is in the audit log."""
+    if not context.is_admin:
         raise HTTPException(403, sentence("setup.not_yours"))
     if context.own_settings is None:
         raise ConfigError(sentence("setup.embedded"))
-    return context.own_settings
+    yield context.own_settings
+    if request.method != "GET":
+        await context.audit("settings.changed", f"{request.method} {request.url.path}")
 
 
 TheOwnSettings: TypeAlias = Annotated[OwnSettings, Depends(_own_settings_of)]

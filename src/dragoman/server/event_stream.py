@@ -20,7 +20,7 @@ from dragoman.errors import DragomanError, NotFound
 from dragoman.messages.events import EVENT, CallAsked, Event, TurnEnd
 from dragoman.messages.questions import Question
 from dragoman.sentences import sentence
-from dragoman.server.connections import Peer, connection_of, session_in
+from dragoman.server.connections import Peer, connection_of, session_in, still_in
 from dragoman.server.feeds import Feed, FeedReader, Pace, cursor, parse_cursor
 from dragoman.server.shapes import ConversationSummary, PresenceView, QueueView, TreeView
 from dragoman.turn.api.turn_handle import TurnHandle
@@ -243,6 +243,9 @@ class OpenStreams:
         self._timer: asyncio.TimerHandle | None = None
         self.closed = False
 
+    def __bool__(self) -> bool:
+        return bool(self._streams)
+
     def add(self, stream: EventStream) -> None:
         self._streams.add(stream)
         if stream.reader is not None:
@@ -273,6 +276,19 @@ class OpenStreams:
         """They may not read that conversation any more."""
         for stream in list(self._streams):
             if stream.reader == reader:
+                stream.end()
+
+    async def recheck(self) -> None:
+        """Somebody lost a right. The streams that this is about end."""
+        verdicts: dict[str, bool] = {}  # by sign-in: many streams have the same
+        for stream in list(self._streams):
+            if stream.still_in is None:
+                continue
+            found = verdicts.get(stream.session) if stream.session is not None else None
+            verdict = await stream.still_in() if found is None else found
+            if stream.session is not None:
+                verdicts[stream.session] = verdict
+            if not verdict:
                 stream.end()
 
     def close(self) -> None:
@@ -322,12 +338,13 @@ class EventStream(Response):
         self._farewell = farewell
         self.reader = reader
         self.session: str | None = None  # the sign-in that it was opened with
+        self.still_in: Callable[[], Awaitable[bool]] | None = None  # whether its reader may still read it
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._time = asyncio.get_running_loop().time
         self._send = send
         self._connection = connection_of(scope)
-        self.session = session_in(scope)
+        self.session, self.still_in = session_in(scope), still_in(scope)
         async with aclosing(self._chunks):
             first = await anext(self._chunks, b"")  # who gets the headers is listened to already
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})

@@ -203,12 +203,43 @@ class Publisher:
         self._reading: dict[int, tuple[str, dict[str, FollowedTurn]]] = {}  # conversations, at this moment
         self._numbers = count()
         self._stirred = asyncio.Event()  # another process has written something
+        self._written = asyncio.Event()  # the same, for the look at who may still read
+        self._access = -1  # the revision that the open streams were last looked at with
+        self._rechecks = False
         runtime.bus.watchers.append(self._listen)
         runtime.bus.elsewhere.append(self._begin_elsewhere)
         runtime.bus.elsewhere.append(self._expect)
         runtime.bus.writes.append(self._stirred.set)
+        runtime.bus.writes.append(self._note_write)
         for live in runtime.bus.turns():  # adopted when the store was opened
             self._listen(live.log)
+
+    # ── who may read it ───────────────────────────────────────────────────────────────────────────
+
+    async def recheck(self) -> None:
+        """End the streams of whoever lost the right to read them: here at once, at other nodes when they hear
+        of the write."""
+        await self.streams.recheck()
+
+    def _note_write(self) -> None:
+        self._written.set()
+        if self.streams and not self._rechecks:
+            self._rechecks = True
+            self._background.repeat("looking who may still read", self._look_at_access, every=_PAUSE)
+
+    async def _look_at_access(self) -> None:
+        await self._written.wait()
+        self._written.clear()
+        if not self.streams:
+            return
+        try:
+            revision = await self._runtime.store.access_revision()
+            if revision != self._access:
+                await self.streams.recheck()
+                self._access = revision
+        except StoreUnavailable:
+            self._written.set()
+            raise
 
     # ── what can be read ──────────────────────────────────────────────────────────────────────────
 

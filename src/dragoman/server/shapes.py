@@ -19,6 +19,7 @@ from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
 from dragoman.messages.usage import Spending, Usage
 from dragoman.providers.facts import Price
 from dragoman.sentences import SaidFields, Spoken
+from dragoman.store.store import AuditEntry
 from dragoman.tools.authorize import REVIEWS
 from dragoman.turn.settings import AUTO
 from dragoman.turn.trace import Totals, TurnTrace
@@ -506,6 +507,23 @@ class Me:
     workspaces: list[str]  # others that a conversation may work in
     signed_in: bool
     needs_password: bool
+
+
+@dataclass(slots=True)
+class AuditLog:
+    items: list[AuditEntry]
+
+
+@dataclass(slots=True)
+class WaysToSignIn:
+    """What users can sign in with, besides a password, a key and a link."""
+
+    provider: str | None  # its name: `GET oidc/login` leads there
+
+
+@dataclass(slots=True)
+class SignedOut:
+    url: str  # where the provider ends its own session
 
 
 @dataclass(slots=True)

@@ -111,7 +111,7 @@ async def settings_at(
 
 
 async def keep_agent(services: Services, log: TurnLog) -> None:
-    """Let the turns that follow begin with who goes on, unless a person chose another one meanwhile: those
+    """Let the turns that follow begin with who continues, unless a person chose another one meanwhile: those
     that are queued, too."""
     agents, here = agents_in(services, log), log.conversation.id
     if len(agents) > 1:
@@ -176,7 +176,7 @@ def handoff_tool(
         writes="nothing",
     )
     async def hand_off(
-        agent: Annotated[str, Field(description="who goes on", json_schema_extra={"enum": names})],
+        agent: Annotated[str, Field(description="who continues", json_schema_extra={"enum": names})],
         reason: Annotated[str, Field(description="what they have to know, in a sentence")] = "",
     ) -> str:
         if agent not in others:

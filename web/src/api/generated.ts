@@ -154,6 +154,25 @@ export interface components {
             approved?: boolean | null;
             reason?: string | null;
         };
+        /** @description A line of the audit log: when and from where a user did what to which object. */
+        AuditEntry: {
+            at: number;
+            action: string;
+            /** @default  */
+            person: string;
+            /** @default  */
+            address: string;
+            /** @default  */
+            object: string;
+            details: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default 0 */
+            seq: number;
+        };
+        AuditLog: {
+            items: components["schemas"]["AuditEntry"][];
+        };
         /** @description Why a call ran: `kind` is rule, grant, answer or repeated; `origin` the file and line, or the grant. */
         Because: {
             kind: string;
@@ -443,7 +462,7 @@ export interface components {
                 [key: string]: string;
             };
             cwd?: string | null;
-            /** @description where it answers, if it is no program */
+            /** @description its address, if it is not a program */
             url?: string | null;
             /** @description what looks like a secret is stored as a key is */
             headers?: {
@@ -586,7 +605,7 @@ export interface components {
             } | null;
             /** @description batches of calls in one turn; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that a request contains */
             history?: number | null;
@@ -781,7 +800,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -806,7 +825,7 @@ export interface components {
              */
             client_tools?: components["schemas"]["ToolSpec"][];
             /**
-             * @description take back before what was done to the files of the workspace since
+             * @description first undo file changes since then
              * @default false
              */
             revert_files?: boolean;
@@ -1351,7 +1370,7 @@ export interface components {
                 [key: string]: string;
             };
             cwd?: string | null;
-            /** @description where it answers, if it is no program */
+            /** @description its address, if it is not a program */
             url?: string | null;
             /** @description what looks like a secret is stored as a key is */
             headers?: {
@@ -1414,7 +1433,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -1822,7 +1841,7 @@ export interface components {
         };
         Redo: {
             /**
-             * @description also where somebody changed a file since
+             * @description also if a file changed since
              * @default false
              */
             force?: boolean;
@@ -1894,7 +1913,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -1919,7 +1938,7 @@ export interface components {
              */
             client_tools?: components["schemas"]["ToolSpec"][];
             /**
-             * @description take back before what was done to the files of the workspace since
+             * @description first undo file changes since then
              * @default false
              */
             revert_files?: boolean;
@@ -1970,7 +1989,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -1995,7 +2014,7 @@ export interface components {
              */
             client_tools?: components["schemas"]["ToolSpec"][];
             /**
-             * @description take back before what was done to the files of the workspace since
+             * @description first undo file changes since then
              * @default false
              */
             revert_files?: boolean;
@@ -2034,7 +2053,7 @@ export interface components {
              */
             files_only?: boolean;
             /**
-             * @description also where somebody changed a file since: that is lost then
+             * @description overwrite files that changed since
              * @default false
              */
             force?: boolean;
@@ -2237,6 +2256,9 @@ export interface components {
             arguments: components["schemas"]["JsonValue"];
             name: string | null;
             media_type: string | null;
+        };
+        SignedOut: {
+            url: string;
         };
         /** @description What a skill says, as its `SKILL.md` has it. What else stands in the front matter stays. */
         SkillBody: {
@@ -2821,6 +2843,10 @@ export interface components {
             by: string | null;
             scope: string | null;
         };
+        /** @description What users can sign in with, besides a password, a key and a link. */
+        WaysToSignIn: {
+            provider: string | null;
+        };
     };
     responses: never;
     parameters: never;
@@ -2840,6 +2866,8 @@ export type Answer = components['schemas']['Answer'];
 export type AnswerLine = components['schemas']['AnswerLine'];
 export type Answered = components['schemas']['Answered'];
 export type Approval = components['schemas']['Approval'];
+export type AuditEntry = components['schemas']['AuditEntry'];
+export type AuditLog = components['schemas']['AuditLog'];
 export type Because = components['schemas']['Because'];
 export type Begun = components['schemas']['Begun'];
 export type CallAnswered = components['schemas']['CallAnswered'];
@@ -2995,6 +3023,7 @@ export type ShareView = components['schemas']['ShareView'];
 export type SharedConversation = components['schemas']['SharedConversation'];
 export type SharedMessage = components['schemas']['SharedMessage'];
 export type SharedPart = components['schemas']['SharedPart'];
+export type SignedOut = components['schemas']['SignedOut'];
 export type SkillBody = components['schemas']['SkillBody'];
 export type SkillSetup = components['schemas']['SkillSetup'];
 export type SkillSetupList = components['schemas']['SkillSetupList'];
@@ -3040,5 +3069,6 @@ export type UsageView = components['schemas']['UsageView'];
 export type VariantLine = components['schemas']['VariantLine'];
 export type Vote = components['schemas']['Vote'];
 export type Wait = components['schemas']['Wait'];
+export type WaysToSignIn = components['schemas']['WaysToSignIn'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

@@ -57,7 +57,7 @@ def _before(cursor: str | None) -> tuple[float, str] | None:
     try:
         return float(updated), id
     except ValueError:
-        raise MCPError(types.INVALID_PARAMS, f"there is no page {cursor!r}") from None
+        raise MCPError(types.INVALID_PARAMS, f"unknown page {cursor!r}") from None
 
 
 # ── prompts ───────────────────────────────────────────────────────────────────────────────────────
@@ -84,7 +84,7 @@ async def read_prompt(
     elif (skill := (await _skills(runtime)).get(name)) is not None:
         text = skill.text
     else:
-        raise MCPError(types.INVALID_PARAMS, f"there is no prompt {name!r} here")
+        raise MCPError(types.INVALID_PARAMS, f"unknown prompt {name!r} here")
     message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
     return types.GetPromptResult(messages=[message])
 

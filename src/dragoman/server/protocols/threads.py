@@ -376,5 +376,5 @@ def _checked_type(media_type: str) -> str:
     """Without parameters, such as the codecs of a recording."""
     type = media_type.partition(";")[0].strip()
     if not is_media_type(type):
-        raise BadRequest(f"{media_type!r} is no type of a file")
+        raise BadRequest(f"{media_type!r} is not a type of a file")
     return type

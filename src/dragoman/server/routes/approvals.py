@@ -58,6 +58,7 @@ async def answer(context: TheContext, id: str, body: bodies.Decision) -> Questio
         hash=body.hash,
     )
     settled = await context.runtime.answer(id, given, by=context.person)
+    await context.audit_answer(asked, given)
     context.publisher.changed(asked.conversation)
     return settled
 
@@ -91,6 +92,7 @@ async def new_grant(context: TheContext, body: bodies.NewGrant) -> shapes.GrantV
     user = context.user
     given = Answer(verdict, scope=body.scope, by=user)
     made = await context.runtime.commands.grant(rule, given, user=user, owner=context.person)
+    await context.audit("rule.added", made.id, rule=str(made.rule), conversation=made.conversation)
     return _grant_view(made)
 
 
@@ -152,3 +154,4 @@ async def revoke(context: TheContext, id: str) -> None:
     if id not in {one.id for one in await context.runtime.grants(user=context.person)}:
         raise NotFound("grant", id)
     await context.runtime.revoke(id)
+    await context.audit("rule.removed", id)

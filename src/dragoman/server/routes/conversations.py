@@ -134,6 +134,7 @@ async def export(
     name = {
         "content-disposition": _attachment(shown.title or id, "md" if format == "markdown" else "json", id)
     }
+    await context.audit("conversation.exported", id, format=format)
     if format == "markdown":
         return Response(await context.runtime.export_markdown(id), media_type="text/markdown", headers=name)
     owns = await context.check(id, Right.READ) is Right.OWN
@@ -144,6 +145,7 @@ async def export(
 async def export_raw(context: TheContext, id: str) -> dict[str, JsonValue]:
     """Every row of it as it is stored, readable or not: what is left to do with a damaged one."""
     await context.check(id, Right.OWN)
+    await context.audit("conversation.exported", id, format="raw")
     return await context.runtime.store.export_raw(id)
 
 

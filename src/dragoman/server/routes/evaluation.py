@@ -38,7 +38,7 @@ async def rate(context: TheContext, id: str, body: bodies.NewRating) -> shapes.R
 
 @router.delete("/turns/{id}/rating", status_code=204)
 async def remove_rating(context: TheContext, id: str) -> None:
-    """Take your rating back."""
+    """Remove your rating."""
     await context.turn(id, Right.READ)
     await context.runtime.store.remove_rating(id, context.person)
 

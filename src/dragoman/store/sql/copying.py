@@ -33,6 +33,10 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "shares": ("id",),
     "pins": ("user", "tool"),
     "people": ("name",),
+    "identities": ("issuer", "subject"),
+    "removed_people": ("name",),
+    "team_members": ("name", "person"),
+    "audit": ("seq",),
     "prompts": ("user", "name"),
     "blob_references": ("blob", "noun", "owner"),
     "uploads": ("blob", "user"),
@@ -46,7 +50,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "texts": ("id",),
 }
 _QUESTION = "id, conversation, turn, call, open, body"  # each engine counts them for itself
-_COUNTED = ("messages", "signals", "queue", "texts")  # by numbers that the database gives out
+_COUNTED = ("messages", "signals", "queue", "texts", "audit")  # by numbers that the database gives out
 _AT_ONCE = 500  # rows
 
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from dragoman.conversation.sharing import Right
 from dragoman.errors import AlreadyAnswered, Forbidden, NotFound, Unreadable
-from dragoman.messages.questions import Answer, Grant, Question
+from dragoman.messages.questions import Answer, Grant, Question, Rule
 from dragoman.sentences import sentence
 from dragoman.store.codecs import JSON, QUESTION
 from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
@@ -149,8 +149,14 @@ class SqlQuestions(SqlSignals, SqlSharing):
 
     async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
         sender, user = (user, None) if conversation is not None else (None, user)
-        rows = await self._all("grants", conversation=conversation, user=user, sender=sender)
-        return self._readable(grant_of, rows)
+        key = {"conversation": conversation, "user": user, "sender": sender}
+
+        def read(db: SqlConnection) -> list[Grant]:
+            held = db.execute(self._narrowed("grants", key), key).fetchall()
+            denied = db.execute(self._sql["removed_sender"], key).fetchall()  # last: nothing goes past it
+            return [*self._readable(grant_of, held), *(_denial(row) for row in denied)]
+
+        return await self._read(read)
 
     async def add_grant(self, grant: Grant) -> None:
         def write(db: SqlConnection) -> None:
@@ -226,3 +232,8 @@ class SqlEvents(SqlDatabase):
 
         for turn in await self._read(left_behind):
             await self.drop_events(turn)
+
+
+def _denial(row: Row) -> Grant:
+    """A user who was removed may do nothing in what is left of their conversations."""
+    return Grant("removed", Rule("*", "*", "deny"), row["id"], user=row["user"])

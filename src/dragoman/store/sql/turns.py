@@ -76,7 +76,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
             if row["seq"] != place:
                 raise Unreadable("turn", turn, f"its fact {place} is missing")
             if not is_json(row["body"]):
-                raise Unreadable("turn", turn, f"its fact {place} is no JSON")
+                raise Unreadable("turn", turn, f"its fact {place} is not valid JSON")
         if rows and len(rows) != rows[0]["count"]:
             raise Unreadable("turn", turn, f"it has {len(rows)} facts of {rows[0]['count']}")
         return [row["body"] for row in rows]
@@ -157,6 +157,8 @@ class SqlTurns(SqlConversations, SqlQuestions):
             self._take_key(db, start.key, start)
         row = self._conversation_row(db, start.conversation)
         conversation = conversation_of(row)
+        if db.execute(self._sql["is_removed"], {"id": conversation.owner}).fetchone() is not None:
+            raise NotFound("person", conversation.owner)  # since the request was let in
         message = start.message
         if message is not None and message.parent is None and not start.root:
             message = replace(message, parent=conversation.leaf)
@@ -240,7 +242,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
             if row is None or row["epoch"] != epoch:
                 raise Fenced(turn, epoch)
             what = f"turn {turn}: what it wrote before this could not be stored"
-            raise StoreUnavailable(what, "it goes on from there when the store can be used", retryable=True)
+            raise StoreUnavailable(what, "it continues from there when the store can be used", retryable=True)
         fact = {"turn": turn, "epoch": epoch}
         facts = [{**fact, "seq": place, "body": body} for place, body in enumerate(change.facts, seq)]
         db.executemany(self._sql["add_fact"], facts)

@@ -192,9 +192,9 @@ class JobDriver(TaskDriver):
         except NotFound:
             pass  # it was deleted
         except StoreUnavailable as error:
-            _log.warning("turn %s is taken up later: %s", turn, error)
+            _log.warning("turn %s is resumed later: %s", turn, error)
         except Exception:
-            _log.exception("turn %s could not be taken up", turn)
+            _log.exception("turn %s could not be resumed", turn)
         finally:
             self._leave(turn)
 

@@ -116,7 +116,7 @@ async def shorten(result: ToolResult, call: ToolCall, tool: Tool, store: Store) 
 
 
 REJECTED = "A person did not let this call run."
-NOBODY_THERE = "No rule allows this call, and nobody was there to be asked: it did not run."
+NOBODY_THERE = "No rule allows this call, and no user was there to approve it: it did not run."
 INTERRUPTED = "The program stopped while this call ran: whether it took effect is not known."
 WITHHELD = "The call ran. A person decided that its result is not to be shown."
 _GRACE = 5.0  # seconds a tool may take to stop when it is told to

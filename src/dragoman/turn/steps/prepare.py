@@ -326,7 +326,7 @@ def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str
         tools = {**prepared.services.toolbox.offer().tools, **tools}
     for spec in request.tools:
         if spec.name not in tools:
-            raise ConfigError(f"a plugin offers {spec.name}, which nobody can run: use turn.add_tool for it")
+            raise ConfigError(f"a plugin offers {spec.name}, which no code can run: use turn.add_tool for it")
     return {spec.name: tools[spec.name] for spec in request.tools}
 
 

@@ -78,7 +78,7 @@ async def _run(context: Context, body: RunAgentInput, agent: str | None, key: Se
     if body.resume:
         raise BadRequest("nothing waits in this thread: what is resumed is over")
     if (lost := next(_results(body), None)) is not None:
-        raise BadRequest(f"there is no call {lost.call!r} in this thread that waits for a result")
+        raise BadRequest(f"unknown call {lost.call!r} in this thread that waits for a result")
     if conversation is not None and _last_said(body.messages) is None:
         return await _show(context, body, conversation, live)
     state = body.state or await state_in(context, conversation)
@@ -168,7 +168,7 @@ async def _start(
     dialogue = [one for one in body.messages if one.role in ("user", "assistant", "reasoning")]
     place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
     if place is None:
-        raise BadRequest("there is no message of a person to answer")
+        raise BadRequest("no user message to answer")
     before = [
         EarlierMessage(
             "user" if one.role == "user" else "assistant", one.id, partial(_earlier, context, body, one)
@@ -270,8 +270,10 @@ async def _bring(context: Context, body: RunAgentInput, projection: AgentRun, tu
     """Answers to interrupts, results of calls, and what is said beside them. What is settled already, is."""
     for entry in body.resume:
         asked = await context.question(entry.interrupt, Right.ANSWER)
+        given = _answer(asked, entry)
         with suppress(AlreadyAnswered, TurnEnded):
-            await context.runtime.answer(asked.id, _answer(asked, entry), by=context.person)
+            await context.runtime.answer(asked.id, given, by=context.person)
+            await context.audit_answer(asked, given)
         projection.reader.was_brought(asked.id)
     results = [*_results(body)]
     if not results and (beside := [*_results(body, beside=True)]):

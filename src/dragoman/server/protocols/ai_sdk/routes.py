@@ -203,7 +203,7 @@ async def _said_now(context: Context, body: UIChatBody) -> _SaidNow:
     dialogue = [one for one in body.messages if one.role != "system"]
     place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
     if place is None:
-        raise BadRequest("there is no message of a person to answer")
+        raise BadRequest("no user message to answer")
     before = [
         EarlierMessage("user" if one.role == "user" else "assistant", one.id, partial(_content, context, one))
         for one in dialogue[:place]
@@ -351,10 +351,11 @@ async def _bring(context: Context, message: UIMessage, stream: UIMessageStream) 
         with suppress(AlreadyAnswered, NotFound, TurnEnded):
             approval = part.approval
             if part.state == "approval-responded" and approval is not None and approval.approved is not None:
-                await context.question(approval.id, Right.ANSWER)
+                asked = await context.question(approval.id, Right.ANSWER)
                 stream.reader.was_brought(approval.id)
                 given = allow_once() if approval.approved else reject(approval.reason)
                 await context.runtime.answer(approval.id, given, by=context.person)
+                await context.audit_answer(asked, given)
             elif part.state in ("output-available", "output-error"):
                 call = await context.call(part.call, Right.READ)
                 stream.reader.was_brought(call.id)

@@ -148,7 +148,7 @@ async def _answer_history(context: Context, wanted: ReplyRequest) -> ReplyPlace:
     asked = any(isinstance(entry, UserEntry) for entry in entries)
     if lost is not None or not asked or wanted.conversation is not None:
         lost = lost or wanted.brought.outputs[0].call
-        what = f"there is no call {lost} that waits for its output: its turn is over, or was never here"
+        what = f"unknown call {lost} that waits for its output: its turn is over, or was never here"
         raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
     new, messages = await _history(context, entries, wanted.options, {**(wanted.metadata or {})})
     conversation = new.id

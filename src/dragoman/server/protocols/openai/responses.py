@@ -171,8 +171,8 @@ _REFUSALS: Refusals = (
     ("max_tool_calls", bool, "the limits of calls are the agent's"),
     ("prompt", bool, "prompts by id are not known here"),
     ("top_logprobs", bool, "log probabilities are not given"),
-    ("truncation", lambda how: how != "disabled", "a history that is too long is summed up, not truncated"),
-    ("context_management", bool, "a history that is too long is summed up here"),
+    ("truncation", lambda how: how != "disabled", "a history that is too long is compacted, not truncated"),
+    ("context_management", bool, "a history that is too long is compacted here"),
     ("moderation", bool, "moderation is not offered"),
 )
 
@@ -202,7 +202,7 @@ class ResponseBody(AnswerOptions):
             what = "a response in the background is read later: leave out store, or background"
             raise ApiRefusal(what, "store", code="mutually_exclusive_parameters")
         if self.previous_response_id and self.conversation:
-            what = "previous_response_id and conversation both say where to go on: send one of them"
+            what = "previous_response_id and conversation both say where to continue: send one of them"
             raise ApiRefusal(what, "conversation", code="mutually_exclusive_parameters")
         thinking = self.reasoning or ReasoningSettings()
         return self.options(
