@@ -150,6 +150,7 @@ class SqlPeople(SqlDatabase):
                 raise NotFound("person", name)
             db.execute(self._sql["remove_memberships"], {"id": name})
             db.execute(self._sql["note_removed"], {"id": name})
+            db.execute(self._sql["remove_memberships"], {"id": name})
             self._change_access(db)
 
         await self._write(write)
